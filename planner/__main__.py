@@ -85,7 +85,7 @@ def _run(app: App, argv: Sequence[str] | None) -> int:
         status: int | None = app(arguments)
         sys.stdout.flush()
     except CycloptsError as error:
-        print(f"error: {shown(' '.join(str(error).split()))} --help shows what can be given.", file=sys.stderr)
+        print(f"error: {shown(' '.join(str(error).split()))} Use --help to see the options.", file=sys.stderr)
         raise SystemExit(_FAILED) from error
     except PlannerError as error:
         print(f"error: {error}", file=sys.stderr)

@@ -78,7 +78,7 @@ def capture_cluster(admin_url: str, out: str | PathLike[str], **options: Any) ->
     """
     known = {field.name for field in fields(CaptureOptions)}
     if unknown := sorted(set(options) - known):
-        raise SettingError("There is no such option.", where=unknown[0], remedy=f"Give one of {', '.join(known)}.")
+        raise SettingError("This option does not exist.", where=unknown[0], remedy=f"Use one of {', '.join(known)}.")
     return capturing.capture_cluster(CaptureOptions(admin_url=admin_url, out=Path(out), **options)).snapshot
 
 
@@ -110,7 +110,7 @@ def make_scenario(
     if not strategy:
         return scenario
     if snapshot is None:
-        raise SettingError("A strategy needs a cluster.", where="strategy", remedy="Give its snapshot, too.")
+        raise SettingError("A strategy needs a cluster.", where="strategy", remedy="Also pass its snapshot.")
     chosen = under_strategy(scenario, snapshot.settings, snapshot.info.load_manager, strategy)
     return replace(chosen, name=scenario.name or chosen.name)
 
@@ -155,7 +155,7 @@ def explain_decision(outcome: Outcome, *, broker: str = "", bundle: str = "", cy
         PlannerError: There is no such cycle, broker or bundle.
     """
     if not 1 <= cycle <= len(outcome.trace.cycles):
-        raise SettingError("There is no such cycle.", where="cycle", remedy=f"Give 1 to {len(outcome.trace.cycles)}.")
+        raise SettingError("This cycle does not exist.", where="cycle", remedy=f"Use 1 to {len(outcome.trace.cycles)}.")
     return what_if(outcome.trace, cycle - 1, Target(broker, bundle))
 
 
@@ -200,13 +200,13 @@ def to_arrow(result: object, part: str = "") -> pa.Table:
         SettingError: There is no such table.
     """
     what = f"{type(result).__name__} has no table {part}".rstrip()
-    raise SettingError(f"{what}.", remedy="Give a snapshot, or what a function returned.")
+    raise SettingError(f"{what}.", remedy="Pass a snapshot, or the result of a function.")
 
 
 @to_arrow.register
 def _(result: Snapshot, part: str = "brokers") -> pa.Table:
     if part not in {"brokers", "bundles", "topics"}:
-        raise SettingError("A snapshot has no such part.", where=part, remedy="Give brokers, bundles or topics.")
+        raise SettingError("A snapshot has no such part.", where=part, remedy="Use brokers, bundles or topics.")
     return table_to_arrow(result, part)
 
 
@@ -267,7 +267,7 @@ def figure(result: Outcome | Comparison, kind: str = "usage") -> Any:
             if row.measure.name == kind:
                 known = {n: v for n, v in zip(result.names, row.values, strict=True) if v is not None}
                 return bars_by_name(known, None, f"{row.measure.label} {row.measure.unit}".rstrip())
-        raise SettingError("There is no such measure.", where=kind, remedy="Give the name of one of the rows.")
+        raise SettingError("This measure does not exist.", where=kind, remedy="Use the name of one of the rows.")
     if kind == "usage":
         events = [cycle.events for cycle in result.trace.cycles]
         return brokers_over_cycles(result.series, result.counts, events)
@@ -275,4 +275,4 @@ def figure(result: Outcome | Comparison, kind: str = "usage") -> Any:
         return heat_map(result.series)
     if kind == "moves":
         return move_flow(result.moves)
-    raise SettingError("There is no such figure.", where=kind, remedy="Give usage, heat or moves.")
+    raise SettingError("This figure does not exist.", where=kind, remedy="Use usage, heat or moves.")

@@ -295,8 +295,11 @@ def builds() -> list[tuple[str, str, str, str, str, Snapshot]]:
             "story.zip",
             "Story: 20 brokers and what can be wrong with them",
             "A cluster with a story",
-            "Skewed load on two types of machines, a topic that no split can divide, a broker that joined ten minutes"
-            " ago and has nothing, and two strategies that fight each other: every page has something to show.",
+            (
+                "Skewed load on two types of machines, a topic that no split can divide, a broker that joined ten"
+                " minutes ago and owns no bundles, and two strategies that work against each other. Every page has"
+                " something to show."
+            ),
             f"Generated, seed {STORY_SEED}; not a real cluster.",
             story(),
         ),
@@ -313,7 +316,7 @@ def builds() -> list[tuple[str, str, str, str, str, Snapshot]]:
             "real-extensible.json",
             "Real cluster, extensible load manager",
             documentation,
-            "The same cluster under the extensible load manager: its averages are estimated.",
+            "The same cluster with the extensible load manager; averages are estimated.",
             real,
             read_snapshot(captures / "extensible.zip"),
         ),
@@ -321,7 +324,10 @@ def builds() -> list[tuple[str, str, str, str, str, Snapshot]]:
             "threshold-shedder.json",
             "ThresholdShedder: 40 / 10 / 10 %",
             algorithms,
-            "Average 20 %, so that 40 % is above the limit of 30 %: 21 MiB/s must leave, and the 50 MiB/s bundle goes.",
+            (
+                "The average is 20 %, so 40 % is above the threshold of 30 %: 21 MiB/s must leave, and the 50 MiB/s"
+                " bundle is shed."
+            ),
             CONCEPTS,
             cluster(
                 [40, 10, 10], [[50, 40, 30, 20], [35], [35]], {}, description="Limit 30 %, required 140 x 0.15 MiB/s."
@@ -331,7 +337,7 @@ def builds() -> list[tuple[str, str, str, str, str, Snapshot]]:
             "threshold-shedder-80.json",
             "ThresholdShedder: 80 % against an average of 60 %",
             algorithms,
-            "10 GiB/s x 0.15 must leave: 1.5 GiB/s; the largest bundle goes, even though it has 5 GiB/s.",
+            "10 GiB/s x 0.15 = 1.5 GiB/s must leave; the largest bundle is shed, although it has 5 GiB/s.",
             CONCEPTS,
             cluster(
                 [80, 60, 40],
@@ -344,8 +350,10 @@ def builds() -> list[tuple[str, str, str, str, str, Snapshot]]:
             "threshold-lower-boundary.json",
             "ThresholdShedder: the lower boundary",
             algorithms,
-            "Ten brokers at 80 % and one at 5 %: nobody is above the average + 10 points, so that only"
-            " lowerBoundarySheddingEnabled helps the idle one.",
+            (
+                "Ten brokers at 80 % and one at 5 %: no broker is above the average + 10 points, so only"
+                " lowerBoundarySheddingEnabled helps the idle broker."
+            ),
             CONCEPTS,
             cluster(
                 [80] * 10 + [5],
@@ -358,7 +366,7 @@ def builds() -> list[tuple[str, str, str, str, str, Snapshot]]:
             "overload-shedder.json",
             "OverloadShedder: 95 %",
             algorithms,
-            "Usage 95 % and 100 MiB/s: 15 MiB/s must leave, and the 30 MiB/s bundle goes.",
+            "Usage is 95 % at 100 MiB/s: 15 MiB/s must leave, and the 30 MiB/s bundle is shed.",
             CONCEPTS,
             cluster(
                 [95, 40, 30],
@@ -371,7 +379,10 @@ def builds() -> list[tuple[str, str, str, str, str, Snapshot]]:
             "uniform-shedder-rate.json",
             "UniformLoadShedder: 50,000 against 30,000 msg/s",
             algorithms,
-            "66.7 % apart, more than 50 %: up to 4,000 msg/s may leave, and only the 3,000 msg/s bundle fits.",
+            (
+                "The rates are 66.7 % apart, more than 50 %: up to 4,000 msg/s may leave, and only the 3,000 msg/s"
+                " bundle fits."
+            ),
             CONCEPTS,
             cluster(
                 [50, 40],
@@ -419,7 +430,7 @@ def builds() -> list[tuple[str, str, str, str, str, Snapshot]]:
             "transfer-shedder.json",
             "TransferShedder: one transfer",
             algorithms,
-            "Loads 2, 40 and 90 %: 30 MiB/s go from the highest to the lowest broker.",
+            "Loads of 2, 40 and 90 %: 30 MiB/s move from the highest to the lowest broker.",
             CONCEPTS,
             cluster(
                 [2, 40, 90],
@@ -432,7 +443,10 @@ def builds() -> list[tuple[str, str, str, str, str, Snapshot]]:
             "transfer-shedder-underloaded.json",
             "TransferShedder: overloaded, then underloaded",
             algorithms,
-            "The first pair moves 30 MiB/s as overloaded; the second lowest is still underloaded and gets 20.",
+            (
+                "The first pair moves 30 MiB/s because of overload; the second lowest broker is still underloaded"
+                " and receives 20 MiB/s."
+            ),
             CONCEPTS,
             cluster(
                 [2, 4, 48, 90],
@@ -445,7 +459,7 @@ def builds() -> list[tuple[str, str, str, str, str, Snapshot]]:
             "transfer-shedder-swap.json",
             "TransferShedder: a swap",
             algorithms,
-            "No bundle of the loaded broker fits, so that 38 MiB/s go and 4 and 8 come back.",
+            "No bundle of the loaded broker fits, so 38 MiB/s leave, and 4 and 8 MiB/s come back in exchange.",
             CONCEPTS,
             cluster(
                 [20, 80],
@@ -490,7 +504,7 @@ def builds() -> list[tuple[str, str, str, str, str, Snapshot]]:
             "split-range.json",
             "range_equally_divide: the middle",
             algorithms,
-            "0x00000000 to 0x80000000 is cut at 0x40000000, whatever the topics.",
+            "0x00000000 to 0x80000000 is cut at 0x40000000, regardless of the topics.",
             CONCEPTS,
             split_example(SIX, RATES, THROUGHPUTS, {}, "See the first bundle on the Bundle map."),
         ),
@@ -498,7 +512,10 @@ def builds() -> list[tuple[str, str, str, str, str, Snapshot]]:
             "placement-10-30-80.json",
             "LeastResourceUsageWithWeight: 10 / 30 / 80 %",
             algorithms,
-            "On paper both 10 and 30 % are far enough below the average; in single precision only 10 % is.",
+            (
+                "In exact arithmetic, 10 and 30 % are both far enough below the average; in single precision, only"
+                " 10 % is."
+            ),
             CONCEPTS,
             cluster(
                 [10, 30, 80],
@@ -512,7 +529,7 @@ def builds() -> list[tuple[str, str, str, str, str, Snapshot]]:
             "PIP-364: five brokers before the first round",
             algorithms,
             "ThresholdShedder with LeastResourceUsageWithWeight, as in the published experiment.",
-            "Published usages of PIP-364's experiment; bundle rates are made up, as none were published.",
+            ("Usage figures published for PIP-364's experiment; bundle rates are invented, as none were published."),
             pip364(),
         ),
         (

@@ -58,7 +58,7 @@ def only_settings(data: bytes, file: str) -> bytes:
     """
     value = parse_json(data, file)
     if not isinstance(value, dict):
-        raise FormatError("The answer is no object.", where=file, remedy="Give the admin address of a broker.")
+        raise FormatError("The answer is not an object.", where=file, remedy="Use the admin address of a broker.")
     return json.dumps({name: value[name] for name in value if name in KEPT_CONFIGURATION}, indent=1).encode()
 
 

@@ -25,7 +25,7 @@ class Scope(StrEnum):
     CLUSTER = "once"
     TENANT = "each tenant"
     NAMESPACE = "each namespace"
-    BROKER = "each broker, of itself"
+    BROKER = "each broker, about itself"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class StoreFolder:
 STORE_FOLDERS: tuple[StoreFolder, ...] = (
     StoreFolder("/loadbalance/leader", "the leader", below=False),
     StoreFolder("/loadbalance/extension/leader", "the leader (extensible load manager)", below=False),
-    StoreFolder("/loadbalance/brokers", "the load reports as the leader reads them; versions, addresses over TLS"),
+    StoreFolder("/loadbalance/brokers", "the load reports that the leader reads; versions and TLS addresses"),
     StoreFolder("/loadbalance/broker-time-average", "short-term and long-term averages of brokers"),
     StoreFolder("/loadbalance/bundle-data", "short-term and long-term averages of bundles", by_namespace=True),
     StoreFolder("/namespace", "owners of bundles (modular load manager)", by_namespace=True),

@@ -41,7 +41,7 @@ _SHOWN = 120
 _UNTRUSTED = "Name the authorities to trust with --ca-file."
 
 
-_ASK_ITSELF = "Ask the broker's admin address itself; a proxy or another cluster answered."
+_ASK_ITSELF = "Send requests to the broker's admin address itself: a proxy or another cluster answered."
 
 
 class AnswerError(CaptureError):
@@ -201,11 +201,11 @@ class AdminClient:
             except UNREACHABLE as error:
                 if last:
                     raise AnswerError(
-                        f"It cannot be reached: {_reason(error)}.",
+                        f"The address cannot be reached: {_reason(error)}.",
                         where=base + path,
                         remedy=_UNTRUSTED
                         if "certificate" in str(error).lower()
-                        else "Check host and port, and that a broker answers there.",
+                        else "Check the host and port, and that a broker answers there.",
                         hostile=False,
                     ) from error
             else:
@@ -235,18 +235,18 @@ class AdminClient:
             raise AnswerError(
                 f"The answer was not complete after {self._limits.request_s:g} s.",
                 where=base + path,
-                remedy="Ask again when the broker is less busy, or raise --request-timeout.",
+                remedy="Try again when the broker is less busy, or raise --request-timeout.",
             ) from error
         except httpx.InvalidURL as error:
-            raise AnswerError("It redirects to what is no address.", where=base + path) from error
-        raise AnswerError(f"It redirects more than {_MAX_HOPS} times.", where=base + path)
+            raise AnswerError("The server redirects to an invalid address.", where=base + path) from error
+        raise AnswerError(f"The server redirects more than {_MAX_HOPS} times.", where=base + path)
 
     @property
     def how_to_be_let_in(self) -> str:
         """What to do about a refusal: it differs when no token was sent."""
         if self._token or self._source is not None:
-            return "The one that was sent does not do; give a token that may ask."
-        return "None was sent; give a token that may ask, with --token-file."
+            return "The token is not sufficient. Use a token with the permission."
+        return "The request had no token. Use a token with the permission, with --token-file."
 
     async def _headers(self, accept: str) -> dict[str, str]:
         token = self._token if self._source is None else await self._source.token()
@@ -260,15 +260,17 @@ class AdminClient:
             target = urljoin(url, location)
             there, led = endpoint_of(target), urlsplit(target).path
         except ValueError as error:
-            raise AnswerError("It redirects to what is no address.", where=url) from error
+            raise AnswerError("The server redirects to an invalid address.", where=url) from error
         shown = "{}://{}:{}".format(*there)[:_SHOWN]
         if not location or there not in self._trusted_endpoints:
             raise AnswerError(
-                f"It redirects to {shown}, which is no broker of the cluster." if location else "It redirects nowhere.",
+                f"The server redirects to {shown}, which is not a broker of the cluster."
+                if location
+                else "The server redirects without an address.",
                 where=url,
             )
         if led.rstrip("/") != path.rstrip("/"):
-            raise AnswerError(f"It redirects to another path ({led[:_SHOWN]}).", where=url)
+            raise AnswerError(f"The server redirects to another path ({led[:_SHOWN]}).", where=url)
         return target
 
     async def _save(self, response: httpx.Response, body: "_Body") -> tuple[int, bool]:
@@ -279,7 +281,7 @@ class AdminClient:
         """
         where = str(response.request.url.copy_with(query=None))
         if response.headers.get("content-encoding", "identity").lower() not in {"", "identity"}:
-            raise AnswerError("It answers compressed, though that was not asked for.", where=where)
+            raise AnswerError("The answer is compressed, although the request did not allow it.", where=where)
         good = response.status_code == _OK
         if good and body.reduce is not None:
             whole = b"".join([piece async for piece in self._pieces(response, body, where)])
@@ -291,7 +293,7 @@ class AdminClient:
         with body.target.open("wb") as file:
             async for piece in self._pieces(response, body, where):
                 if any(secret in tail + piece for secret in self._secrets):
-                    raise AnswerError("The answer repeats a secret that was sent; it was not kept.", where=where)
+                    raise AnswerError("The answer repeats a secret that was sent, so it was not kept.", where=where)
                 tail = (tail + piece)[-overlap:] if overlap else b""
                 if not good and size + len(piece) > _MAX_ERROR_BYTES:
                     return size, False
@@ -309,7 +311,7 @@ class AdminClient:
                 raise AnswerError(
                     f"The answer is longer than {most >> 20:,} MiB.",
                     where=where,
-                    remedy="Pulsar answers less; capture fewer namespaces, or without topics.",
+                    remedy="Pulsar's answers are smaller. Capture fewer namespaces, or without topics.",
                 )
             if self.received_bytes > self._limits.total_bytes:
                 raise CaptureError(
@@ -333,7 +335,7 @@ class AdminClient:
             raise AnswerError(what, where=where, remedy=_ASK_ITSELF if told else error.remedy) from None
         if self._holds_secret(kept):
             raise AnswerError(
-                "A setting that the planner needs holds a secret that was sent; nothing was kept.",
+                "A setting that the planner needs contains a secret that was sent. Nothing was kept.",
                 where=where,
                 remedy="Capture with another token of the same role.",
             )

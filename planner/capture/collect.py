@@ -27,7 +27,9 @@ from planner.formats.raw_capture.metadata_store import DUMP
 MOMENT = ("owned", "load-report", "topics", "metrics", "prometheus")
 """What each broker says about the moment; the closer together, the better it fits."""
 
-REPEATS = "the configuration repeats the token that was sent; settings of the load balancer were kept, without it"
+REPEATS = (
+    "the configuration repeats the token that was sent; only settings of the load balancer were kept, without the token"
+)
 """Note of a configuration that holds the secret of whoever captures."""
 
 _BROKER_ID = re.compile(r"(?:[-\w.]+|\[[0-9A-Fa-f:]+\]):[0-9]{1,5}")
@@ -108,13 +110,13 @@ class Collector:
         wrong = [name for name in names if not isinstance(name, str) or not _BROKER_ID.fullmatch(name)]
         if wrong or not names:
             raise CaptureError(
-                f"{str(wrong[0])[:80]!r} is no broker id, host:port." if wrong else "The cluster lists no broker.",
+                f"{str(wrong[0])[:80]!r} is not a broker id (host:port)." if wrong else "The cluster lists no broker.",
                 where=self._first + part.path,
-                remedy="Give the admin address of a Pulsar broker.",
+                remedy="Use the admin address of a Pulsar broker.",
             )
         if len(names) > self.options.limits.brokers:
             raise CaptureError(
-                f"The cluster lists {len(names):,} brokers; at most {self.options.limits.brokers:,} are asked.",
+                f"The cluster lists {len(names):,} brokers; at most {self.options.limits.brokers:,} can be captured.",
                 where=self._first + part.path,
                 remedy="Check the address.",
             )
@@ -133,7 +135,7 @@ class Collector:
         bases |= {name: base for name, _, base in (at.partition("=") for at in self.options.broker_at) if name in bases}
         bases = {name: base.rstrip("/") for name, base in bases.items()}
         for broker in [name for name, base in bases.items() if not self.options.may_ask(base)]:
-            self._note(f"Broker {broker} is outside of --brokers-in and was not asked")
+            self._note(f"Broker {broker} is not covered by --brokers-in, so no request was sent to it")
             del bases[broker]
         for base in bases.values():
             self._client.trust(base)
@@ -152,9 +154,9 @@ class Collector:
             said = dict.fromkeys(n for n in self._texts(part, _TENANT) if n != "global") if part.good else {}
         if len(said) != 1:
             raise CaptureError(
-                f"Which cluster this is remains open ({', '.join(said)[:200] or 'nobody says'}).",
+                f"The name of the cluster is unknown ({', '.join(said)[:200] or 'no broker names it'}).",
                 where=self._first,
-                remedy="Name it with --cluster.",
+                remedy="Set it with --cluster.",
             )
         return next(iter(said))
 
@@ -166,7 +168,9 @@ class Collector:
             part = await self._ask(request_named("tenants"), self._first, (), {})
             tenants = tuple(self._texts(part, _TENANT)) if part.good else ()
             if not part.good:
-                self._note(f"The tenants cannot be listed ({_trouble(part)}): only namespaces that brokers own bundles")
+                self._note(
+                    f"The tenants cannot be listed ({_trouble(part)}): only namespaces with bundles that brokers own"
+                )
         listed = [t for t in dict.fromkeys(tenants) if not self._wanted.names_all(t)]
         request = request_named("namespaces")
         await self._each(partial(self._ask, request, self._first, (tenant,), {"tenant": tenant}) for tenant in listed)
@@ -177,7 +181,7 @@ class Collector:
                 found |= dict.fromkeys(n for n in self._texts(answer, _NAMESPACE) if self._wanted.wants(n))
         if len(found) > self.options.limits.namespaces:
             raise CaptureError(
-                f"There are {len(found):,} namespaces; at most {self.options.limits.namespaces:,} are asked about.",
+                f"There are {len(found):,} namespaces; at most {self.options.limits.namespaces:,} can be captured.",
                 where=self._first,
                 remedy="Name some with --namespaces, or raise --max-namespaces.",
             )
@@ -187,13 +191,13 @@ class Collector:
         try:
             listed = self._parts.json(part, list)
         except FormatError as error:
-            self._note(f"{part.path}: {error.what.rstrip('.')}; what it lists was left out")
+            self._note(f"{part.path}: {error.what.rstrip('.')}; its entries were left out")
             return
         for name in listed:
             if isinstance(name, str) and shape.fullmatch(name):
                 yield name
             else:
-                self._note(f"{part.path}: {str(name)[:80]!r} is no name of Pulsar's; it was left out")
+                self._note(f"{part.path}: {str(name)[:80]!r} is not a valid name in Pulsar; it was left out")
 
     # The moment.
 
@@ -223,10 +227,11 @@ class Collector:
         if metrics == "admin" or (metrics == "auto" and extensible):
             rest.append("metrics")
         elif metrics == "off" and extensible:
-            self._note("Metrics were not asked for (--metrics off), and the extensible load manager has no load report")
+            self._note("Metrics were not captured (--metrics off), and the extensible load manager has no load report")
         if extensible and metrics != "off":
             self._note(
-                "Brokers of the extensible load manager take one more sample of weightedMaxEMA when asked for metrics"
+                "Brokers of the extensible load manager take one more sample of weightedMaxEMA for each "
+                "request for metrics"
             )
         await self._of_brokers(rest, bases, tags, names)
         if metrics == "auto" and not extensible:
@@ -294,7 +299,7 @@ class Collector:
                         f"Broker {name} left during the capture: its bundles moved to other brokers, or are about to"
                     )
                 for name in sorted(after - set(brokers)):
-                    self._note(f"Broker {name[:80]} joined during the capture and was not asked")
+                    self._note(f"Broker {name[:80]} joined during the capture and was not captured")
 
     def _dump(self, store: MetadataStore, cluster: str) -> None:
         """Read the metadata store, in a thread of its own."""
@@ -430,7 +435,7 @@ class Collector:
             return "only settings of the load balancer were kept"
         if self._wanted and request.name in _CUT and size:
             target.write_bytes(only_namespaces(request.name, target.read_bytes(), self._wanted))
-            return "cut to --namespaces"
+            return "reduced to --namespaces"
         return ""
 
     def _note(self, text: str) -> None:

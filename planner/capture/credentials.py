@@ -16,15 +16,17 @@ _ISSUER_SUFFIX = "/.well-known/openid-configuration"
 
 
 def _read(path: Path, what: str) -> str:
-    trouble = f"The file of the {what} cannot be read"
-    with reading(path, CaptureError, "Check name and rights.", what=trouble), path.open("rb") as file:
+    trouble = f"The {what} file cannot be read"
+    with reading(path, CaptureError, "Check its name and permissions.", what=trouble), path.open("rb") as file:
         data = file.read(_MAX_BYTES + 1)
     if len(data) > _MAX_BYTES:
-        raise CaptureError(f"This file is too long for a {what}.", where=str(path), remedy="Name the right file.")
+        raise CaptureError(f"This file is too long for a {what}.", where=str(path), remedy="Check the file name.")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise CaptureError(f"This file holds no {what}.", where=str(path), remedy="Name the right file.") from None
+        raise CaptureError(
+            f"This file does not contain a {what}.", where=str(path), remedy="Check the file name."
+        ) from None
 
 
 def read_token(credentials: Credentials) -> str:
@@ -42,7 +44,7 @@ def read_token(credentials: Credentials) -> str:
             return ""
     if not token or not token.isascii() or not token.isprintable() or " " in token:
         raise CaptureError(
-            "This holds no token.", where=where, remedy="A token is one line of letters, digits and a few signs."
+            "This is not a valid token.", where=where, remedy="A token is one line of letters, digits and a few signs."
         )
     return token
 
@@ -72,12 +74,12 @@ def read_client_key(path: Path) -> ClientKey:
     try:
         key = json.loads(_read(path, "OAuth2 client key"))
     except ValueError:
-        raise CaptureError("This is no JSON.", where=str(path), remedy=remedy) from None
+        raise CaptureError("Not valid JSON.", where=str(path), remedy=remedy) from None
     names = ("client_id", "client_secret", "issuer_url")
     values = [key.get(name) if isinstance(key, dict) else None for name in names]
     client_id, client_secret, issuer_url = (value if isinstance(value, str) else "" for value in values)
     if not (client_id and client_secret and issuer_url):
-        raise CaptureError(f"It lacks one of {', '.join(names)}.", where=str(path), remedy=remedy)
+        raise CaptureError(f"One of {', '.join(names)} is missing.", where=str(path), remedy=remedy)
     scheme, _, rest = issuer_url.partition("://")
     check_url(f"{scheme}://{rest.partition('/')[0]}", f"{path}: issuer_url")
     return ClientKey(client_id, client_secret, issuer_url.rstrip("/") + _ISSUER_SUFFIX)
@@ -91,7 +93,7 @@ def read_store_login(path: Path) -> str:
     """
     login = _read(path, "login of the metadata store").strip()
     if ":" not in login or not login.isprintable():
-        raise CaptureError("This holds no login.", where=str(path), remedy="Write user:password in one line.")
+        raise CaptureError("This is not a valid login.", where=str(path), remedy="Write user:password in one line.")
     return login
 
 
@@ -101,11 +103,11 @@ def tls_context(credentials: Credentials) -> ssl.SSLContext:
     Raises:
         CaptureError: A certificate or key cannot be read.
     """
-    where, remedy = str(credentials.ca_file), "Name a PEM file."
+    where, remedy = str(credentials.ca_file), "Use a PEM file."
     try:
         context = ssl.create_default_context(cafile=credentials.ca_file)
         if credentials.cert_file is not None:
-            where, remedy = str(credentials.cert_file), "Name PEM files; the key must not be encrypted."
+            where, remedy = str(credentials.cert_file), "Use PEM files; the key must not be encrypted."
             context.load_cert_chain(credentials.cert_file, credentials.key_file, password=_no_password)
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
         reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or "not readable"
@@ -125,5 +127,5 @@ def read_issuer_answer(data: bytes, where: str) -> dict[str, object]:
     """
     value = parse_json(data, where)
     if not isinstance(value, dict):
-        raise CaptureError("This is no JSON object.", where=where, remedy="Check issuer_url.")
+        raise CaptureError("The answer is not a JSON object.", where=where, remedy="Check issuer_url.")
     return value

@@ -42,8 +42,9 @@ def with_estimated_averages(snapshot: Snapshot, before: Snapshot | None) -> Snap
     bundles = with_averages(snapshot.bundles, known, gone_on)
     apart_s = (snapshot.info.captured_at_ms - before.info.captured_at_ms) / 1000
     note = (
-        f"Averages of {int(known.sum()):,} bundles are estimated from repeated captures, the last one {apart_s:,.0f} s"
-        f" earlier with {len(reports)} new load reports since; those of the leader may differ."
+        f"Averages of {int(known.sum()):,} bundles are estimated from repeated captures, the last one "
+        f"{apart_s:,.0f} s earlier with {len(reports)} new load reports since. The leader's averages may "
+        "differ."
     )
     info = replace(snapshot.info, warnings=fitting_notes((note, *snapshot.info.warnings)))
     return replace(snapshot, info=info, bundles=bundles)

@@ -45,11 +45,11 @@ class TokenSource:
         found = read_issuer_answer(await self._ask("GET", discovery), discovery)
         endpoint = found.get("token_endpoint")
         if not isinstance(endpoint, str):
-            raise CaptureError("It names no token_endpoint.", where=discovery, remedy="Check issuer_url.")
+            raise CaptureError("The answer has no token_endpoint.", where=discovery, remedy="Check issuer_url.")
         scheme, _, rest = endpoint.partition("://")
         check_url(f"{scheme}://{rest.partition('/')[0]}", "token_endpoint")
         if scheme != "https" and discovery.startswith("https"):
-            raise CaptureError("The token endpoint is not https.", where=discovery, remedy="Check issuer_url.")
+            raise CaptureError("The token endpoint does not use https.", where=discovery, remedy="Check issuer_url.")
         credentials = self._options.credentials
         client = BackendApplicationClient(self._key.client_id, scope=credentials.oauth2_scope or None)
         wanted = {"audience": credentials.oauth2_audience} if credentials.oauth2_audience else {}
@@ -65,13 +65,13 @@ class TokenSource:
                 token = client.parse_request_body_response(text)
         except (OAuth2Error, PlannerError, ValueError, TypeError) as error:
             raise CaptureError(
-                f"The issuer gives no token ({type(error).__name__}).",
+                f"The issuer returned no token ({type(error).__name__}).",
                 where=endpoint,
-                remedy="Check client, secret, audience and scope.",
+                remedy="Check the client, secret, audience and scope.",
             ) from None
         secret, lifetime = token.get("access_token"), token.get("expires_in")
         if not isinstance(secret, str) or not secret.isascii() or not secret.isprintable():
-            raise CaptureError("The issuer gives no token.", where=endpoint, remedy="Check the issuer.")
+            raise CaptureError("The issuer returned no token.", where=endpoint, remedy="Check the issuer.")
         return secret, float(lifetime) if isinstance(lifetime, int | float) and lifetime > 0 else 0.0
 
     async def _ask(self, method: str, url: str, form: str | None = None) -> bytes:
@@ -91,13 +91,17 @@ class TokenSource:
                         break
                 status = response.status_code
         except TimeoutError:
-            raise CaptureError(f"The issuer gave no answer in {seconds:g} s.", where=url, remedy="Try later.") from None
+            raise CaptureError(
+                f"The issuer did not answer in {seconds:g} s.", where=url, remedy="Try again later."
+            ) from None
         except (httpx.HTTPError, httpx.InvalidURL, ssl.SSLError, ConnectionError) as error:
             raise CaptureError(
                 f"The issuer cannot be reached ({type(error).__name__}).", where=url, remedy="Check issuer_url."
             ) from None
         if len(body) > _MAX_BYTES or (form is None and status != _OK):
             raise CaptureError(
-                f"The issuer answers HTTP {status}, or too much.", where=url, remedy="Check issuer_url."
+                f"The issuer answered with HTTP {status}, or the answer is too long.",
+                where=url,
+                remedy="Check issuer_url.",
             ) from None
         return body

@@ -21,13 +21,13 @@ class Credentials:
 
     Attributes:
         token_file: File with a token (JWT).
-        token_env: Name of an environment variable with a token; used when there is no file and it is set.
-        ca_file: Certificates of the authorities to trust, PEM; those of the system when absent.
+        token_env: Name of an environment variable with a token; used if there is no token file.
+        ca_file: Certificates of trusted authorities, PEM; by default those of the system.
         cert_file: Client certificate, PEM.
-        key_file: Its private key, PEM; in `cert_file` when absent.
+        key_file: Private key of the client certificate, PEM; by default in `cert_file`.
         oauth2_file: Key file of OAuth2 client credentials: JSON with `client_id`, `client_secret`, `issuer_url`.
-        oauth2_audience: Audience to ask for; empty for none.
-        oauth2_scope: Scope to ask for; empty for none.
+        oauth2_audience: Audience to request; empty for none.
+        oauth2_scope: Scope to request; empty for none.
         store_auth_file: File with `user:password` for the metadata store.
     """
 
@@ -47,20 +47,20 @@ class Limits:
     """What a capture may take, of the cluster and of this machine.
 
     Attributes:
-        in_flight: Requests under way at once.
-        in_flight_per_broker: The same of one broker.
-        per_second: Requests started in a second.
+        in_flight: Most requests at the same time.
+        in_flight_per_broker: Most requests to one broker at the same time.
+        per_second: Most requests started per second.
         connect_s: Longest wait for a connection, in seconds.
         request_s: Longest time of one request, from the first to the last byte, in seconds.
         total_s: Longest time of a capture, in seconds.
-        attempts: How often a request is tried when the answer is a passing failure.
-        back_off_s: Pause before the second attempt; doubled each time, and up to half of it added by chance.
-        answer_bytes: What one answer may have, where the catalogue does not say less.
-        total_bytes: What all answers together may have.
-        namespaces: How many namespaces may be asked about.
-        brokers: How many brokers may be asked.
-        store_nodes: How many nodes of the metadata store may be read.
-        store_per_second: Nodes of the metadata store asked for in a second.
+        attempts: Attempts per request after temporary failures.
+        back_off_s: Pause before the second attempt, in seconds; doubled each time, plus a random half.
+        answer_bytes: Largest size of one answer, unless the catalogue sets a lower one.
+        total_bytes: Largest size of all answers together.
+        namespaces: Most namespaces to capture.
+        brokers: Most brokers to capture.
+        store_nodes: Most nodes of the metadata store to read.
+        store_per_second: Most nodes of the metadata store to read per second.
     """
 
     in_flight: int = 16
@@ -86,17 +86,17 @@ class CaptureOptions:
     Attributes:
         admin_url: Address of the admin API of any broker, such as `http://broker-1:8080`.
         out: Folder for the capture, that one is in by default: `raw/` and `snapshot/` inside it.
-        metadata_store: Address of the metadata store, such as `zk:host:port,host:port/chroot`; averages are only there.
-            Empty when it may not be asked.
+        metadata_store: Address of the metadata store, such as `zk:host:port,host:port/chroot`; the only source of
+            averages. Empty to capture without it.
         metrics: `auto`, `off`, `admin`, `prometheus`, or an address with `{host}` such as `http://{host}:9090/metrics`.
         namespaces: Names `tenant/namespace`, with `*` for any text; empty for all.
         with_topics: Whether topics are captured.
-        cluster: Name of the cluster; empty to ask.
-        broker_url: Address of a broker with `{host}`, where it is not its id under the scheme of `admin_url`.
-        broker_at: Addresses of single brokers, `broker-id=address`, where their ids lead nowhere from here: through a
+        cluster: Name of the cluster; by default the cluster returns it.
+        broker_url: Address of a broker with `{host}`, if it is not the broker id with the scheme of `admin_url`.
+        broker_at: Addresses of single brokers, `broker-id=address`, if this machine cannot reach their ids: through a
             forwarded port, for example.
-        brokers_in: Hosts, or host:port, that may be asked of those that the cluster lists, with `*` for any text; empty
-            for all. The token goes nowhere else.
+        brokers_in: Listed brokers that requests may go to: hosts or host:port, with `*` for any text; empty for all.
+            The token is sent to no other broker.
         credentials: Where secrets are.
         limits: Bounds.
     """
@@ -124,27 +124,29 @@ class CaptureOptions:
         for name in self.namespaces:
             if not _FILTER.fullmatch(name):
                 raise CaptureError(
-                    f"{name[:80]!r} is no tenant/namespace.",
+                    f"{name[:80]!r} is not a namespace (tenant/namespace).",
                     where="--namespaces",
                     remedy="Write acme/orders or acme/*.",
                 )
         if self.cluster and not _CLUSTER.fullmatch(self.cluster):
-            raise CaptureError("This is no name of a cluster.", where="--cluster", remedy="Give its configured name.")
+            raise CaptureError(
+                "This is not a valid cluster name.", where="--cluster", remedy="Use its configured name."
+            )
         if self.metrics not in _METRICS and not _TEMPLATE.match(self.metrics):
             raise CaptureError(
-                f"{self.metrics[:80]!r} is neither {', '.join(_METRICS)} nor an address with {{host}}.",
+                f"{self.metrics[:80]!r} is not {', '.join(_METRICS)} or an address with {{host}}.",
                 where="--metrics",
                 remedy="Write http://{host}:8080/metrics/ with the port of your brokers.",
             )
         if self.broker_url and not _TEMPLATE.fullmatch(self.broker_url.rstrip("/")):
             raise CaptureError(
-                "This is no address with {host}.", where="--broker-url", remedy="Write https://{host}:8443."
+                "This is not an address with {host}.", where="--broker-url", remedy="Write https://{host}:8443."
             )
         for item in self.broker_at:
             broker, equals, url = item.partition("=")
             if not equals or ":" not in broker:
                 raise CaptureError(
-                    f"{item[:80]!r} is no broker-id=address.",
+                    f"{item[:80]!r} is not of the form broker-id=address.",
                     where="--broker-at",
                     remedy="Write broker-1.example:8080=http://127.0.0.1:18080.",
                 )
@@ -163,7 +165,7 @@ class CaptureOptions:
             value = getattr(limits, name)
             if not 0 < value < float("inf"):
                 raise CaptureError(
-                    f"{value} is not above 0.", where=f"limit {name}", remedy="Give a positive number, or leave it out."
+                    f"{value} is not above 0.", where=f"limit {name}", remedy="Use a positive number, or leave it out."
                 )
 
 
@@ -178,15 +180,15 @@ def check_url(url: str, where: str) -> None:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
     except ValueError as error:
-        raise CaptureError("This is no address.", where=where, remedy=remedy) from error
+        raise CaptureError("This is not a valid address.", where=where, remedy=remedy) from error
     if "@" in parts.netloc or parts.query or parts.fragment:
         raise CaptureError(
-            "An address holds no user, password or parameters.",
+            "The address contains a user, a password or parameters.",
             where=where,
-            remedy="Give secrets in a file or in the environment.",
+            remedy="Put secrets in a file or in the environment.",
         )
     if parts.scheme not in {"http", "https"} or not host:
-        raise CaptureError("This is no http or https address.", where=where, remedy=remedy)
+        raise CaptureError("This is not an http or https address.", where=where, remedy=remedy)
     if parts.path.strip("/"):
         raise CaptureError(f"The address has a path ({parts.path[:80]}).", where=where, remedy=remedy)
 

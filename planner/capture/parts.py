@@ -109,7 +109,7 @@ class Parts:
                 self._go_on(journal, dict(purpose), fresh)
             elif any(folder.iterdir()):
                 raise CaptureError(
-                    "The folder holds something that is no capture.",
+                    "The folder contains files that are not a capture.",
                     where=str(folder),
                     remedy="Choose an empty folder.",
                 )
@@ -126,9 +126,9 @@ class Parts:
         lines = list(_lines(journal))
         if lines and lines[0].get("purpose") != purpose:
             raise CaptureError(
-                "The folder holds a capture of something else.",
+                "The folder contains a capture with other options.",
                 where=str(self.folder),
-                remedy="Choose an empty folder, or the options it was begun with.",
+                remedy="Choose an empty folder, or use the options of that capture.",
             )
         for line in lines[1:]:
             part = _part(line)
@@ -187,9 +187,9 @@ class Parts:
         value = parse_json(self.read(part), part.file)
         if not isinstance(value, kind):
             raise FormatError(
-                f"The answer is no {'list' if kind is list else 'object'}.",
+                f"The answer is not {'a list' if kind is list else 'an object'}.",
                 where=f"{part.asked}{part.path}",
-                remedy="Give the admin address of a broker.",
+                remedy="Use the admin address of a broker.",
             )
         return value
 

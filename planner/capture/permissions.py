@@ -63,7 +63,7 @@ class CapturePermissions:
             return None
         if self.folder is None or name not in self.files:
             raise CaptureError(
-                f"{name[:80]!r} is no file of the folder of secrets.",
+                f"{name[:80]!r} is not a file in the folder of secrets.",
                 where=SECRETS,
                 remedy="Choose one that is listed.",
             )
@@ -83,17 +83,19 @@ class CapturePermissions:
         """
         if not self.any_at_all:
             raise CaptureError(
-                "Captures are switched off.", where=ALLOW, remedy="Whoever runs this server can allow them."
+                "Captures are turned off.", where=ALLOW, remedy="The administrator of this server can turn them on."
             )
         if admin_url in self.admin_urls and (not store or store in self.stores) and not custom:
             return
         if not self.anything:
             raise CaptureError(
-                "This address is not one that may be asked.", where=ALLOW, remedy="Choose one that is listed."
+                "This address is not in the list of allowed addresses.",
+                where=ALLOW,
+                remedy="Choose one that is listed.",
             )
         if secrets:
             raise CaptureError(
-                "Secrets are sent only to addresses that whoever runs this server has listed.",
+                "Secrets are sent only to addresses that the administrator of this server has listed.",
                 where=ALLOW,
                 remedy=f"List the address in {ALLOW}, or capture on the command line.",
             )
@@ -121,7 +123,9 @@ def capture_permissions(environment: Mapping[str, str] | None = None) -> Capture
             urls.append(address.rstrip("/"))
     if not urls:
         raise CaptureError(
-            "It names no admin address.", where=ALLOW, remedy="Write http://broker-1:8080, or 1 for any address."
+            "The value is not an admin address.",
+            where=ALLOW,
+            remedy="Write http://broker-1:8080, or 1 for any address.",
         )
     folder = Path(given[SECRETS]) if given.get(SECRETS) else None
     tokens = tuple(sorted(name for name in given if TOKEN_VARIABLE.fullmatch(name) and given[name].strip()))

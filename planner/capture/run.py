@@ -62,7 +62,7 @@ class CaptureResult:
     def text(self) -> str:
         """One line about it."""
         taken = self.snapshot
-        kept = f", {self.kept} parts kept from before" if self.kept else ""
+        kept = f", {self.kept} parts kept from the earlier capture" if self.kept else ""
         return (
             f"{self.folder / SNAPSHOT}: {taken.info.cluster}, {len(taken.brokers)} brokers, {len(taken.bundles):,}"
             f" bundles, {len(taken.topics):,} topics; {self.requests:,} requests in {self.took_s:,.1f} s{kept}"
@@ -122,7 +122,7 @@ def capture_cluster(
         *_of_content(options, snapshot),
     ]
     warnings = (*notes, *found, *snapshot.info.warnings)
-    source = f"{snapshot.info.source}, asked at {options.admin_url}"
+    source = f"{snapshot.info.source}, from {options.admin_url}"
     info = replace(snapshot.info, warnings=fitting_notes(warnings), source=source[:MAX_TEXT])
     snapshot = replace(snapshot, info=info)
     with writing(options.out, CaptureError):
@@ -144,7 +144,7 @@ async def _collect(
     options: CaptureOptions, parts: Parts, progress: ProgressSink, reports_at_s: float
 ) -> tuple[AdminClient, tuple[str, ...]]:
     # Errors of the network are answers that nobody gave; what the disk refuses ends the capture.
-    with writing(parts.folder, CaptureError, "Make room, or choose another folder."):
+    with writing(parts.folder, CaptureError, "Free some disk space, or choose another folder."):
         try:
             async with asyncio.timeout(options.limits.total_s), AdminClient(options) as client:
                 collector = Collector(options, client, parts, progress, reports_at_s)
@@ -154,7 +154,7 @@ async def _collect(
             raise CaptureError(
                 f"The capture was not complete after {options.limits.total_s:,.0f} s.",
                 where=options.admin_url,
-                remedy="Ask again with the same --out to go on, or raise --total-timeout.",
+                remedy="Run the capture again with the same --out to continue, or raise --total-timeout.",
             ) from error
 
 
@@ -184,7 +184,7 @@ def _check_somebody_answered(options: CaptureOptions, parts: Sequence[Part]) -> 
         first = told[0]
         reason = first.note or f"HTTP {first.status}"
         raise CaptureError(
-            f"No broker told its load or its bundles. The first one: {reason.rstrip('.')}.",
+            f"No broker returned its load or its bundles. The first error: {reason.rstrip('.')}.",
             where=first.asked + first.path,
             remedy="Each broker must be reachable by its id, --broker-url or --broker-at, with a superuser's token.",
         )
@@ -196,14 +196,14 @@ def _of_time(snapshot: Snapshot, parts: Sequence[Part]) -> list[str]:
     interval_ms = snapshot.settings.integer("loadBalancerReportUpdateMinIntervalMillis")
     if apart_ms <= interval_ms:
         return []
-    asked = f"Loads, owners and topics were asked for over {apart_ms / 1000:,.1f} s"
-    return [f"{asked}, longer than a report interval ({interval_ms / 1000:g} s): some may be one report apart."]
+    asked = f"Loads, owners and topics were captured over {apart_ms / 1000:,.1f} s"
+    return [f"{asked}, longer than a report interval ({interval_ms / 1000:g} s), so some may be one report apart."]
 
 
 def _of_tokens(parts: Sequence[Part]) -> list[str]:
     if not any(part.note == REPEATS for part in parts):
         return []
-    return ["The brokers use the same token as you; their configuration was read, secrets were removed."]
+    return ["The brokers use the same token as you. Their configuration was read; secrets were removed."]
 
 
 def _of_refusals(parts: Sequence[Part]) -> list[str]:
@@ -219,20 +219,21 @@ def _of_content(options: CaptureOptions, snapshot: Snapshot) -> list[str]:
     notes: list[str] = []
     if options.namespaces:
         notes.append(
-            f"Only namespaces like {', '.join(options.namespaces)} were captured; the load of brokers is that of all."
+            f"Only namespaces that match {', '.join(options.namespaces)} were captured; the load of "
+            "brokers includes all namespaces."
         )
     if not options.with_topics:
-        notes.append("Topics were not captured; splits that need them cannot be predicted.")
+        notes.append("Topics were not captured, so splits that need them cannot be predicted.")
     inside = [
         i for i, name in enumerate(snapshot.namespaces) if is_system_service_namespace(name, snapshot.settings.release)
     ]
     system = sum(int((snapshot.bundles.namespace == i).sum()) for i in inside)
     if system:
-        notes.append(f"{system} bundles are Pulsar's own (pulsar/system, heartbeats); heartbeats never move.")
+        notes.append(f"{system} bundles are Pulsar's own (pulsar/system, heartbeats). Heartbeats never move.")
     if len(snapshot.topics):
         partitions = int(
             pc.sum(pc.match_substring_regex(snapshot.topics.name, "-partition-(0|[1-9][0-9]*)$")).as_py() or 0
         )
         if partitions:
-            notes.append(f"{partitions:,} of the topics are partitions; each lies in the bundle of its own hash.")
+            notes.append(f"{partitions:,} of the topics are partitions. Each belongs to the bundle of its own hash.")
     return notes

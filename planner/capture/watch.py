@@ -88,7 +88,7 @@ class WatchOptions:
         ):
             if not low <= getattr(self, name) <= high:
                 raise CaptureError(
-                    f"{getattr(self, name)} is out of bounds.", where=name, remedy=f"Give {low} to {high:g}."
+                    f"{getattr(self, name)} is out of range.", where=name, remedy=f"Use {low} to {high:g}."
                 )
 
 
@@ -179,7 +179,7 @@ def watch_cluster(
                 raise CaptureError(
                     f"{state.failed} captures in a row failed; the last one: {watched.error}",
                     where=state.url,
-                    remedy="Watch again when that is put right.",
+                    remedy="Fix the cause, then watch again.",
                 )
             if options.captures and number >= options.captures:
                 break
@@ -227,7 +227,7 @@ def _check_same(before: Snapshot | None, now: Snapshot, url: str) -> None:
         raise CaptureError(
             f"This is the cluster {now.info.cluster}, not {before.info.cluster}.",
             where=url,
-            remedy="Name admin addresses of one cluster.",
+            remedy="Use admin addresses of one cluster.",
         )
 
 
@@ -246,7 +246,9 @@ def _unforeseen(error: Exception, url: str) -> CaptureError:
     return CaptureError(
         f"The capture failed: {type(error).__name__}{': ' if text else ''}{text}.",
         where=url,
-        remedy="Watching goes on. If it happens again, capture once with `capture --out FOLDER` and report the folder.",
+        remedy=(
+            "Watching continues. If it happens again, capture once with `capture --out FOLDER` and report the folder."
+        ),
     )
 
 

@@ -53,14 +53,14 @@ Bounds = Annotated[Limits, _flat(_LIMITS, group=Group("Bounds", sort_key=2))]
 def capture(*, out: Path, cluster: Cluster, secrets: Secrets = Credentials(), bounds: Bounds = Limits()) -> None:
     """Capture a running cluster.
 
-    Asks with read-only requests, and keeps the raw answers and the snapshot they show. Asked for again with the same
-    --out, it goes on where it was cut short.
+    Sends only read-only requests, and keeps the raw answers and the snapshot made from them. Run again with the same
+    --out, it continues an interrupted capture.
 
     Args:
         out: Folder for raw/ and snapshot/.
-        cluster: Which cluster, and what of it.
+        cluster: The cluster, and what to capture of it.
         secrets: Where secrets are.
-        bounds: What it may take.
+        bounds: Limits of the capture.
     """
     from planner.capture.run import capture_cluster
 

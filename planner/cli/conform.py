@@ -12,14 +12,14 @@ _PASSED, _FAILED, _UNREADABLE = 0, 1, 2
 def conform(files: Annotated[list[Path], Parameter(name="FILE")], /, *, release: str = "") -> int:
     """Compare the planner's decisions with recorded ones.
 
-    Decides recorded vectors with the planner and compares. Prints a line for each step that differs: kind, id, step
-    (counted from 0; - when the kind has none), place, expected, got. Exit status: 0 all equal, 1 some differ, 2 a file
-    cannot be read.
+    Runs the planner on recorded vectors and compares the decisions. Prints a line for each step that differs: kind, id,
+    step (counted from 0; - if the kind has none), place, expected, got. Exit status: 0 all equal, 1 some differ, 2 a
+    file cannot be read.
 
     Args:
         files: Vectors, FILE.jsonl or FILE.jsonl.gz; one or more.
-        release: Release of Pulsar whose rules and defaults decide, such as 4.0.8; by default what each vector says, and
-            where it says nothing the release that the planner follows elsewhere.
+        release: Release of Pulsar whose rules and defaults apply, such as 4.0.8; by default the release of each vector,
+            or the release that the planner follows elsewhere.
     """
     from planner.cluster.errors import VectorError, shown
     from planner.cluster.releases import release as known

@@ -19,26 +19,25 @@ def dashboard(
 ) -> int:
     """Open the dashboard.
 
-    Serves the pages until Ctrl+C. The page server has no users and no passwords: to let others in, put a proxy with
-    authentication in front of it. It answers only under names that it knows, so that no web page elsewhere can reach
-    it through a name of its own.
+    Serves the pages until Ctrl+C. The page server has no users and no passwords: to give others access, put a proxy
+    with authentication in front of it. It answers only to known host names, so that no foreign web page can reach it
+    through its own host name.
 
     Args:
-        workspace: File that keeps what is loaded (PLANNER_WORKSPACE, else .workspace/planner.duckdb in this folder).
+        workspace: File that stores loaded snapshots (PLANNER_WORKSPACE, else .workspace/planner.duckdb in this folder).
         port: Port of the page server.
         host: Address to listen at.
-        allow: Name by which visitors open it, such as that of a proxy, without port; besides `host` and this machine's
-            own names.
+        allow: Further host name by which visitors open the dashboard, such as that of a proxy, without a port.
     """
     if workspace is not None:
         os.environ["PLANNER_WORKSPACE"] = str(workspace.resolve())
     if not 0 < port <= _LAST_PORT:
-        raise PlannerError(f"{port} is no port.", where="--port", remedy=f"Give 1 to {_LAST_PORT}.")
+        raise PlannerError(f"{port} is not a valid port.", where="--port", remedy=f"Use a port from 1 to {_LAST_PORT}.")
     try:
         socket.getaddrinfo(host, port)
     except (OSError, UnicodeError) as error:
-        what = f"Nothing can listen at {host[:100]!r}."
-        raise PlannerError(what, where="--host", remedy="Give an address of this machine.") from error
+        what = f"The server cannot listen at {host[:100]!r}."
+        raise PlannerError(what, where="--host", remedy="Use an address of this machine.") from error
     allowed = [allowed_name(name, "--allow") for name in allow]
     command = [sys.executable, "-m", "streamlit", "run", str(resources() / "app.py")]
     sys.stdout.flush()

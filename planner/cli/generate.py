@@ -12,12 +12,12 @@ from planner.simulate.cluster_spec import ClusterSpec
 def generate(*, out: Path, seed: int = 1, spec: Annotated[ClusterSpec, Parameter(name="*")] = ClusterSpec()) -> None:
     """Write a generated cluster.
 
-    The same arguments and seed give the same one.
+    The same arguments and seed give the same cluster.
 
     Args:
         out: A folder, or a file that ends in .zip or .json.
-        seed: Decides everything that is drawn.
-        spec: What it is like.
+        seed: Seed of the random numbers.
+        spec: Properties of the cluster.
     """
     from planner.cluster.errors import FormatError
     from planner.cluster.files import whole_file, writing

@@ -50,10 +50,11 @@ def refuse_no_path(_kind: Any, value: Any) -> None:
     """
     for path in value if isinstance(value, list | tuple) else [value]:
         if isinstance(path, Path) and "\0" in str(path):
-            raise ValueError("No name of a file holds this sign. Give another name.")
+            raise ValueError("A file name cannot contain this character. Use another name.")
         if isinstance(path, Path) and (found := _ADDRESS.match(str(path))):
             raise ValueError(
-                f"{found[0]}/ is an address; only folders of this machine are read and written. Mount the storage."
+                f"{found[0]}/ is an address, but the planner reads and writes only folders of this "
+                "machine. Mount the storage."
             )
 
 

@@ -15,12 +15,12 @@ _CLUSTER = "brokers|namespaces|bundles|topics|load_manager|msg_rate_per_s|owners
 _LONGEST_S = 86_400
 _DEFAULT: Final = Options()
 
-history = App(name="history", help="Generate a history, or make one of raw recordings.")
+history = App(name="history", help="Generate a history, or ingest recordings.")
 
 
 @history.default
 def _nothing() -> None:
-    raise CycloptsError(msg="Give an action: generate or ingest.")
+    raise CycloptsError(msg="Use one of the commands generate and ingest.")
 
 
 @history.command
@@ -42,22 +42,22 @@ def generate(
 ) -> None:
     """Write a generated history.
 
-    The same arguments and seed give the same one.
+    The same arguments and seed give the same history.
 
     Args:
         out: Folder of the history; days in it are replaced.
-        seed: Decides everything that is drawn.
-        form: Write a history, or one file a day of what a recorder would have written.
-        workers: How many processes; 0 for one for each core.
-        spec: What it is like.
-        cluster: What its cluster is like.
+        seed: Seed of the random numbers.
+        form: Write a history, or one recorded file per day.
+        workers: Number of processes; 0 for one per core.
+        spec: Properties of the history.
+        cluster: Properties of the cluster.
     """
     from planner.history.generate import snapshots_of_day, write_history
     from planner.history.raw import write_raw
 
     wanted = replace(spec, cluster=cluster)
     if workers < 0:
-        raise SettingError(f"{workers} processes cannot work.", where="workers", remedy="Give 0 or more.")
+        raise SettingError(f"{workers} is not a valid number of processes.", where="workers", remedy="Use 0 or more.")
     if form != "history":
         for day in range(wanted.days):
             path = write_raw(out, snapshots_of_day(wanted, seed, day), form)
@@ -80,23 +80,22 @@ def ingest(
     report_valid_s: int = _DEFAULT.report_ms // 1_000,
     sample_valid_s: int = _DEFAULT.sample_ms // 1_000,
 ) -> int:
-    """Make a history of raw recordings.
+    """Turn recordings into a history.
 
-    Reads, on Spark, snapshots, raw captures, JSON Lines of load reports and of broker-stats topics, Prometheus range
-    exports. Files and days that did not change are left as they are; rows that cannot be read are put aside with file,
-    line and reason.
+    Uses Spark to read snapshots, raw captures, JSON Lines of load reports and broker-stats topics, and Prometheus range
+    exports. Unchanged files and days are kept. Rows that cannot be read are set aside with file, line and reason.
 
     Args:
-        inputs: Files, and folders to look through; one or more.
+        inputs: Files, and folders to search; one or more.
         out: Folder of the history.
-        cluster: Name of the cluster where rows do not give it.
-        interval_s: Seconds between snapshots made of reports.
-        report_valid_s: How long a report is valid.
-        sample_valid_s: How long a sample is valid.
+        cluster: Name of the cluster for rows without one.
+        interval_s: Seconds between snapshots made from reports.
+        report_valid_s: Seconds for which a report is valid.
+        sample_valid_s: Seconds for which a sample is valid.
     """
     for name, value in (("interval", interval_s), ("report-valid", report_valid_s), ("sample-valid", sample_valid_s)):
         if not 1 <= value <= _LONGEST_S:
-            raise SettingError(f"{value} cannot be used.", where=f"--{name}-s", remedy=f"Give 1 to {_LONGEST_S}.")
+            raise SettingError(f"{value} is out of range.", where=f"--{name}-s", remedy=f"Use 1 to {_LONGEST_S}.")
 
     from planner.history.ingest import SET_ASIDE
     from planner.history.ingest import ingest as make
@@ -105,7 +104,7 @@ def ingest(
     done = make(inputs, out, options, progress=_tell)
     sys.stdout.writelines(f"{line}\n" for line in done.lines)
     if done.rows_set_aside:
-        sys.stdout.write(f"They lie in {out / SET_ASIDE}.\n")
+        sys.stdout.write(f"Rows set aside are in {out / SET_ASIDE}.\n")
     return 1 if done.damaged else 0
 
 

@@ -47,34 +47,34 @@ def optimize(
 ) -> None:
     """Find the best plan for a cluster.
 
-    Finds which bundles to move, and to where, so that the highest usage is as low as it can be within a budget; or,
-    with --under, the least harm that brings every broker under a usage; or, with --drain, where the bundles go.
-    Says what no plan can beat, whether Pulsar will undo it, and how to carry it out. Nothing is carried out. Exit
-    status: 0 done, 2 the question has no answer.
+    Finds the moves that give the lowest highest usage within a budget; with --under, the plan with the least harm that
+    brings every broker under a usage; with --drain, the moves that empty a broker. Prints the lower bound, whether
+    Pulsar undoes the plan, and how to carry it out. Nothing is carried out. Exit status: 0 done, 2 the question has no
+    answer.
 
     Args:
         snapshot: A snapshot (folder, .zip, .json), a raw capture, or a sample by its file name, title or digest.
-        moves: Bundles that may be moved at most.
-        topics: Topics that may be closed at most.
-        clients: Producers and consumers that may be disconnected at most.
-        megabytes: Throughput that may be interrupted at most.
+        moves: Most bundles to move.
+        topics: Most topics to disconnect.
+        clients: Most producers and consumers to disconnect.
+        megabytes: Most throughput to interrupt.
         under: Bring every broker under this usage with the least harm.
-        least: What the least harm is counted in.
-        drain: A broker to empty; give it again for another one.
-        exclude: A broker that takes nothing.
-        keep: A namespace whose bundles stay.
-        pin: A bundle, and the broker that it is to be on.
-        even: Heed loadBalancerDistributeBundlesEvenlyEnabled, which an unload with a destination need not.
-        splits: Bundles that may be split at most; without it a few, where one alone is above the limit.
-        traffic: Plan for so many times the traffic.
+        least: Unit in which harm is counted.
+        drain: A broker to empty; may be repeated.
+        exclude: A broker that receives no bundles; may be repeated.
+        keep: A namespace whose bundles do not move; may be repeated.
+        pin: A bundle, and the broker that must own it; may be repeated.
+        even: Apply loadBalancerDistributeBundlesEvenlyEnabled, which an unload with a destination ignores by default.
+        splits: Most bundles to split; by default a few, if a single bundle is above the limit.
+        traffic: Plan for the traffic times this factor.
         scenario: Plan for the cluster as a scenario leaves it: a file, a link, or - for standard input.
-        survive_loss: Move as little as makes the loss of any one broker overload nobody.
-        seed: Decides what is tried.
-        wave_clients: Clients that a wave disconnects at most.
+        survive_loss: Move as little as possible so that the loss of any one broker overloads no other.
+        seed: Seed of the search.
+        wave_clients: Most clients that a wave disconnects.
         pause: Seconds between two waves.
         as_json: Print everything as JSON.
-        commands: Print what to do as a script of pulsar-admin commands.
-        back: Print the way back as such a script.
+        commands: Print the plan as a script of pulsar-admin commands.
+        back: Print a script that undoes the plan.
         csv: Write a CSV with one row for each move.
         save: Write the plan, wave by wave, as a scenario for `plan`, What-if and Compare.
     """
@@ -94,16 +94,16 @@ def optimize(
 
     pairs = [one.rpartition("=") for one in pin]
     if any(not bundle or not broker for bundle, _, broker in pairs):
-        raise ScenarioError("A pin names a bundle and a broker.", where="--pin", remedy="Give --pin BUNDLE=BROKER.")
+        raise ScenarioError("A pin is a bundle and a broker.", where="--pin", remedy="Use --pin BUNDLE=BROKER.")
     if save is not None and scenario is not None:
         raise ScenarioError(
-            "A plan for what a scenario leaves cannot be saved as one about the snapshot.",
+            "A plan made with --scenario cannot be saved as a plan for the snapshot.",
             where="--save",
-            remedy="Leave --save or --scenario out.",
+            remedy="Leave out --save or --scenario.",
         )
     if wave_clients < 1:
         raise ScenarioError(
-            f"A wave of {wave_clients} clients disconnects nobody.", where="--wave-clients", remedy="Allow at least 1."
+            f"A wave of {wave_clients} clients cannot contain a move.", where="--wave-clients", remedy="Use at least 1."
         )
     question = Question(
         moves=moves,

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def _not_both(forms: ArgumentCollection) -> None:
     if len(forms.filter_by(value_set=True)) > 1:
-        raise ValueError("Give one of them.")
+        raise ValueError("Use only one of them.")
 
 
 SHOWN = Group("What is printed", validator=_not_both, sort_key=1)
@@ -66,4 +66,4 @@ def tell_price(snapshot: "Snapshot", *scenarios: "Scenario") -> None:
     from planner.simulate.price import price_of, price_text
 
     if told := price_text([price_of(snapshot, scenario) for scenario in scenarios]):
-        sys.stderr.write(f"note: {told} for this machine. Ctrl+C ends it.\n")
+        sys.stderr.write(f"note: {told} on this machine. Press Ctrl+C to stop.\n")

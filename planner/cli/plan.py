@@ -27,16 +27,16 @@ def plan(
     """Run a scenario and print its plan.
 
     Runs a scenario over a snapshot and prints its plan: measures, moves, diagnosis. Nothing is carried out. Exit
-    status: 0 done, 2 something cannot be read or does not fit.
+    status: 0 done, 2 an input cannot be read or does not match.
 
     Args:
         snapshot: A snapshot (folder, .zip, .json), a raw capture, or a sample by its file name, title or digest.
-        scenario: A scenario file, a link as the pages give it, or - for standard input.
+        scenario: A scenario file, a link from a page, or - for standard input.
         as_json: Print everything as JSON.
-        commands: Print what to do as a script of pulsar-admin commands.
-        follow: Print how far the plan has been carried out, by a later snapshot of the same cluster.
-        broker: Real id of a broker that the plan adds; for --follow, and may be repeated.
-        report: Write a report for a review: HTML, PDF or Markdown, by the ending of its name.
+        commands: Print the plan as a script of pulsar-admin commands.
+        follow: Print how much of the plan has been carried out, according to a later snapshot of the same cluster.
+        broker: For --follow: the real id of a broker that the plan adds; may be repeated.
+        report: Write a report for a review: HTML, PDF or Markdown, by file extension.
         csv: Write a CSV with one row for each event.
         batch: Bundles unloaded between two pauses.
         pause: Seconds between two batches.
@@ -60,8 +60,8 @@ def plan(
     digest = snapshot_digest(cluster)
     if linked.snapshot_digest not in {"", digest}:
         sys.stderr.write(
-            f"warning: the scenario was made over the snapshot {linked.snapshot_name or 'without a name'}"
-            f" ({linked.snapshot_digest[:_SHORT]}); this is another one ({digest[:_SHORT]}).\n"
+            f"warning: the scenario was made for the snapshot {linked.snapshot_name or 'without a name'} "
+            f"({linked.snapshot_digest[:_SHORT]}); this is a different one ({digest[:_SHORT]}).\n"
         )
     asked = content_of(linked)
     tell_price(cluster, asked)
@@ -80,7 +80,7 @@ def plan(
     elif commands:
         title = f"Plan {trace.scenario.name or 'without a name'} for {name} ({digest[:_SHORT]})"
         for sentence in Outcome(trace).before_after.worse:
-            sys.stderr.write(f"warning: this plan ends worse than now. {sentence}\n")
+            sys.stderr.write(f"warning: this plan leaves the cluster worse off. {sentence}\n")
         commands_ = plan_commands(trace, options)
         sys.stdout.write(command_script(commands_, title, options.program, cluster.info.cluster))
     elif follow:

@@ -25,7 +25,7 @@ _USUAL: Final = Question()
 
 def _exactly_one(actions: ArgumentCollection) -> None:
     if len(actions.filter_by(value_set=True)) != 1:
-        raise ValueError(f"Give one of {', '.join(action.name for action in actions)}.")
+        raise ValueError(f"Use one of {', '.join(action.name for action in actions)}.")
 
 
 _ACTIONS = Group("What to do", help="One of these.", validator=_exactly_one, sort_key=1)
@@ -40,7 +40,7 @@ _Percent = Parameter(group=_QUESTION, metavar="PERCENT")
 
 def _objectives(side: str) -> Parameter:
     known = ", ".join(one.name for one in OBJECTIVES if one.side == side)
-    return Parameter(group=_QUESTION, metavar="NAMES", help=f"Objectives of {side}, with commas in between: {known}.")
+    return Parameter(group=_QUESTION, metavar="NAMES", help=f"Objectives of {side}, separated by commas: {known}.")
 
 
 def replay(
@@ -74,35 +74,35 @@ def replay(
 ) -> int:
     """Replay a history under scenarios.
 
-    Replays a history under a grid of scenarios, as a job that the Replay page shows too, and prints what each came to;
-    or says what finished replays recommend. Exit status: 0 all tasks ended well, 1 some failed or the job was
-    cancelled, 2 it cannot be run.
+    Replays a history under a grid of scenarios, as a job that the Replay page also shows, and prints the result of each
+    scenario; or prints what finished replays recommend. Exit status: 0 all tasks succeeded, 1 some failed or the job
+    was cancelled, 2 the replay cannot run.
 
     Args:
         history: Folder of the history to replay.
-        list_jobs: List the jobs there are.
-        show: Print how a job is and what it came to.
+        list_jobs: List all jobs.
+        show: Print the status and results of a job.
         cancel: Stop a job.
-        retry: Run what is left of a job.
+        retry: Run the remaining tasks of a job.
         delete: Delete a job and its results.
-        advise: Say which settings replays over the same days recommend, and how sure that is.
-        cluster: Only this cluster; may be given again (all).
-        first_day: Day, yyyy-mm-dd in UTC (the first there is).
-        last_day: Day, yyyy-mm-dd in UTC, included (the last there is).
-        days_per_task: Days that a task works through without a break; 0 for all.
-        scenarios: A grid, or a list of scenarios; may be given again.
-        base: Scenario that all have in common.
-        strategy: A shedding strategy; may be given again.
-        setting: Values to try of a setting; may be given again, then all combinations are.
-        release: A release of Pulsar that decides each scenario once more; may be given again.
-        weight: Weight of balance against disruption, 0 to 100 (the knee of the front).
-        first_part: Share of the days that the holdout chooses on.
-        loss: How much worse a side may become.
+        advise: Print which settings replays over the same days recommend, and how certain that is.
+        cluster: Only this cluster; may be repeated (default: all).
+        first_day: Day, yyyy-mm-dd in UTC (default: the first day of the history).
+        last_day: Day, yyyy-mm-dd in UTC, inclusive (default: the last day of the history).
+        days_per_task: Days per task; 0 for all.
+        scenarios: A grid, or a list of scenarios; may be repeated.
+        base: Scenario that all others start from.
+        strategy: A shedding strategy; may be repeated.
+        setting: Values of a setting; may be repeated, which runs all combinations.
+        release: A further release of Pulsar for each scenario; may be repeated.
+        weight: Weight of balance against disruption, 0 to 100 (default: the balanced choice).
+        first_part: Share of the days that settings are chosen on; the rest check the choice.
+        loss: How much worse balance or disruption may become.
         balance: Objectives of balance.
         disruption: Objectives of disruption.
         runner: One process, a pool, or Spark: here, at SPARK_REMOTE, or at PLANNER_SPARK_MASTER.
-        workers: Processes, cores of a local Spark, or tasks at once on a cluster (as many as there are).
-        name: What to call the job.
+        workers: Processes, cores of a local Spark, or parallel tasks on a cluster (default: all).
+        name: Name of the job.
         detach: Print the job's name and do not wait for it.
         as_json: Print the results as JSON.
     """
@@ -135,7 +135,7 @@ def replay(
         stored = jobs.open_job(retry)
         jobs.retry(stored)
     elif history is None:  # what was given is empty
-        raise ReplayError("A job has a name.", where="replay", remedy="--list names all jobs.")
+        raise ReplayError("A job name is required.", where="replay", remedy="--list shows the names of all jobs.")
     else:
         job = job_over(
             history,
@@ -178,7 +178,7 @@ def _follow(stored: "StoredJob") -> None:
             if stopping:
                 raise
             stopping = True
-            sys.stderr.write("Stopping; once more to leave it running.\n")
+            sys.stderr.write("Stopping. Press Ctrl+C again to leave the job running.\n")
             jobs.ask_to_cancel(stored)
 
 
@@ -209,7 +209,7 @@ def _advise(stored: "list[StoredJob]", question: Question, *, as_json: bool) -> 
         content = {"jobs": [one.name for one in stored], **advice_to_json(advice, configured), "notes": notes}
         sys.stdout.write(json.dumps(content, indent=1) + "\n")
         return
-    heading = ["", "What to know about this comparison:"] if notes else []
+    heading = ["", "Notes on this comparison:"] if notes else []
     _print([*advice_lines(advice, configured), *heading, *(f"  {note}" for note in notes)])
 
 

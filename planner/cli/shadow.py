@@ -25,37 +25,37 @@ def shadow(
     at_least: float = 0.0,
     as_json: Annotated[bool, Parameter(name="--json")] = False,
 ) -> None:
-    """Compare what was predicted with what a watched cluster did.
+    """Compare predictions with what a watched cluster did.
 
-    Goes through a watched history, predicts each load-balancer cycle from the capture before it, compares with what
-    happened, and prints the score. `watch --shadow` does the same while it watches.
+    Reads a watched history, predicts each load-balancer cycle from the capture before it, compares the prediction with
+    what happened, and prints the score. `watch --shadow` does the same during a watch.
 
     Args:
         history: Folder of the histories.
-        cluster: Name of the cluster, where there are several.
-        record: Write the record that the page Shadow shows, too.
-        at_least: Fail when, of the cycles with unloads seen in time, fewer percent were right (status 1), or when there
-            was none to judge (status 3); for alerts.
+        cluster: Name of the cluster, if the history has several.
+        record: Also write the record that the page Shadow shows.
+        at_least: For alerts: fail with status 1 if fewer percent of the cycles with unloads seen in time were right,
+            and with status 3 if there was none.
         as_json: Print each cycle as a line of JSON, then the score.
     """
     from planner.shadow.record import ShadowRecord, clusters_of
     from planner.shadow.watched import ShadowWatch
 
     if not 0 <= at_least <= _ALL:
-        raise CaptureError(f"{at_least} is no share in percent.", where="--at-least", remedy="Give 0 to 100.")
+        raise CaptureError(f"{at_least} is not a percentage.", where="--at-least", remedy="Use 0 to 100.")
     found = clusters_of(history)
     name = cluster or next(iter(found), "")
     if name not in found or (not cluster and len(found) > 1):
         raise CaptureError(
             f"There is no cluster {name!r}." if cluster else f"There are {len(found)} clusters.",
             where=str(history),
-            remedy=f"Name one with --cluster: {', '.join(found)[:300]}." if found else "Watch a cluster first.",
+            remedy=f"Choose one with --cluster: {', '.join(found)[:300]}." if found else "Watch a cluster first.",
         )
     if record and ShadowRecord(found[name]).path.exists():
         raise CaptureError(
-            "There is a record of this cluster already.",
+            "This cluster already has a record.",
             where=str(ShadowRecord(found[name]).path),
-            remedy="Delete or move it first, when no watch writes it.",
+            remedy="Delete or move it first, while no watch writes it.",
         )
     watch = ShadowWatch(
         history if record else None,
@@ -81,9 +81,9 @@ def _unjudged(watch: "ShadowWatch") -> str:
     """Say why nothing could be judged, and what to do."""
     acting = watch.score.acting
     if not acting:
-        return "Nothing could be judged: there was no cycle with unloads. Watch for longer."
+        return "No cycle could be judged: there was no cycle with unloads. Watch for longer."
     reason = watch.too_seldom or "Watch for longer, or with a shorter --interval."
-    return f"Nothing could be judged: of {acting} cycles with unloads none was seen in time. {reason}"
+    return f"No cycle could be judged: none of {acting} cycles with unloads was seen in time. {reason}"
 
 
 def print_scores(watch: "ShadowWatch", start: str) -> None:

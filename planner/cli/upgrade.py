@@ -20,16 +20,16 @@ def upgrade(
     hours: Annotated[int, Parameter(metavar="N")] = 1,
     as_json: Annotated[bool, Parameter(name="--json")] = False,
 ) -> None:
-    """Say what another release of Pulsar does with a cluster.
+    """Compare another release of Pulsar on a cluster.
 
-    Prints which settings vanish or change, what the balancer does otherwise in the first hours on this cluster, what to
-    set to keep today's behaviour, and in which order. Nothing is carried out. Exit status: 0 done, 2 something cannot
-    be read or does not fit.
+    Prints the settings that are removed or change, what the load balancer does differently in the first hours on this
+    cluster, the settings that keep today's behaviour, and the steps. Nothing is carried out. Exit status: 0 done, 2 an
+    input cannot be read or does not match.
 
     Args:
         snapshot: A snapshot (folder, .zip, .json), a raw capture, or a sample by its file name, title or digest.
-        to: The release; an older one than the cluster's is a way back (the last of the next newer line).
-        scenario: What is changed besides: a file, a link, or - for standard input.
+        to: The release (default: the last one of the next release line). An older release shows the way back.
+        scenario: Scenario with further changes: a file, a link, or - for standard input.
         hours: Hours to simulate on both releases.
         as_json: Print everything as JSON.
     """
@@ -40,7 +40,7 @@ def upgrade(
     from planner.workspace.opening import content_of, open_scenario
 
     if not 1 <= hours <= _MOST_HOURS:
-        raise ScenarioError(f"{hours} hours cannot be watched.", where="--hours", remedy=f"Give 1 to {_MOST_HOURS}.")
+        raise ScenarioError(f"{hours} hours is out of range.", where="--hours", remedy=f"Use 1 to {_MOST_HOURS}.")
     _, cluster = opened(snapshot)
     asked = content_of(open_scenario(scenario)) if scenario else None
     target = to or next_release(cluster.info.pulsar_version)

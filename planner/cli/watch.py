@@ -41,21 +41,21 @@ def watch(
 ) -> None:
     """Capture a running cluster at every report interval.
 
-    Adds each capture to a history, which replays and `shadow` read as it grows. End it with Ctrl+C.
+    Adds each capture to a history, which replays and `shadow` can read while it grows. Stop it with Ctrl+C.
 
     Args:
         history: Folder of the history.
-        interval: Seconds from one to the next; 0 for the report interval.
-        refresh: Seconds for which namespaces, policies, topic lists and settings are taken from before.
-        max_gib: Disk for the history; oldest go.
-        captures: How many; 0 for no end.
-        failures: How many captures may fail in a row; 0 for any number.
-        spare_admin_url: Further addresses, asked in turn when one does not answer; then the brokers seen last.
-        shadow: Predict each load-balancer cycle, compare, and print the score in the end.
-        raw_gib: Disk for raw answers around cycles that were predicted wrong, kept with --shadow; 0 for none.
-        cluster: Which cluster, and what of it.
+        interval: Seconds between two captures; 0 for the report interval.
+        refresh: Seconds for which namespaces, policies, topic lists and settings are reused.
+        max_gib: Disk space for the history; the oldest snapshots are deleted.
+        captures: Number of captures; 0 for no limit.
+        failures: Captures that may fail in a row; 0 for no limit.
+        spare_admin_url: Further addresses, tried in turn if one does not answer; then the brokers seen last.
+        shadow: Predict each load-balancer cycle, compare, and print the score at the end.
+        raw_gib: Disk space for raw answers around wrongly predicted cycles, kept with --shadow; 0 for none.
+        cluster: The cluster, and what to capture of it.
         secrets: Where secrets are.
-        bounds: What it may take.
+        bounds: Limits of each capture.
     """
     from planner.capture.raw_answers import RawAnswers
     from planner.capture.watch import WatchOptions, watch_cluster
@@ -64,7 +64,7 @@ def watch(
 
     for name, gib in (("--max-gib", max_gib), ("--raw-gib", raw_gib)):
         if not 0 <= gib <= _MOST_GIB:
-            raise CaptureError(f"{gib} GiB cannot be kept.", where=name, remedy=f"Give 0 to {_MOST_GIB:,}.")
+            raise CaptureError(f"{gib} GiB is out of range.", where=name, remedy=f"Use 0 to {_MOST_GIB:,}.")
     options = WatchOptions(
         capture=replace(cluster, out=history, credentials=secrets, limits=bounds),
         history=history,
@@ -90,7 +90,7 @@ def watch(
             raise
         except Exception as error:  # noqa: BLE001 - captures go on without what is made of them
             text = str(error) if isinstance(error, PlannerError) else f"{type(error).__name__}: {error}"
-            print_line(f"shadow: {shown(text)} Captures go on.", sys.stderr)
+            print_line(f"shadow: {shown(text)} Captures continue.", sys.stderr)
 
     try:
         watch_cluster(options, tell, cycle_ms=lambda: predictions.cycle_ms if predictions is not None else 0)

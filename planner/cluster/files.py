@@ -42,7 +42,7 @@ def check_spelling(path: Path) -> Path:
     found = path.resolve()
     if spelled(str(found)) != str(found):
         raise ReplayError(
-            "The name of this folder, or of one that it is in, is not UTF-8.",
+            "The name of this folder or of a parent folder is not UTF-8.",
             where=str(found),
             remedy="Rename it, or choose another one.",
         )
@@ -133,7 +133,7 @@ def sync_folder(path: Path) -> None:
 @lru_cache(maxsize=1 << 14)
 def _check(path: str, sha256: str, _size: int, _changed_ns: int, _inode: int) -> None:
     if file_digest(Path(path)) != sha256:
-        raise OSError(f"{Path(path).name} is not what was written, its SHA-256 differs")
+        raise OSError(f"{Path(path).name} has changed since it was written: its SHA-256 differs")
 
 
 def opened(path: Path, *, stream: bool = False) -> io.BufferedReader:
@@ -255,7 +255,7 @@ def writing(
 def reading(
     where: Path | str,
     kind: type[PlannerError],
-    remedy: str = "Check its name and rights.",
+    remedy: str = "Check its name and permissions.",
     *,
     what: str = "It cannot be read",
 ) -> AbstractContextManager[None]:
@@ -268,8 +268,8 @@ def writing_results(folder: Path, *also: type[Exception]) -> AbstractContextMana
     return writing(
         folder.name,
         ReplayError,
-        "See that the folder may be written, and retry.",
+        "Check that the folder is writable, and retry.",
         what="Results cannot be written",
-        full=("The disk is full.", "Free some room, for example by deleting old jobs, and retry."),
+        full=("The disk is full.", "Free some disk space, for example by deleting old jobs, and retry."),
         also=also,
     )

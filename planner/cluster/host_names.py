@@ -33,7 +33,7 @@ def allowed_name(text: str, where: str) -> str:
     if _NAME.fullmatch(name) or _is_ipv6(name):
         return name
     if not name:
-        raise PlannerError("The name is empty.", where=where, remedy="Give a name, such as planner.example.")
+        raise PlannerError("The name is empty.", where=where, remedy="Use a name, such as planner.example.")
     match = _ADDRESS.match(text.strip())
     meant = host_name(match[1]) if match is not None else ""
     if not meant:
@@ -42,9 +42,9 @@ def allowed_name(text: str, where: str) -> str:
         except UnicodeError:
             meant = ""
     remedy = (
-        f"Give {meant}." if _NAME.fullmatch(meant) or _is_ipv6(meant) else "Give a name alone, such as planner.example."
+        f"Use {meant}." if _NAME.fullmatch(meant) or _is_ipv6(meant) else "Use the name alone, such as planner.example."
     )
-    raise PlannerError(f"{text[:100]!r} is not the name of a host.", where=where, remedy=remedy)
+    raise PlannerError(f"{text[:100]!r} is not a valid host name.", where=where, remedy=remedy)
 
 
 def _is_ipv6(name: str) -> bool:

@@ -11,13 +11,13 @@ SYSTEM_NAMESPACE = "pulsar/system"
 """Holds the topics of the extensible load manager and of transactions."""
 
 SLA_OF_CLUSTER = Switch(
-    "Monitors of a broker are namespaces `sla-monitor/<cluster>/<broker>` only: bundles of `sla-monitor/<broker>` are"
-    " shed, reported and placed like any other.",
+    "Only the namespaces `sla-monitor/<cluster>/<broker>` are monitors of a broker: bundles of "
+    "`sla-monitor/<broker>` are shed, reported and placed like any other.",
     until="4.2.4",
 )
 SYSTEM_STAYS = Switch("The modular strategies shed no bundle of `pulsar/system`.", until="3.0.2")
 MONITORS_REPORTED = Switch(
-    "The report holds bundles of a broker's own namespaces, heartbeats and monitors, among the top bundles.",
+    "The report lists bundles of a broker's own namespaces, heartbeats and monitors, among the top bundles.",
     until="3.1.2",
     backported=("3.0.2",),
 )

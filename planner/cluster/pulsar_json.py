@@ -132,7 +132,9 @@ def number(value: object, where: str, *, least: float = 0.0) -> float:
             if math.isfinite(value) and value >= least:
                 return float(value)
     raise FormatError(
-        f"{str(value)[:60]!r} is no finite number{' from 0 on' if least == 0 else ''}.", where=where, remedy=_AGAIN
+        f"{str(value)[:60]!r} is not a finite number{' of 0 or more' if least == 0 else ''}.",
+        where=where,
+        remedy=_AGAIN,
     )
 
 
@@ -146,7 +148,7 @@ def whole(value: object, where: str, *, most: int = 2**63 - 1) -> int:
         return 0
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most:
         return value
-    raise FormatError(f"{str(value)[:60]!r} is no whole number from 0 to {most}.", where=where, remedy=_AGAIN)
+    raise FormatError(f"{str(value)[:60]!r} is not a whole number from 0 to {most}.", where=where, remedy=_AGAIN)
 
 
 def or_unknown(value: object, where: str) -> float:
@@ -199,7 +201,10 @@ def usage_and_limit(report: Json, resource: str, where: str = "") -> tuple[float
     # Pulsar starts every resource as (-1, -1), and leaves it so where the host does not tell.
     usage = number(pair.get("usage"), f"{where}{resource}.usage", least=0.0 if limit > 0 else -1.0)
     if max(usage, limit) > MOST or 0 < limit < 1 / MOST:
-        what = f"{usage:g} of {limit:g} is no percentage: give a usage up to {MOST:g}, a limit from {1 / MOST:g} on."
+        what = (
+            f"{usage:g} of {limit:g} is not a valid percentage: the usage is {MOST:g} at most, the limit at "
+            f"least {1 / MOST:g}."
+        )
         raise FormatError(what, where=f"{where}{resource}", remedy=_AGAIN)
     return usage, limit
 

@@ -86,7 +86,7 @@ def equal_boundaries(count: int) -> tuple[int, ...]:
         raise PulsarError(
             "IllegalArgumentException",
             f"A namespace cannot have {count} bundles.",
-            remedy="Give a number from 1 to 4294967296.",
+            remedy="Use a number from 1 to 4294967296.",
         )
     step = HASH_SPACE // count
     return (*(step * i for i in range(count)), FULL_HIGH)

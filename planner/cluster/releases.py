@@ -39,10 +39,14 @@ UPGRADED_TO: Final[tuple[ReleaseName, ...]] = ("3.0.7", "4.0.8", "4.2.4", "5.0.0
 
 NOT_RUN: Final[Mapping[ReleaseName, str]] = MappingProxyType(
     {
-        "5.0.1": "Its rules were read in its classes and not run: parts of it are not published. Its settings were not"
-        " published either; those of 5.0.0-M1 stand in.",
-        "next": "This is what comes after 5.0.1: its new defaults were read in the changes merged for it and not run,"
-        " and may still change.",
+        "5.0.1": (
+            "The rules of this release were read in its classes, not run, because parts of it are not "
+            "published. Its settings are not published either, so those of 5.0.0-M1 are used."
+        ),
+        "next": (
+            "This stands for the release after 5.0.1. Its new defaults were read in the merged changes, not "
+            "run, and may still change."
+        ),
     }
 )
 """Releases that nothing was compared with, and what a person must know about each."""

@@ -27,6 +27,11 @@ _PRINTABLE_BITS = 1024
 _TRUE = {"true": True, "false": False}
 
 
+def _bound(value: float) -> str:
+    """Return a bound as people read it."""
+    return f"{int(value):,}" if math.isfinite(value) and value == int(value) else f"{value:g}"
+
+
 def conf_value(value: SettingValue) -> str:
     """Return a value as `broker.conf` writes it."""
     if value is None:
@@ -83,7 +88,7 @@ class Setting:
             high = math.inf if self.maximum is None else self.maximum
             if not low <= parsed <= high:
                 raise self._refuse(
-                    value, f"Give a number from {low:g} to {high:g}{' ' + self.unit if self.unit else ''}."
+                    value, f"Use a number from {_bound(low)} to {_bound(high)}{' ' + self.unit if self.unit else ''}."
                 )
         named = parsed if isinstance(parsed, tuple) else (parsed,)
         if self.choices and any(isinstance(n, str) and n not in self.choices for n in named):
@@ -115,7 +120,7 @@ class Setting:
                 return tuple(part.strip() for part in inner.split(",") if part.strip())
             case "names", list() | tuple() | set() | frozenset() if all(isinstance(v, str) for v in value):
                 return tuple(value)
-        raise self._refuse(value, f"Give a value of type {self.kind}.")
+        raise self._refuse(value, f"Use a value of type {self.kind}.")
 
     def _number(self, given: str | float, value: object) -> float:
         try:
@@ -123,10 +128,10 @@ class Setting:
         except (ValueError, OverflowError):
             number = math.nan
         if not math.isfinite(number):
-            raise self._refuse(value, "Give a finite number.")
+            raise self._refuse(value, "Use a finite number.")
         return number
 
     def _refuse(self, value: object, remedy: str) -> SettingError:
         huge = isinstance(value, int) and value.bit_length() > _PRINTABLE_BITS
         shown = "This number" if huge else reprlib.repr(value)
-        return SettingError(f"{shown} is not a value of this setting.", where=self.name, remedy=remedy)
+        return SettingError(f"{shown} is not a valid value of this setting.", where=self.name, remedy=remedy)

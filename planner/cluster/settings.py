@@ -152,4 +152,4 @@ def _differs(value: SettingValue, setting: Setting) -> bool:
 def _nearest(name: str, release: Release) -> str:
     plain = {n.lower().translate(_SEPARATORS): n for n in release.settings}
     near = difflib.get_close_matches(name.lower().translate(_SEPARATORS), plain, n=1, cutoff=0.6)
-    return f"Did you mean {plain[near[0]]}?" if near else "The What-if page offers every setting there is."
+    return f"Did you mean {plain[near[0]]}?" if near else "The What-if page lists every setting."

@@ -8,19 +8,19 @@ from planner.cluster.errors import FormatError
 from planner.cluster.releases import REFERENCE, Release, Switch
 
 FOUR_PARTS: Final = Switch(
-    "A topic name of four parts, `persistent://tenant/cluster/namespace/topic`, is one of the namespace"
-    " `tenant/cluster/namespace`. Later releases refuse it.",
+    "A topic name of four parts, `persistent://tenant/cluster/namespace/topic`, belongs to the namespace "
+    "`tenant/cluster/namespace`. Later releases reject it.",
     until="4.2.4",
 )
 LOWER_DOMAIN: Final = Switch(
-    "A domain in capitals, as in `Persistent://`, is written in lower case. Later releases keep it, so that the topic"
-    " has another hash.",
+    "A domain in capitals, as in `Persistent://`, is converted to lower case. Later releases keep it, so "
+    "that the topic has a different hash.",
     until="4.2.4",
 )
 BLANK_LOCAL: Final = Switch(
     "The local name of a topic may be blank, though not empty.", until="4.0.4", backported=("3.3.5",)
 )
-SCALABLE: Final = Switch("There are topics of the domains `topic` and `segment`.", since="5.0.0-M1")
+SCALABLE: Final = Switch("The domains `topic` and `segment` exist.", since="5.0.0-M1")
 
 _WORD: Final = r"[-=:.A-Za-z0-9_]+"
 _PLAIN: Final = re.compile(rf"((?:non-)?persistent)://({_WORD}/{_WORD})/([^/]*[^/\s][^/]*)")
@@ -79,13 +79,13 @@ def _read(full_name: str, release: Release) -> TopicName | str:
         return f"Pulsar {release.name} has no domain '{domain[:40]}'{newer}"
     parts = rest.split("/", _THREE - 1 if kind in _SCALABLE_DOMAINS else _FOUR - 1)
     if len(parts) == _FOUR and not release.has(FOUR_PARTS):
-        return f"it has four parts, with a cluster, as Pulsar takes them up to 4.0 and {release.name} does not"
+        return f"it has four parts, with a cluster, which Pulsar accepts up to 4.0 and {release.name} does not"
     *space, local = parts
     wrong = ""
     if len(parts) < _THREE:
         wrong = "it lacks a tenant, a namespace or a local name"
     elif not all(re.fullmatch(_WORD, word) for word in space):
-        wrong = "its tenant or namespace has other characters than letters, digits and -=:._"
+        wrong = "its tenant or namespace contains characters other than letters, digits and -=:._"
     elif not local or (_BLANK.fullmatch(local) and not release.has(BLANK_LOCAL)):
         wrong = "its local name is blank"
     elif kind == "segment" and not _SEGMENT.fullmatch(local):

@@ -244,9 +244,9 @@ def placement_answer(vector: Json) -> Json:
     strategy = EXTENSIBLE_PLACEMENTS.get(name)
     if strategy is None:
         raise VectorError(
-            f"'{name}' is no placement strategy of the extensible load manager.",
+            f"'{name}' is not a placement strategy of the extensible load manager.",
             where=str(vector.get("id", "")),
-            remedy=f"Give one of {', '.join(EXTENSIBLE_PLACEMENTS)}.",
+            remedy=f"Use one of {', '.join(EXTENSIBLE_PLACEMENTS)}.",
         )
     config, state = config_of(vector), strategy.initial()
     answers: list[Json] = []

@@ -67,11 +67,11 @@ def kind_of(vector: Vector) -> Kind:
     """
     kind = KINDS.get(vector.kind)
     if kind is None:
-        remedy = f"Known are {', '.join(sorted(KINDS))}."
+        remedy = f"Known kinds are {', '.join(sorted(KINDS))}."
         raise VectorError(f"Unknown kind '{vector.kind}'.", where=vector.where, remedy=remedy)
     for name, needed in kind.needs.items():
         if not isinstance(vector.input.get(name), needed):
             what = f"'input.{name}' of '{vector.kind}' is missing or of the wrong type."
-            remedy = "Write it as the description of the vectors says."
+            remedy = "Write it as described in the documentation of vectors."
             raise VectorError(what, where=vector.where, remedy=remedy)
     return kind

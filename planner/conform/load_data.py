@@ -60,7 +60,7 @@ def snapshot_of_load_data(
         for key in BROKER_AVERAGES.keys() & given.keys():
             if not math.isfinite(given[key]):
                 what = f"{key} of {name} is {given[key]}, which no broker reports."
-                raise VectorError(what, remedy="Leave it out to have it summed over the bundles.")
+                raise VectorError(what, remedy="Leave it out to use the sum over the bundles.")
     broker_columns: dict[str, Any] = {
         column: [given.get(key, float("nan")) for given in averages] for key, column in BROKER_AVERAGES.items()
     }

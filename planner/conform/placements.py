@@ -29,7 +29,7 @@ def placement(vector: Json) -> Json:
         strategy = placement_by_name(name, LoadManager.MODULAR)
     except SettingError as error:
         known = [p.name for p in PLACEMENTS if p.load_manager is LoadManager.MODULAR]
-        remedy = f"Give one of {', '.join((*known, *EXTENSIBLE_PLACEMENTS))}."
+        remedy = f"Use one of {', '.join((*known, *EXTENSIBLE_PLACEMENTS))}."
         raise VectorError(f"Unknown strategy '{name}'.", where=str(vector.get("id", "")), remedy=remedy) from error
     config, state = config_of(vector), strategy.initial()
     steps: list[Json] = []

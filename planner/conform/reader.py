@@ -65,23 +65,23 @@ def read_vectors(path: Path, release: str = "") -> Iterator[Vector]:
             for number, line in enumerate(iter(lambda: lines.readline(_LONGEST_LINE + 1), b""), start=1):
                 if len(line) > _LONGEST_LINE:
                     what = f"The line has more than {_LONGEST_LINE >> 20} MiB."
-                    remedy = "Write one vector on each line."
+                    remedy = "Write one vector per line."
                     raise VectorError(what, where=f"{path}, line {number}", remedy=remedy)
                 if line.strip():
                     found = True
                     yield _vector(line, f"{path}, line {number}", release)
                 elif (blank_bytes := blank_bytes + len(line)) > _MOST_BLANK_BYTES:
                     what = f"There is more than {_MOST_BLANK_BYTES >> 20} MiB of blank lines."
-                    raise VectorError(what, where=f"{path}, line {number}", remedy="Leave them out.")
+                    raise VectorError(what, where=f"{path}, line {number}", remedy="Remove them.")
     except OSError as error:
         if isinstance(error, gzip.BadGzipFile):
             raise _bad_gzip(path, number, error) from error
-        remedy = "Give the path of a file of vectors that you may read."
+        remedy = "Use a path of a readable file of vectors."
         raise VectorError(f"Cannot read the file: {error.strerror}.", where=str(path), remedy=remedy) from error
     except (EOFError, zlib.error) as error:
         raise _bad_gzip(path, number, error) from error
     if not found:
-        raise VectorError("Holds no vector.", where=f"{path}, line 1", remedy="Write one vector on each line.")
+        raise VectorError("The file contains no vector.", where=f"{path}, line 1", remedy="Write one vector per line.")
 
 
 def _bad_gzip(path: Path, lines_read: int, error: Exception) -> VectorError:
@@ -107,7 +107,7 @@ def refuse_long_counts(given: Any) -> None:
         counts = [value for key, value in given.items() if key in _COUNTS and isinstance(value, int)]
         for count in (*counts, sum(counts), *given.get("namespaceBundleCounts", {}).values()):
             if not -(2**31) <= count < 2**31:
-                what = f"{count} is no count: Pulsar's have 32 bits."
+                what = f"{count} is not a valid count: Pulsar's counts have 32 bits."
                 raise VectorError(what, remedy="Record what a broker reports.")
     for value in inner:
         refuse_long_counts(value)
@@ -120,7 +120,7 @@ def _open(path: Path) -> Iterator[io.BufferedReader | gzip.GzipFile]:
             with gzip.open(file) as lines:
                 yield lines
         elif file.peek(2)[:2] == _GZIP_MAGIC:
-            what = "Compressed with gzip, but not named so."
+            what = "The file is compressed with gzip, but its name does not end in .gz."
             raise VectorError(what, where=f"{path}, line 1", remedy=f"Rename it to {path.name}.gz.")
         else:
             yield file
@@ -135,11 +135,11 @@ def _vector(line: bytes, where: str, release: str) -> Vector:
     try:
         data = json.loads(text)
     except json.JSONDecodeError as error:
-        what = f"Not JSON: {error.msg} at column {error.colno}."
-        raise VectorError(what, where=where, remedy="Write one whole JSON object on each line.") from error
+        what = f"Not valid JSON: {error.msg} at column {error.colno}."
+        raise VectorError(what, where=where, remedy="Write one whole JSON object per line.") from error
     except (ValueError, RecursionError) as error:
-        what = "Not JSON that can be read: a number is too long or values are nested too deeply."
-        raise VectorError(what, where=where, remedy="Write vectors in the shape of the documentation.") from error
+        what = "Not readable JSON: a number is too long or values are nested too deeply."
+        raise VectorError(what, where=where, remedy="Write vectors in the form of the documentation.") from error
     return _checked(data, where, release)
 
 

@@ -48,7 +48,9 @@ def read_apart(file_name: str, data: BinaryIO) -> Snapshot:
     """
     name = file_name[:120].replace("\0", "")
     command = [sys.executable, "-m", __name__, name]
-    room = writing(name, FormatError, "Free some room on the disk of the server.", what="It cannot be kept meanwhile")
+    room = writing(
+        name, FormatError, "Free some disk space on the server.", what="The file cannot be kept while it is read"
+    )
     with _AT_ONCE, room, tempfile.TemporaryFile() as given, tempfile.TemporaryDirectory() as folder:
         data.seek(0)
         shutil.copyfileobj(data, given, 1 << 20)
@@ -72,10 +74,10 @@ def read_apart(file_name: str, data: BinaryIO) -> Snapshot:
 
 def _why(ended: int) -> str:
     if ended == -signal.SIGXCPU:
-        return f"It takes more than {MOST_CPU_S} s to read."
+        return f"The file takes more than {MOST_CPU_S} s to read."
     if ended < 0:
-        return f"It takes more than {MOST_BYTES >> 20:,} MiB of memory to read."
-    return "It cannot be read; the log of the server says why."
+        return f"The file needs more than {MOST_BYTES >> 20:,} MiB of memory to read."
+    return "The file cannot be read. See the log of the server for the reason."
 
 
 def _environment() -> dict[str, str]:

@@ -25,7 +25,7 @@ _ZIP64_LOCATOR_BYTES = 20
 _MAX_COMMENT_BYTES = 0xFFFF
 _PLAIN = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
 _LEFT_BY_SYSTEMS = {".DS_Store", "Thumbs.db", "desktop.ini"}
-_AGAIN = "Make the zip again from the files of the snapshot or capture."
+_AGAIN = "Create the zip again from the files of the snapshot or capture."
 
 
 def write_zip(snapshot: Snapshot, target: BinaryIO) -> None:
@@ -63,9 +63,9 @@ def read_zip(source: BinaryIO, file: str, marks: Sequence[str]) -> Mapping[str, 
                     room -= len(files[path.name])
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError, RuntimeError, ValueError) as error:
         raise FormatError(
-            f"This is no whole zip: {str(error)[:200].rstrip('.') or 'it ends too early'}.",
+            f"The zip is not complete: {str(error)[:200].rstrip('.') or 'it ends too early'}.",
             where=file,
-            remedy="Part of it may be missing or damaged; copy or upload it again.",
+            remedy="Part of it may be missing or damaged. Copy or upload it again.",
         ) from error
     return files
 
@@ -82,23 +82,23 @@ def _check_directory(source: BinaryIO, file: str) -> None:
     at = tail.rfind(_END_SIGNATURE)
     if at < 0 or len(tail) < at + _END.size:
         raise _refuse(
-            "This is no whole zip: its table of contents is missing.",
+            "The zip is not complete: its table of contents is missing.",
             file,
-            "Part of it may be missing; copy or upload it again.",
+            "Part of it may be missing. Copy or upload it again.",
         )
     _, _, _, _, members, directory_bytes, _, _ = _END.unpack_from(tail, at)
     if tail[: at - _ZIP64_LOCATOR_BYTES + 4].endswith(_ZIP64_SIGNATURE) and at >= _ZIP64_LOCATOR_BYTES:
-        raise _refuse("The zip is of the kind for more than 4 GiB or 65,535 members.", file)
+        raise _refuse("The zip uses the format for more than 4 GiB or 65,535 members.", file)
     if members > _MAX_MEMBERS or directory_bytes > _MAX_DIRECTORY_BYTES:
-        raise _refuse(f"The zip has {members:,} members or long names; at most {_MAX_MEMBERS:,} can be loaded.", file)
+        raise _refuse(f"The zip has {members:,} members or long names; the maximum is {_MAX_MEMBERS:,}.", file)
 
 
 def _check_name(info: zipfile.ZipInfo, path: PurePosixPath, shown: str, file: str) -> None:
     name = info.filename
     if path.is_absolute() or ".." in path.parts or "\\" in name or ":" in name.split("/", maxsplit=1)[0]:
-        raise _refuse(f"{shown} leads out of the zip.", file)
+        raise _refuse(f"The path of {shown} leads out of the zip.", file)
     if not path.parts or not name.isprintable() or not info.orig_filename.isprintable():
-        raise _refuse(f"{shown} has no proper name.", file)
+        raise _refuse(f"{shown} does not have a valid name.", file)
 
 
 def _members(archive: zipfile.ZipFile, file: str) -> dict[PurePosixPath, zipfile.ZipInfo]:
@@ -113,14 +113,16 @@ def _members(archive: zipfile.ZipFile, file: str) -> dict[PurePosixPath, zipfile
         if stat.S_IFMT(info.external_attr >> 16) not in {0, stat.S_IFREG}:
             raise _refuse(f"{shown} is a link or a device, not a file.", file)
         if info.flag_bits & 0x1:
-            raise _refuse(f"{shown} is encrypted.", file, "Make the zip without a password.")
+            raise _refuse(f"{shown} is encrypted.", file, "Create the zip without a password.")
         if info.compress_type not in _PLAIN:
-            raise _refuse(f"{shown} is compressed in a rare way.", file, "Make the zip with the deflate method.")
+            raise _refuse(
+                f"{shown} uses an unsupported compression method.", file, "Create the zip with the deflate method."
+            )
         if path in found:
             raise _refuse(f"{shown} occurs twice.", file)
         found[path] = info
     if len(found) > _MAX_MEMBERS:
-        raise _refuse(f"The zip has {len(found):,} members; at most {_MAX_MEMBERS:,} can be loaded.", file)
+        raise _refuse(f"The zip has {len(found):,} members; the maximum is {_MAX_MEMBERS:,}.", file)
     if not found:
         raise _refuse("The zip is empty.", file)
     return found
@@ -132,7 +134,7 @@ def _folder(members: Mapping[PurePosixPath, zipfile.ZipInfo], file: str, marks: 
     if not folders and len(members) == 1:
         path = next(iter(members))
         if path.suffix == ".zip":
-            raise _refuse("The zip holds another zip.", file, "Unpack the outer one, and give the inner one.")
+            raise _refuse("The zip contains another zip.", file, "Unpack the outer zip, and use the inner one.")
         return path.parent
     if not folders:
         return PurePosixPath()
@@ -140,7 +142,7 @@ def _folder(members: Mapping[PurePosixPath, zipfile.ZipInfo], file: str, marks: 
     outermost = sorted(folder for folder in folders if len(folder.parts) == depth)
     if len(outermost) > 1:
         names = ", ".join(f"'{folder}'" for folder in outermost[:3])
-        raise _refuse(f"The zip holds {len(outermost)} snapshots or captures: {names}.", file, "Zip one of them.")
+        raise _refuse(f"The zip contains {len(outermost)} snapshots or captures: {names}.", file, "Zip one of them.")
     return outermost[0]
 
 

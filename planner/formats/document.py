@@ -166,7 +166,7 @@ class _Sheet:
         if not isinstance(rows, list):
             raise FormatError(f"'{self.part}' is not a list.", where=self.file, remedy='Write [{"…": …}, …].')
         if len(rows) > MAX_ROWS[self.part]:
-            what = f"There are {len(rows):,} {self.part}; at most {MAX_ROWS[self.part]:,} can be loaded."
+            what = f"There are {len(rows):,} {self.part}; the maximum is {MAX_ROWS[self.part]:,}."
             raise FormatError(what, where=self.file, remedy="Capture fewer namespaces.")
         self.names = {key: [None] * len(rows) for key in _OTHERWISE[self.part].values() if key}
         for number, row in enumerate(rows):
@@ -182,7 +182,7 @@ class _Sheet:
             self.names[key][number] = value
             if not isinstance(value, str) and not (key == "owner" and value is None):
                 what = f"'{key}' is missing." if key not in row else f"'{key}' is {_shown(value)}."
-                self.refuse(number, what, "Give a text.")
+                self.refuse(number, what, "Use a text.")
         groups = _groups(self.part)
         for key, value in row.items():
             if key in self.names:
@@ -208,14 +208,14 @@ class _Sheet:
             if len(place) == 1:
                 known = [*self.names, *dict.fromkeys(p[0] for p in _layout(self.part))]
             near = [k for k in known if k.startswith(place[-1])] or difflib.get_close_matches(place[-1], known, n=1)
-            remedy = f"Did you mean '{near[0]}'?" if near else f"There are {', '.join(known)}."
+            remedy = f"Did you mean '{near[0]}'?" if near else f"Known fields: {', '.join(known)}."
             self.refuse(number, f"The field '{name}' is unknown.", remedy)
             return
         if value is None and info.may_be_unknown:
             return
         word, fits = _KINDS[info.kind]
         if not fits(value):
-            self.refuse(number, f"'{name}' is {_shown(value)}.", f"Give a {word}, or leave it out.")
+            self.refuse(number, f"'{name}' is {_shown(value)}.", f"Use a {word}, or leave it out.")
             return
         if info.name not in self.columns:
             self.columns[info.name] = [info.default] * size
@@ -266,17 +266,19 @@ def snapshot_of_document(data: bytes, file: str) -> Snapshot:
     """
     if len(data) > MOST_BYTES:
         raise FormatError(
-            f"The document has {len(data) / 1e6:,.0f} MB; at most {MOST_BYTES / 1e6:,.0f} MB can be loaded.",
+            f"The document has {len(data) / 1000000.0:,.0f} MB; the maximum is {MOST_BYTES / 1000000.0:,.0f} MB.",
             where=file,
-            remedy="Documents are for small clusters; give a snapshot (zip).",
+            remedy="Documents are for small clusters. Use a snapshot (zip).",
         )
     value = parse_json(data, file, is_bounded=True)
     if not isinstance(value, dict) or value.get("format") != FORMAT:
         raise FormatError(
             "This JSON is not a snapshot document.",
             where=file,
-            remedy=f'A document has "format": "{FORMAT}". A single answer of Pulsar is not enough: give the whole '
-            "capture folder, zipped.",
+            remedy=(
+                f'A document has "format": "{FORMAT}". A single answer of Pulsar is not enough: use the whole '
+                "capture folder, zipped."
+            ),
         )
     if value.get("version") != _VERSION:
         raise FormatError(
@@ -287,7 +289,7 @@ def snapshot_of_document(data: bytes, file: str) -> Snapshot:
     unknown = [key for key in value if key not in _FIELDS]
     if unknown:
         raise FormatError(
-            f"The field '{unknown[0][:_SHOWN]}' is unknown.", where=file, remedy=f"There are {', '.join(_FIELDS)}."
+            f"The field '{unknown[0][:_SHOWN]}' is unknown.", where=file, remedy=f"Known fields: {', '.join(_FIELDS)}."
         )
     sheets = {part: _Sheet(part, f"{file}: {part}") for part in TABLES}
     for part, sheet in sheets.items():

@@ -31,11 +31,11 @@ def first_error(error: ValidationError, file: str) -> FormatError:
     """Turn the first complaint about a JSON shape into a message that names file and field; items count from 1."""
     details = error.errors(include_url=False, include_input=False, include_context=False)
     place = "".join(f"[{p + 1}]" if isinstance(p, int) else f".{p[:_SHOWN]}" for p in details[0]["loc"]).lstrip(".")
-    others = f" ({len(details) - 1} more like it)" if len(details) > 1 else ""
+    others = f" ({len(details) - 1} more errors)" if len(details) > 1 else ""
     return FormatError(
         f"{details[0]['msg']}{others}.",
         where=f"{file}: {place}" if place else file,
-        remedy="Correct the field; a snapshot written by the planner shows all of them.",
+        remedy="Correct the field. A snapshot written by the planner shows all fields.",
     )
 
 
@@ -45,13 +45,13 @@ def _unique(items: list[tuple[str, Any]]) -> dict[str, Any]:
         seen: set[str] = set()
         for key, _ in items:
             if key in seen:
-                raise FormatError(f"The key '{key[:_SHOWN]}' occurs twice in one object.", remedy="Keep one.")
+                raise FormatError(f"The key '{key[:_SHOWN]}' occurs twice in one object.", remedy="Keep one of them.")
             seen.add(key)
     return made
 
 
 def _constant(name: str) -> Any:
-    raise FormatError(f"{name} is not a number in JSON.", remedy="Give a finite number, or leave it out.")
+    raise FormatError(f"{name} is not a number in JSON.", remedy="Use a finite number, or leave it out.")
 
 
 def _int(text: str) -> int:
@@ -63,24 +63,24 @@ def _int(text: str) -> int:
 def _float(text: str) -> float:
     value = float(text)
     if math.isinf(value):
-        raise FormatError(f"The number {text[:_SHOWN]} is too large.", remedy="Give a number below 1e308.")
+        raise FormatError(f"The number {text[:_SHOWN]} is too large.", remedy="Use a number below 1e308.")
     return value
 
 
 def _check_text(text: str, file: str) -> None:
     """Refuse what is no JSON by its beginning, and what would take gigabytes as objects."""
     if (parts := text.count("[") + text.count("{")) > _MOST_PARTS:
-        what = f"It has {parts:,} lists and objects; at most {_MOST_PARTS:,} can be read."
-        raise FormatError(what, where=file, remedy="Give a smaller part of the cluster, such as fewer namespaces.")
+        what = f"The file has {parts:,} lists and objects; the maximum is {_MOST_PARTS:,}."
+        raise FormatError(what, where=file, remedy="Use a smaller part of the cluster, such as fewer namespaces.")
     start = text[:2_000].lstrip()
     if not start:
-        raise FormatError("The file is empty.", where=file, remedy="Write it again.")
+        raise FormatError("The file is empty.", where=file, remedy="Write the file again.")
     if start.startswith("<"):
         title = _PAGE.search(start)
         raise FormatError(
             f"This is an HTML page, not JSON{f': {title[1].strip()}' if title else ''}.",
             where=file,
-            remedy="A proxy or a login page answered; ask the broker's admin address itself.",
+            remedy="A proxy or a login page answered. Send requests to the broker's admin address itself.",
         )
 
 
@@ -114,20 +114,22 @@ def parse_json(data: bytes | str, file: str, *, is_bounded: bool = False) -> Any
         raise FormatError(error.what, where=file, remedy=error.remedy) from None
     except json.JSONDecodeError as error:
         raise FormatError(
-            f"Not JSON: {error.msg}, line {error.lineno}, column {error.colno}.",
+            f"Not valid JSON: {error.msg}, line {error.lineno}, column {error.colno}.",
             where=file,
-            remedy="Correct that place; if it is the end, the file was cut off.",
+            remedy="Correct that place. If it is at the end, the file is incomplete.",
         ) from error
     except UnicodeEncodeError as error:
         raise FormatError(
-            "A text holds half of a surrogate pair.", where=file, remedy="Write the character itself."
+            "A text contains half of a surrogate pair.", where=file, remedy="Write the character itself."
         ) from error
     except RecursionError as error:
         raise FormatError(
-            "It is nested too deeply.", where=file, remedy="No answer of Pulsar and no snapshot is; write it again."
+            "The file is nested too deeply.",
+            where=file,
+            remedy="Write the file again. No answer of Pulsar and no snapshot is nested that deeply.",
         ) from error
     except ValueError as error:
-        raise FormatError("A number has too many digits.", where=file, remedy="Give fewer digits.") from error
+        raise FormatError("A number has too many digits.", where=file, remedy="Use fewer digits.") from error
     return value
 
 
@@ -151,7 +153,9 @@ def read_sealed(data: bytes | str, file: str) -> dict[str, Any]:
     value = parse_json(data, file)
     if isinstance(value, dict) and value.pop(_SEAL, None) in (None, digest_of(value, _SEAL)):
         return value
-    raise FormatError("It is not what was written.", where=file, remedy=f"Restore it, or take out {_SEAL}.")
+    raise FormatError(
+        "The content has changed since it was written.", where=file, remedy=f"Restore it, or remove {_SEAL}."
+    )
 
 
 def _read(adapter: TypeAdapter[_T], value: Any, place: str) -> _T:
@@ -188,7 +192,7 @@ def read_settings(value: Any, file: str, version: Release = REFERENCE) -> Settin
     given = {} if value is None else value
     if not isinstance(given, Mapping):
         raise FormatError(
-            "Settings are an object of names and values.",
+            "Settings are not an object of names and values.",
             where=f"{file}: settings",
             remedy='Write {"loadBalancerEnabled": true}.',
         )

@@ -100,7 +100,7 @@ def write_folder(snapshot: Snapshot, path: Path) -> None:
         found = {entry.name for entry in path.iterdir()}
         if not (path / MANIFEST).is_file() and not all(name in FILES.values() or is_unfinished(name) for name in found):
             raise FormatError(
-                "The folder holds something that is no snapshot.", where=str(path), remedy="Choose an empty folder."
+                "The folder contains files that are not a snapshot.", where=str(path), remedy="Choose an empty folder."
             )
         (path / MANIFEST).unlink(missing_ok=True)
         clear_unfinished(path)
@@ -128,9 +128,9 @@ def _manifest(files: Mapping[str, bytes]) -> _Manifest:
         )
     if value.get("digest", "") not in ("", digest_of(value)):
         raise FormatError(
-            "The manifest is not what was written (its digest differs).",
+            "The manifest has changed since it was written (its digest differs).",
             where=MANIFEST,
-            remedy="Copy the snapshot again; to edit one by hand, use the JSON document.",
+            remedy="Copy the snapshot again. To edit a snapshot by hand, use the JSON document.",
         )
     try:
         return _Manifest.model_validate(value)
@@ -149,9 +149,9 @@ def _table(files: Mapping[str, bytes], part: str, expected: _Part, *, trusted: b
     data = files[name]
     if hashlib.sha256(data).hexdigest() != expected.sha256:
         raise FormatError(
-            "The content is not what manifest.json says (its SHA-256 differs).",
+            "The content does not match manifest.json (its SHA-256 differs).",
             where=name,
-            remedy="Copy the snapshot again; to edit one by hand, use the JSON document.",
+            remedy="Copy the snapshot again. To edit a snapshot by hand, use the JSON document.",
         )
     try:
         table = _read_parquet(data, part, trusted=trusted)
@@ -160,13 +160,13 @@ def _table(files: Mapping[str, bytes], part: str, expected: _Part, *, trusted: b
     except (pa.ArrowException, OSError, ValueError) as error:
         reason = (str(error).splitlines() or ["?"])[0][:200].rstrip(".")
         raise FormatError(
-            f"This is no Parquet file that can be read: {reason}.",
+            f"Not a readable Parquet file: {reason}.",
             where=name,
-            remedy="Write it again, texts plain or as dictionaries.",
+            remedy="Write it again, with texts plain or dictionary-encoded.",
         ) from error
     if table.num_rows != expected.rows:
         raise FormatError(
-            f"It has {table.num_rows:,} rows; manifest.json says {expected.rows:,}.",
+            f"The file has {table.num_rows:,} rows; manifest.json lists {expected.rows:,}.",
             where=name,
             remedy="Copy the whole snapshot, or write it again.",
         )
@@ -184,13 +184,13 @@ def _read_parquet(data: bytes, part: str, *, trusted: bool) -> pa.Table:
         meta = parquet.metadata
         if meta.num_rows > MAX_ROWS[part]:
             raise FormatError(
-                f"It has {meta.num_rows:,} rows; at most {MAX_ROWS[part]:,} can be loaded.",
+                f"The file has {meta.num_rows:,} rows; the maximum is {MAX_ROWS[part]:,}.",
                 where=FILES[part],
                 remedy="Capture fewer namespaces.",
             )
         if sum(meta.row_group(i).total_byte_size for i in range(meta.num_row_groups)) > MAX_UNPACKED_BYTES:
             raise FormatError(
-                f"It unpacks to more than {MAX_UNPACKED_BYTES >> 20} MiB.",
+                f"The file unpacks to more than {MAX_UNPACKED_BYTES >> 20} MiB.",
                 where=FILES[part],
                 remedy="Capture fewer namespaces, or leave out the topics.",
             )

@@ -25,7 +25,7 @@ _ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
 _PARQUET_MAGIC = b"PAR1"
 _MARKS = (MANIFEST, INDEX)
 _ANSWER = re.compile(r"\.b[0-9]+\.(?:json|txt)$")
-_REMEDY = "Give a snapshot (folder or zip), a JSON document, or a raw capture (folder or zip)."
+_REMEDY = "Use a snapshot (folder or zip), a JSON document, or a raw capture (folder or zip)."
 
 
 def read_upload(
@@ -49,14 +49,14 @@ def read_upload(
     try:
         return _read_upload(name, data, max_bytes, trusted=trusted)
     except MemoryError as error:
-        raise FormatError("It takes more memory to read than there is.", where=name, remedy=TOO_LARGE) from error
+        raise FormatError("Not enough memory to read it.", where=name, remedy=TOO_LARGE) from error
 
 
 def _read_upload(name: str, data: BinaryIO, max_bytes: int, *, trusted: bool) -> Snapshot:
     size = data.seek(0, io.SEEK_END)
     if size > max_bytes:
         raise FormatError(
-            f"The file has {size / 1e6:,.0f} MB; at most {max_bytes / 1e6:,.0f} MB can be loaded.",
+            f"The file has {size / 1000000.0:,.0f} MB; the maximum is {max_bytes / 1000000.0:,.0f} MB.",
             where=name,
             remedy=TOO_LARGE,
         )
@@ -69,7 +69,7 @@ def _read_upload(name: str, data: BinaryIO, max_bytes: int, *, trusted: bool) ->
         return _snapshot_of_files(read_zip(data, name, _MARKS), name, trusted=trusted)
     if magic == _PARQUET_MAGIC:
         raise FormatError(
-            "This is one Parquet file of a snapshot.",
+            "This is only one Parquet file of a snapshot.",
             where=name,
             remedy=f"Zip it together with {MANIFEST} and the other parts.",
         )
@@ -85,7 +85,7 @@ def read_snapshot(path: Path) -> Snapshot:
         FormatError: It cannot be read, or is of no known format.
         SnapshotError: The content is not a cluster.
     """
-    with reading(path, FormatError, "Check the rights of the file."):
+    with reading(path, FormatError, "Check the permissions of the file."):
         if path.is_dir():
             return _snapshot_of_files(_Folder(path), path.name, trusted=True)
         if path.is_file():
@@ -102,9 +102,9 @@ def _snapshot_of_files(files: Mapping[str, bytes], where: str, *, trusted: bool)
     names = list(files)
     if any(_ANSWER.search(name) for name in names):
         raise FormatError(
-            f"This looks like part of a raw capture, but {INDEX} is missing, which tells who was asked for what.",
+            f"This looks like part of a raw capture, but {INDEX} is missing, which lists the requests.",
             where=where,
-            remedy="Give the whole capture folder.",
+            remedy="Use the whole capture folder.",
         )
     if len(names) == 1 and names[0].endswith(".json"):
         return snapshot_of_document(files[names[0]], names[0])

@@ -396,12 +396,12 @@ def check_schema(schema: pa.Schema, part: str, file: str) -> None:
         if info.required and name not in names
     ]
     found += [
-        Violation(file, None, f"The column '{name[:80]}' is unknown.", f"Drop it; there are {', '.join(known)}.")
+        Violation(file, None, f"The column '{name[:80]}' is unknown.", f"Remove it. Known columns: {', '.join(known)}.")
         for name in names
         if name not in known
     ]
     found += [
-        Violation(file, None, f"The column '{name[:80]}' occurs twice.", "Keep one of the two.")
+        Violation(file, None, f"The column '{name[:80]}' occurs twice.", "Keep one of them.")
         for name in {n for n in names if names.count(n) > 1}
     ]
     for info in known.values():
@@ -427,7 +427,7 @@ def _cast(column: pa.ChunkedArray, info: ColumnInfo, file: str) -> pa.Array:
         column.validate(full=True)
         if info.name != "owner" and column.null_count:
             row = int(pc.index(pc.is_null(column), value=True).as_py()) + 1
-            raise _refuse(file, f"'{info.name}' is empty.", "Give a value, or drop the column.", row)
+            raise _refuse(file, f"'{info.name}' is empty.", "Use a value, or remove the column.", row)
         if pa.types.is_dictionary(column.type):
             _check_size(column, info.name, file)
         if named and not pa.types.is_dictionary(column.type):
@@ -438,7 +438,7 @@ def _cast(column: pa.ChunkedArray, info: ColumnInfo, file: str) -> pa.Array:
         raise
     except pa.ArrowException as error:
         reason = str(error).splitlines()[0][:200].rstrip(".")
-        raise _refuse(file, f"The column '{info.name}' cannot be read: {reason}.", "Write it again.") from error
+        raise _refuse(file, f"The column '{info.name}' cannot be read: {reason}.", "Write the file again.") from error
 
 
 def _check_size(column: pa.ChunkedArray, name: str, file: str) -> None:
@@ -447,13 +447,13 @@ def _check_size(column: pa.ChunkedArray, name: str, file: str) -> None:
     for chunk in column.chunks:
         lengths = pc.binary_length(chunk.dictionary).cast(pa.int64())
         if (longest := pc.max(lengths).as_py() or 0) > MAX_NAME_LENGTH:
-            what = f"A text of the column '{name}' has {longest:,} bytes; a name has at most {MAX_NAME_LENGTH:,}."
-            raise _refuse(file, what, "Names are shorter; write it again.")
+            what = (
+                f"A text in the column '{name}' has {longest:,} bytes; the maximum for a name is {MAX_NAME_LENGTH:,}."
+            )
+            raise _refuse(file, what, "Shorten the names.")
         size += pc.sum(lengths.take(chunk.indices)).as_py() or 0
     if size > _MAX_TEXT_BYTES:
-        raise _refuse(
-            file, f"The column '{name}' unfolds to {size >> 20:,} MiB of text.", "Names are shorter; write it again."
-        )
+        raise _refuse(file, f"The column '{name}' unpacks to {size >> 20:,} MiB of text.", "Shorten the names.")
 
 
 def _places(topics: pa.Array, namespaces: Sequence[str], parts: int) -> Int64Array:

@@ -60,10 +60,10 @@ _WORD = "[-=:.A-Za-z0-9_]+"
 _NAMESPACE = re.compile(f"(?:(?:pulsar|sla-monitor)/)?{_WORD}/{_WORD}")  # monitors up to 4.0.8 name the cluster, too
 _TOPIC = re.compile(rf"(?:persistent|non-persistent)://{_NAMESPACE.pattern}/.+", re.DOTALL)
 _UNKNOWN_USAGE = -1.0
-_LIMITS = f", 0 or from {1 / MOST:g} on"
-_CHARACTER = "Write texts as Unicode, without halves of surrogate pairs."
-_BOUNDS = f"Names have 1 to {MAX_NAME:,} characters, texts {MAX_TEXT:,} at most, whole numbers 32 bits."
-_MS = f"Give milliseconds since 1970, from 0 to {LAST_MS} (the end of the year 9999)."
+_LIMITS = f", 0 or at least {1 / MOST:g}"
+_CHARACTER = "Write texts in Unicode, without halves of surrogate pairs."
+_BOUNDS = f"Names have 1 to {MAX_NAME:,} characters and texts {MAX_TEXT:,} at most. Whole numbers have 32 bits."
+_MS = f"Use milliseconds since 1970, from 0 to {LAST_MS} (the end of the year 9999)."
 
 
 class Findings:
@@ -136,10 +136,10 @@ def validate(snapshot: Snapshot, files: Mapping[str, str] | None = None) -> None
 def _sizes(snapshot: Snapshot, found: Findings) -> None:
     for part, most in MAX_ROWS.items():
         if (rows := len(getattr(snapshot, part))) > most:
-            what = f"There are {rows:,} {part}; at most {most:,} can be loaded."
+            what = f"There are {rows:,} {part}; the maximum is {most:,}."
             found.add(part, None, what, "Capture fewer namespaces.")
     if not len(snapshot.brokers):
-        found.add("brokers", None, "There is no broker.", "A cluster has at least one; add it.")
+        found.add("brokers", None, "There is no broker.", "A cluster has at least one broker; add it.")
 
 
 def _is_plain(text: str) -> bool:
@@ -149,12 +149,12 @@ def _is_plain(text: str) -> bool:
 
 def _info(info: SnapshotInfo, found: Findings) -> None:
     if not info.cluster.strip():
-        found.add("info", None, "The name of the cluster is empty.", "Give any name.")
+        found.add("info", None, "The name of the cluster is empty.", "Use any name.")
     for name in ("cluster", "pulsar_version", "leader", "source", "description", "warnings"):
         value = getattr(info, name)
         if not all(_is_plain(text) for text in ((value,) if isinstance(value, str) else value)):
-            what = f"'{name}' holds signs that control a terminal or turn text around."
-            found.add("info", None, what, "Write it without them.")
+            what = f"'{name}' contains control characters or characters that change the text direction."
+            found.add("info", None, what, "Remove those characters.")
     if not 0 <= info.captured_at_ms <= LAST_MS:
         found.add("info", None, f"captured_at_ms is {info.captured_at_ms}.", _MS)
 
@@ -178,9 +178,9 @@ def _comes_back(snapshot: Snapshot, found: Findings) -> None:
         read = read_head(parse_json(compact_json(head_to_json(snapshot)).encode(), ""), "")
         for part in ("info", "policies"):
             if read[part] != getattr(snapshot, part):  # a key with half of a surrogate pair is written as another one
-                found.add(part, None, "A name or text does not come back as it was written.", _CHARACTER)
+                found.add(part, None, "A name or text changes when it is written and read back.", _CHARACTER)
     except UnicodeEncodeError:
-        found.add("info", None, "A text of info, settings or policies holds half of a surrogate pair.", _CHARACTER)
+        found.add("info", None, "A text of info, settings or policies contains half of a surrogate pair.", _CHARACTER)
     except (FormatError, ValueError) as error:
         part, _, place = (error.where if isinstance(error, FormatError) else "").removeprefix(": ").partition(": ")
         what = error.what if isinstance(error, FormatError) else "It cannot be written as JSON."
@@ -204,7 +204,7 @@ def _brokers(brokers: BrokerTable, found: Findings) -> None:
     for column in ("version", "load_manager_class"):
         for row, text in enumerate(getattr(brokers, column)):
             if len(text) > MAX_NAME_LENGTH or not text.isprintable():
-                found.add("brokers", row, f"'{column}' is no name.", "Leave it out.")
+                found.add("brokers", row, f"'{column}' is not a valid name.", "Leave it out.")
 
 
 def _positions(snapshot: Snapshot, found: Findings) -> bool:
@@ -220,7 +220,7 @@ def _positions(snapshot: Snapshot, found: Findings) -> bool:
         "bundles",
         (table.namespace < 0) | (table.namespace >= len(snapshot.namespaces)),
         lambda row: f"Its namespace is number {table.namespace[row] + 1}; there are {len(snapshot.namespaces)}.",
-        "Give the namespace as tenant/namespace.",
+        "Write the namespace as tenant/namespace.",
     )
 
 
@@ -232,7 +232,7 @@ def _no_namespace(name: str, decides: Release) -> str:
         return f"{_shown(name)} is not a namespace."
     if decides.has(FOUR_PARTS):
         return ""
-    return f"{_shown(name)} names a cluster, which Pulsar takes up to 4.0 only; this is decided as {decides.name}."
+    return f"{_shown(name)} includes a cluster, which Pulsar accepts only up to 4.0. Decisions follow {decides.name}."
 
 
 def _namespaces(snapshot: Snapshot, found: Findings) -> None:
@@ -247,7 +247,9 @@ def _namespaces(snapshot: Snapshot, found: Findings) -> None:
         elif name in seen:
             found.add("bundles", place, f"The namespace {_shown(name)} is listed twice.", "Keep one of the two.")
         elif row < 0:
-            found.add("bundles", None, f"The namespace {_shown(name)} has no bundle.", "List its bundles, or drop it.")
+            found.add(
+                "bundles", None, f"The namespace {_shown(name)} has no bundle.", "List its bundles, or remove it."
+            )
         seen.add(name)
 
 
@@ -263,7 +265,7 @@ def _ranges(snapshot: Snapshot, found: Findings) -> None:
     found.rows(
         "bundles",
         beyond,
-        lambda row: f"A boundary of {table.low[row]:#x}_{table.high[row]:#x} does not fit 32 bits.",
+        lambda row: f"A boundary of {table.low[row]:#x}_{table.high[row]:#x} does not fit in 32 bits.",
         "Boundaries go from 0x00000000 to 0xffffffff.",
     )
     empty = table.low >= table.high
@@ -303,11 +305,11 @@ def _tiling(snapshot: Snapshot, found: Findings) -> None:
     def hole(row: int) -> str:
         at, name = place[row], snapshot.namespaces[table.namespace[row]]
         where = f"between row {before[at] + 1} and row {row + 1}" if before[at] >= 0 else f"before row {row + 1}"
-        return f"Nothing covers {format_range(int(covered[at]), int(low[at]))} of {name}, {where}."
+        return f"No bundle covers {format_range(int(covered[at]), int(low[at]))} of {name}, {where}."
 
     def missing_end(row: int) -> str:
         last, name = int(order[furthest[place[row]]]), snapshot.namespaces[table.namespace[row]]
-        return f"Nothing covers {format_range(int(table.high[last]), FULL_HIGH)} of {name}, after row {last + 1}."
+        return f"No bundle covers {format_range(int(table.high[last]), FULL_HIGH)} of {name}, after row {last + 1}."
 
     found.rows("bundles", order[low < covered], overlap, f"Correct one of the two rows. {_TILE}")
     found.rows("bundles", order[low > covered], hole, _TILE)
@@ -317,7 +319,7 @@ def _tiling(snapshot: Snapshot, found: Findings) -> None:
 
 _COUNTED_IN_32_BITS = {"topics", "producers", "consumers"}
 _INT_MAX = 2**31 - 1
-_FEWER = f"Pulsar counts them in 32 bits: give {_INT_MAX:,} at most."
+_FEWER = f"Pulsar counts them in 32 bits: use {_INT_MAX:,} at most."
 
 
 def _numbers(snapshot: Snapshot, found: Findings) -> None:
@@ -330,7 +332,7 @@ def _numbers(snapshot: Snapshot, found: Findings) -> None:
                 least = min(0, int(info.default))
                 values = getattr(table, info.name)
                 if info.name not in {"owner", "bundle"}:
-                    found.rows(part, values < least, _is(info.name, values), f"Give a number from {least} on.")
+                    found.rows(part, values < least, _is(info.name, values), f"Use a number of at least {least}.")
                 if info.unit in _COUNTED_IN_32_BITS:
                     found.rows(part, values > _INT_MAX, _is(info.name, values), _FEWER)
                 if info.name.endswith("_at_ms"):
@@ -349,9 +351,9 @@ def _floats(table: Any, info: ColumnInfo, part: str, found: Findings) -> None:
         part,
         odd,
         _is(info.name, values),
-        "Leave it out when it is unknown."
+        "Leave it out if it is unknown."
         if info.may_be_unknown
-        else f"Give a finite number, {MOST:g} at most{_LIMITS if '_limit_' in info.name else ''}.",
+        else f"Use a finite number, {MOST:g} at most{_LIMITS if '_limit_' in info.name else ''}.",
     )
     if "_limit_" in info.name:
         return
@@ -359,18 +361,18 @@ def _floats(table: Any, info: ColumnInfo, part: str, found: Findings) -> None:
     if negative.any() and "_usage_" in info.name:
         # Pulsar starts every resource as (-1, -1) and leaves it so where the host does not tell.
         negative &= (values != _UNKNOWN_USAGE) | (getattr(table, info.name.replace("_usage_", "_limit_")) > 0)
-    found.rows(part, negative, _is(info.name, values), "Give a number from 0 on.")
+    found.rows(part, negative, _is(info.name, values), "Use a number of 0 or more.")
 
 
 def _too_many(policies: Policies) -> Iterator[tuple[str, str]]:
     """Yield of what there is more than any cluster has; each policy is looked at only when there is nothing."""
     for name, most in _MOST_POLICIES.items():
         if (there := len(getattr(policies, name))) > most:
-            yield f"{name}: there are {there:,}; at most {most:,} can be loaded.", "Leave some out."
+            yield f"{name}: there are {there:,}; the maximum is {most:,}.", "Remove some."
     there = sum(len((*p.namespaces, *p.primary, *p.secondary)) for p in policies.isolation)
     if there > _MOST_EXPRESSIONS:
-        what = f"The isolation policies have {there:,} expressions; at most {_MOST_EXPRESSIONS:,} can be loaded."
-        yield what, "Leave some out."
+        what = f"The isolation policies have {there:,} expressions; the maximum is {_MOST_EXPRESSIONS:,}."
+        yield what, "Remove some."
 
 
 def _policies(policies: Policies, decides: Release) -> Iterator[tuple[str, str]]:
@@ -378,13 +380,13 @@ def _policies(policies: Policies, decides: Release) -> Iterator[tuple[str, str]]
     for policy in policies.isolation:
         name = _shown(policy.name)
         if not policy.name or not _is_plain(policy.name) or not policy.namespaces or policy.min_limit < 0:
-            remedy = "Give a name, expressions for the namespaces and the primaries, and min_limit from 0 on."
+            remedy = "Set a name, expressions for the namespaces and the primary brokers, and a min_limit of 0 or more."
             yield f"The isolation policy {name} is incomplete.", remedy
         for expression in (*policy.primary, *policy.secondary):  # Pulsar stores any expression for namespaces
             pattern, place = java_pattern(expression), f"{_shown(expression)} of the isolation policy {name}"
             if pattern.invalid:
-                remedy = "Write it as Java reads it (java.util.regex.Pattern)."
-                yield f"{place} is no regular expression: {pattern.problem}.", remedy
+                remedy = "Use Java regex syntax (java.util.regex.Pattern)."
+                yield f"{place} is not a valid regular expression: {pattern.problem}.", remedy
     for name in policies.anti_affinity_group:
         if why := _no_namespace(name, decides):
             yield f"anti_affinity_group: {why}", "Write tenant/name."
@@ -394,18 +396,18 @@ def _policies(policies: Policies, decides: Release) -> Iterator[tuple[str, str]]
             what = f"dispatch_rates: {_shown(rate.target)} is neither a namespace nor a full topic name."
             yield what, "Write tenant/namespace or persistent://tenant/namespace/topic."
         if rate.rate.period_s < 1:
-            yield f"dispatch_rates: period_s is {rate.rate.period_s}.", "Give 1 or more seconds."
+            yield f"dispatch_rates: period_s is {rate.rate.period_s}.", "Use 1 or more seconds."
 
 
 def _no_topic(name: bytes, namespace: str, decides: Release) -> str:
     """Return why a name is no full name of a topic of a namespace of a release; empty when it is."""
     text = name.decode("utf-8", "replace")
     if why := refusal(text, decides):
-        return f"{_shown(text)} is no full name of a topic: {why}."
+        return f"{_shown(text)} is not a full topic name: {why}."
     known = topic_name(text, decides)
     if known.full != text:
-        return f"{_shown(text)} has its domain in capitals, which Pulsar {decides.name} writes in lower case."
-    return "" if known.namespace == namespace else f"{_shown(text)} is no full name of a topic of {namespace}."
+        return f"{_shown(text)} has its domain in capitals, which Pulsar {decides.name} converts to lower case."
+    return "" if known.namespace == namespace else f"{_shown(text)} is not a full topic name of {namespace}."
 
 
 def _topics(snapshot: Snapshot, found: Findings) -> None:
@@ -417,7 +419,7 @@ def _topics(snapshot: Snapshot, found: Findings) -> None:
 
     def unheld(row: int) -> str:
         why = refusal(names[row].decode("utf-8", "replace"), decides)
-        return f"No bundle of the snapshot holds {name(row)}{f': {why}' if why else ''}."
+        return f"No bundle of the snapshot contains {name(row)}{f': {why}' if why else ''}."
 
     if found.rows(
         "topics",
@@ -446,7 +448,7 @@ def _topics(snapshot: Snapshot, found: Findings) -> None:
     found.rows(
         "topics",
         (lengths == least) | (lengths > MAX_NAME_LENGTH),
-        lambda row: f"{name(row)} has an empty or endless local name.",
+        lambda row: f"The local name of {name(row)} is empty or too long.",
         f"Write domain://tenant/namespace/topic, at most {MAX_NAME_LENGTH} bytes.",
     )
     _hashes(snapshot, names, name, found)
@@ -460,7 +462,7 @@ def _hashes(snapshot: Snapshot, names: list[bytes], name: Callable[[int], str], 
         "topics",
         topics.hash != hashes,
         lambda row: f"The hash of {name(row)} is 0x{hashes[row]:08x}, not 0x{topics.hash[row]:08x}.",
-        "Leave out the hash; it follows from the name.",
+        "Leave out the hash. The planner computes it from the name.",
     ):
         return
 
@@ -472,7 +474,7 @@ def _hashes(snapshot: Snapshot, names: list[bytes], name: Callable[[int], str], 
         "topics",
         (hashes < bundles.low[topics.bundle]) | ((hashes >= bundles.high[topics.bundle]) & (hashes != FULL_HIGH)),
         outside,
-        "Leave out the bundle; it follows from the name.",
+        "Leave out the bundle. The planner finds it from the name.",
     )
     found.rows(
         "topics",

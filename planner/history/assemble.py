@@ -113,22 +113,25 @@ class DayAssembler:
                 ", and more where brokers serve topics of the same range" if set(state.assumed) & set(state.cut) else ""
             )
             found.append(
-                f"The bundles of {listed(state.assumed)} are not known; as many as a new namespace has are"
-                f" assumed{more}. Add a snapshot or capture of the cluster from before."
+                f"The bundles of {listed(state.assumed)} are not known; the default number of bundles of "
+                f"a new namespace is assumed{more}. Add an earlier snapshot or capture of the cluster."
             )
         if split := [name for name in state.cut if name not in state.assumed]:
             found.append(
-                f"Brokers serve topics of the same bundle of {listed(split)}, so that it was split since it was"
-                " reported; it is cut between their topics. Add a newer snapshot or capture."
+                f"Several brokers serve topics of the same bundle of {listed(split)}, so it was split "
+                "after the last report. The planner splits it between their topics. Add a newer snapshot "
+                "or capture."
             )
         found += self._notes_of_labels()
         if self.state.unplaced_topics:
             count = len(self.state.unplaced_topics)
             found.append(f"{count} topics have the hash 0xffffffff, for which Pulsar finds no bundle.")
         if self.regular:
-            found.append("Averages (BundleData) follow from the reports of this day and the minutes before it alone.")
+            found.append(
+                "Averages (BundleData) are computed only from the reports of this day and the minutes before it."
+            )
         if self.state.base is None:
-            found.append("Settings and policies are not known; defaults are shown. Add a snapshot from before.")
+            found.append("Settings and policies are not known; defaults are shown. Add an earlier snapshot.")
         return found
 
     def _notes_of_labels(self) -> Iterator[str]:
@@ -140,17 +143,17 @@ class DayAssembler:
             )
         if hosts.unclear:
             yield (
-                f"Series name {listed(hosts.unclear)} without a port, where several brokers are; they were left out."
-                " Keep the label instance (host:port)."
+                f"Series name {listed(hosts.unclear)} without a port, but several brokers run there. The "
+                "series were left out. Keep the label instance (host:port)."
             )
         conflicts: dict[tuple[str, str], list[str]] = {}
         for (metric, label), value in sorted(self.state.samples.rivals.conflicts.items()):
             conflicts.setdefault((label, value), []).append(metric)
         for (label, value), metrics in list(conflicts.items())[:_MOST_LABELS]:
             yield (
-                f"Series of {listed(metrics)} differ in nothing but the label {listed([label])}, which the planner does"
-                f" not know; of each the first counts ({listed([value]) or 'without it'}). Export one of them, or add"
-                " them up in the query."
+                f"Series of {listed(metrics)} differ only in the label {listed([label])}, which the "
+                "planner does not know. Only the first series of each counts "
+                f"({listed([value]) or 'without it'}). Export one of them, or add them up in the query."
             )
 
     def _is_new(self, row: Row) -> bool:

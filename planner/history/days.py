@@ -71,8 +71,8 @@ def writing_history(root: Path) -> AbstractContextManager[None]:
         root,
         ReplayError,
         full=(
-            "The disk is full; the days that were complete before are untouched.",
-            "Make room, or choose another folder, and run the same command again.",
+            "The disk is full. Days that were complete before are unchanged.",
+            "Free some disk space, or choose another folder, and run the same command again.",
         ),
     )
 
@@ -276,13 +276,15 @@ class DayWriter:
         at, where = snapshot.info.captured_at_ms, f"{self.cluster}, {self.day}"
         if snapshot.info.cluster != self.cluster or not self.start_ms <= at < self.start_ms + DAY_MS:
             raise FormatError(
-                f"A snapshot of {snapshot.info.cluster} at {at} does not belong here.",
+                f"A snapshot of {snapshot.info.cluster} at {at} does not belong to this day.",
                 where=where,
-                remedy="Write each day of each cluster by itself.",
+                remedy="Write each day of each cluster separately.",
             )
         if self._times and at <= self._times[-1]:
             raise FormatError(
-                f"The snapshot at {at} is not later than the one before.", where=where, remedy="Give them in order."
+                f"The snapshot at {at} is not later than the one before.",
+                where=where,
+                remedy="Write snapshots in the order of time.",
             )
         with writing_history(self.root):
             if self.run_is_complete:
@@ -300,7 +302,7 @@ class DayWriter:
             FormatError: There is no snapshot.
         """
         if not self._times:
-            raise FormatError("A day needs a snapshot.", where=f"{self.cluster}, {self.day}", remedy="Add one.")
+            raise FormatError("A day needs a snapshot.", where=f"{self.cluster}, {self.day}", remedy="Add a snapshot.")
         with writing_history(self.root):
             self._parts |= self.run.close()
         self._stays = True
@@ -374,7 +376,7 @@ def check_replaceable(folder: Path, made_by: str) -> None:
         raise ReplayError(
             f"The {there.manifest.moments:,} snapshots of this day were {how}, and would be lost.",
             where=f"{folder.parent.name}/{folder.name}",
-            remedy="Choose another folder with --out; `history ingest` reads the days of a history, too.",
+            remedy="Choose another folder with --out. `history ingest` also reads the days of a history.",
         )
 
 
@@ -519,9 +521,9 @@ def snapshot_at(folder: Path, time_ms: int) -> Snapshot:
     for snapshot in read_day(folder, start_ms=time_ms, end_ms=time_ms + 1):
         return snapshot
     raise FormatError(
-        "The moment is not in the history any more.",
+        "The snapshot is no longer in the history.",
         where=f"{folder.parent.name}/{folder.name}",
-        remedy="Choose one that is.",
+        remedy="Choose another snapshot.",
     )
 
 

@@ -72,7 +72,9 @@ def check_spec(spec: HistorySpec) -> None:
     for name, (low, high) in bounds.items():
         value = getattr(spec, name)
         if not low <= value <= high:
-            raise SettingError(f"{value} cannot be generated.", where=name, remedy=f"Give {low:g} to {high:g}.")
+            raise SettingError(
+                f"{value} is out of range.", where=name, remedy=f"Use a number from {low:g} to {high:g}."
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -398,7 +400,7 @@ def write_history(root: Path, spec: HistorySpec, seed: int, workers: int | None 
     """
     check_spec(spec)
     if seed < 0:
-        raise SettingError(f"{seed} cannot be used.", where="seed", remedy="Give a whole number from 0 on.")
+        raise SettingError(f"{seed} is not a valid seed.", where="seed", remedy="Use a whole number of 0 or more.")
     wanted = min(workers or os.cpu_count() or 1, spec.days)
     if wanted == 1:
         for day in range(spec.days):

@@ -92,23 +92,35 @@ _ASIDE_SCHEMA = arrow_schema(
 )
 _ASIDE_BATCH = 1_000
 _YEARS_OFF = (
-    "The time is years off from the other rows of the file. If it is right, give such rows in a file of their own."
+    "The time is years away from the other rows of the file. If it is correct, put such rows in a separate file."
 )
 _CLOCK_OFF = (
-    "The broker's clock is more than a day off from its other reports in the file. Correct lastUpdate, or leave it out."
+    "The broker's clock differs by more than a day from its other reports in the file. Correct "
+    "lastUpdate, or leave it out."
 )
 _LOST = "Py4JNetworkError"
-_GONE = ("Spark's Java process is gone.", "See whether the machine ran out of memory, and run the same command again.")
+_GONE = (
+    "Spark's Java process has ended.",
+    "Check whether the machine ran out of memory, and run the same command again.",
+)
 _UNREACHABLE = ("Spark cannot be reached.", "Check that it still runs, and run the same command again.")
 _SAID = (
-    ("No space left on device", "The disk is full.", "Make room for Spark's own files, too (spark.local.dir)."),
-    ("OutOfMemoryError", "The memory of Spark is full.", "Give it more (spark.driver.memory, spark.executor.memory)."),
+    ("No space left on device", "The disk is full.", "Free disk space for Spark's own files, too (spark.local.dir)."),
+    (
+        "OutOfMemoryError",
+        "Spark ran out of memory.",
+        "Give Spark more memory (spark.driver.memory, spark.executor.memory).",
+    ),
     ("ConnectException", *_UNREACHABLE),
     ("StatusCode.UNAVAILABLE", *_UNREACHABLE),
     ("Connection refused", *_GONE),
     (_LOST, *_GONE),
     ("Error while sending or receiving", *_GONE),
-    ("Python worker exited", "A worker died.", "Look whether the machine ran out of memory, and run again."),
+    (
+        "Python worker exited",
+        "A worker ended unexpectedly.",
+        "Check whether the machine ran out of memory, and run the command again.",
+    ),
 )
 
 
@@ -155,7 +167,7 @@ class IngestResult:
                 way = "ahead" if skew_ms > 0 else "behind"
                 lines.append(f"  the clock of {broker} is {abs(skew_ms) / 1_000:,.1f} s {way}, and was corrected")
             if (more := len(made.clock_skew_ms) - _MOST_CLOCKS) > 0:
-                lines.append(f"  so were the clocks of {more:,} more brokers; the manifest lists them")
+                lines.append(f"  the clocks of {more:,} more brokers were corrected, too; the manifest lists them")
         lines.append(
             f"{self.files_read:,} files read, {self.files_unchanged:,} unchanged; {len(self.days):,} days made,"
             f" {self.days_unchanged:,} unchanged, {self.days_removed:,} removed"
@@ -396,7 +408,7 @@ class _Ingest:
             raise ReplayError(
                 f"{read:,} rows were read, but {kept:,} kept and {aside:,} set aside.",
                 where=source.path,
-                remedy="The file changed while it was read; run again when nobody writes to it.",
+                remedy="The file changed while it was read. Run the command again when no program writes to it.",
             )
         days: dict[str, dict[str, DayRows]] = {}
         records = [piece for piece in pieces if piece.lane == Lane.ROW]

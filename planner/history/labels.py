@@ -86,7 +86,8 @@ def others_of(labels: Mapping[str, Any], known: frozenset[str]) -> str:
     text = json.dumps(left, ensure_ascii=False) if left else ""
     if len(text) > _MOST_TEXT:
         raise FormatError(
-            f"Its labels have more than {_MOST_TEXT:,} characters.", remedy="Leave out labels, as with max by (...)."
+            f"The labels have more than {_MOST_TEXT:,} characters.",
+            remedy="Leave out labels, as with max by (...).",
         )
     return text
 

@@ -105,7 +105,7 @@ def read_ledger(root: Path) -> Ledger:
         raise ReplayError(
             f"The ledger is damaged: {f'{said.strerror}.' if isinstance(said, OSError) else said.what}",
             where=str(path),
-            remedy="Delete it; the raw files are read again then, and days that did not change stay.",
+            remedy="Delete it. The raw files are then read again, and unchanged days stay.",
         ) from error
 
 
@@ -131,6 +131,6 @@ def only_ingest(root: Path) -> Iterator[None]:
     with only_writer(root / STAGING / "lock", wait=False) as alone:
         if not alone:
             raise ReplayError(
-                "Another process is ingesting into this history.", where=str(root), remedy="Wait until it is done."
+                "Another process is ingesting into this history.", where=str(root), remedy="Wait until it has finished."
             )
         yield

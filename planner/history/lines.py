@@ -52,10 +52,10 @@ from planner.history.records import Aside, Kind, Record, Tally, check_name
 
 _MOST = 1 << 53
 _NAN = float("nan")
-_AS_IT_CAME = "Record the answer as it came."
+_AS_IT_CAME = "Record each answer unchanged."
 _SHAPES = (
-    "Write one load report, one answer to /broker-stats/topics, one message of a load balancer topic, or one Prometheus"
-    " answer to a line."
+    "Write one load report, one answer to /broker-stats/topics, one message of a load balancer topic, or "
+    "one Prometheus answer per line."
 )
 
 
@@ -236,7 +236,7 @@ def _text_of_facts(report: Mapping[str, Any], *, complete: bool) -> str:
     for name in ("version", "load_manager_class"):
         check_name(facts[name])
         if not facts[name].isprintable():
-            raise FormatError(f"'{name}' is no name.", remedy="Leave it out.")
+            raise FormatError(f"'{name}' is not a name.", remedy="Leave it out.")
     return json.dumps({"complete": complete, **facts}, sort_keys=True)
 
 
@@ -249,14 +249,14 @@ def _parse(text: bytes) -> dict[str, Any]:
     except (msgspec.MsgspecError, ValueError, RecursionError):
         value = parse_json(text, "")
     if not isinstance(value, dict):
-        raise FormatError("The line is no JSON object.", remedy=_SHAPES)
+        raise FormatError("The line is not a JSON object.", remedy=_SHAPES)
     return value
 
 
 def _record(value: Mapping[str, Any], cluster: str, line: int) -> Record:
     named = value.get("cluster", cluster)
     if not isinstance(named, str) or not named.strip():
-        raise FormatError("The cluster has no name.", where="cluster", remedy="Give --cluster.")
+        raise FormatError("The cluster has no name.", where="cluster", remedy="Set --cluster.")
     if isinstance(value.get("report"), dict):
         return _report(value["report"], named, line, value)
     if isinstance(value.get("topics"), dict) and "time_ms" in value:
@@ -265,21 +265,21 @@ def _record(value: Mapping[str, Any], cluster: str, line: int) -> Record:
         return _message(value, named, line)
     if isinstance(value.get("cpu"), dict):
         return _report(value, named, line, {})
-    raise FormatError("The line is nothing the planner knows.", remedy=_SHAPES)
+    raise FormatError("The line has no known form.", remedy=_SHAPES)
 
 
 def _moment(value: Any, where: str) -> int:
     at = whole(value, where)
     if not 0 < at <= LAST_MS:
-        what = "The time is missing." if not at else f"{at} is no moment in ms since 1970."
-        raise FormatError(what, where=where, remedy="Record when each answer came, in ms since 1970.")
+        what = "The time is missing." if not at else f"{at} is not a valid timestamp."
+        raise FormatError(what, where=where, remedy="Record when each answer was received, in milliseconds since 1970.")
     return at
 
 
 def _broker(given: Any, report: Mapping[str, Any]) -> str:
     name = given if isinstance(given, str) and given else next(web_services(report), "")
     if not name.rpartition(":")[2].isdecimal():
-        raise FormatError("The broker is not named.", where="broker", remedy="Give it as host:port.")
+        raise FormatError("The broker is not named.", where="broker", remedy="Write it as host:port.")
     return name
 
 
@@ -305,7 +305,7 @@ def _rows(items: Mapping[str, Any], where: str) -> list[float]:
     made: list[float] = []  # something is wrong, or null: find out what
     for name, stats in items.items():
         if not isinstance(stats, dict):
-            raise FormatError("It is no object.", where=f"{where}.{name}", remedy=_AS_IT_CAME)
+            raise FormatError("The value is not an object.", where=f"{where}.{name}", remedy=_AS_IT_CAME)
         numbers = bundle_numbers(stats, f"{where}.{name}.")
         if max(numbers[column] for column in BUNDLE_COUNTS.values()) > _MOST:
             raise FormatError("A count is above 2^53.", where=f"{where}.{name}", remedy=_AS_IT_CAME)
@@ -319,11 +319,11 @@ def _report(report: Mapping[str, Any], cluster: str, line: int, around: Mapping[
     updated = int(values["updated_at_ms"])
     for column in ("updated_at_ms", "started_at_ms"):
         if values[column] > LAST_MS:
-            raise FormatError(f"{column} is no moment in ms since 1970.", remedy=_AS_IT_CAME)
+            raise FormatError(f"{column} is not a valid timestamp. Use milliseconds since 1970.", remedy=_AS_IT_CAME)
     at = _moment(around["time_ms"], "time_ms") if "time_ms" in around else _moment(updated or None, "lastUpdate")
     stats = report.get("lastStats")
     if stats is not None and not isinstance(stats, dict):
-        raise FormatError("It is no object.", where="lastStats", remedy=_AS_IT_CAME)
+        raise FormatError("The value is not an object.", where="lastStats", remedy=_AS_IT_CAME)
     bundles: Mapping[str, Any] = stats or {}
     return Record(
         Kind.REPORT,
@@ -375,20 +375,20 @@ def _message(value: Mapping[str, Any], cluster: str, line: int) -> Record:
     if what == "top_bundles" and isinstance(content.get("topBundlesLoadData"), list):
         rows = content["topBundlesLoadData"]
         if not all(isinstance(r, dict) and isinstance(r.get("bundleName"), str) for r in rows):
-            raise FormatError("A top bundle has no name.", where="topBundlesLoadData", remedy="Record it as it came.")
+            raise FormatError("A top bundle has no name.", where="topBundlesLoadData", remedy=_AS_IT_CAME)
         items = {_checked(row["bundleName"]): row.get("stats") or {} for row in rows}
         values = _rows(items, "topBundlesLoadData")
         return Record(Kind.TOP, cluster, at, _broker(key, {}), names=list(items), values=values, line=line)
     if what == "ownership":
         state = text_of(content, "state")
         if content.get("state") is not None and not state:
-            raise FormatError("It is no text.", where="state", remedy=_AS_IT_CAME)
+            raise FormatError("The value is not a text.", where="state", remedy=_AS_IT_CAME)
         owner = service_unit_owner(content)
         return Record(Kind.STATE, cluster, at, owner, names=[_checked(key)], text=state or "Deleted", line=line)
     if what in ("loads", "top_bundles") and not content:  # a tombstone: the broker withdrew what it said
         return Record(Kind.TOP, cluster, at, _broker(key, {}), text="withdrawn", line=line)
     raise FormatError(
-        "The message is none of the load balancer's.",
+        "The message is not from a load balancer topic.",
         where=value["topic"][:200],
         remedy=f"Record the topics {', '.join(SYSTEM_TOPICS.values())}.",
     )

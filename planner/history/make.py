@@ -147,7 +147,7 @@ def _moments(assembler: DayAssembler, pieces: Sequence[Piece]) -> Iterator[Momen
     """Yield the moments that are left, of the records that were not taken yet."""
     records = [piece for piece in pieces if piece.lane == Lane.ROW]
     if not records:
-        raise ReplayError("There are no rows.", remedy="Run the same command again.")
+        raise ReplayError("The rows of this day are missing.", remedy="Run the same command again.")
     yield from assembler.moments(islice(rows_in_order(records, assembler.at_ms), assembler.taken, None))
 
 
@@ -200,7 +200,7 @@ def make_run(root: Path, options: Options, given: ToMakeRun) -> Runs:
         with writing_history(root), opened(Path(start.path)) as kept:
             content = kept.read()
         if hashlib.sha256(content).hexdigest() != start.sha256:
-            raise ReplayError("What was kept aside of it has changed.", remedy="Run the same command again.")
+            raise ReplayError("The rows kept for this day have changed.", remedy="Run the same command again.")
         assembler: DayAssembler = pickle.loads(content)  # noqa: S301 - what this ingest has kept, by its digest
         with DayWriter(root, given.cluster, given.day, options.run_rows, start.run) as writer:
             for moment in _moments(assembler, given.pieces):

@@ -130,7 +130,7 @@ class Sealed(BaseModel):
     @model_validator(mode="after")
     def _is_whole(self) -> Self:
         if self.digest and self.digest != self._found():
-            raise ValueError("its digest differs from what it says")
+            raise ValueError("its digest does not match its content")
         return self
 
     def _found(self) -> str:
@@ -253,7 +253,7 @@ def day_start_ms(day: str) -> int:
     try:
         return int(datetime.fromisoformat(day).replace(tzinfo=UTC).timestamp()) * 1_000
     except ValueError as error:
-        raise FormatError("This is no day.", where=day[:40], remedy="Write it as 2027-01-15.") from error
+        raise FormatError("This is not a valid day.", where=day[:40], remedy="Write it as 2027-01-15.") from error
 
 
 def day_folder(root: Path, cluster: str, day: str) -> Path:
@@ -301,9 +301,12 @@ def damaged(folder: Path, error: Exception) -> FormatError:
 def _remedy(folder: Path) -> str:
     """Return what to do about a damaged day; what a watch saw lies nowhere else."""
     if moment_of(folder.name):
-        return "Delete this folder alone: it is one moment; the others of its day stay."
+        return "Delete only this folder. It holds one moment; the other moments of the day stay."
     if any(moment_of(path.stem.partition("-")[2]) for path in folder.glob("*-*.parquet")):
-        return "Put a copy of that file back; it was watched, and lies nowhere else. Other days are not touched."
+        return (
+            "Restore a copy of that file. It was watched, and there is no other source for it. Other days "
+            "are not affected."
+        )
     return _AGAIN
 
 
@@ -328,7 +331,7 @@ def read_manifest(folder: Path) -> DayManifest:
     """
     manifest = _manifest(folder)
     if manifest is None:
-        raise FormatError("There is no such file.", where=_where(folder), remedy="Give a complete day of a history.")
+        raise FormatError("There is no such file.", where=_where(folder), remedy="Use a complete day of a history.")
     return manifest
 
 
@@ -344,7 +347,7 @@ def _manifest(folder: Path) -> DayManifest | None:
         return None
     except OSError as error:
         raise FormatError(
-            f"It cannot be read: {error.strerror}.", where=_where(folder), remedy="Give a complete day of a history."
+            f"It cannot be read: {error.strerror}.", where=_where(folder), remedy="Use a complete day of a history."
         ) from error
     except (FormatError, ValidationError) as error:
         said = first_error(error, MANIFEST) if isinstance(error, ValidationError) else error
@@ -428,7 +431,7 @@ def complete_days(
         FormatError: There is no such folder, or it cannot be read.
     """
     if not root.is_dir():
-        raise FormatError("There is no such folder.", where=str(root), remedy="Give the folder of a history.")
+        raise FormatError("There is no such folder.", where=str(root), remedy="Use the folder of a history.")
     for parent in sorted(root.glob(f"{_CLUSTER}*")):
         if cluster is not None and cluster_of_folder(parent) != cluster:
             continue

@@ -29,11 +29,17 @@ def _found(root: Path) -> Iterator[tuple[Path, str]]:
         try:
             if not is_day_folder(path):
                 if path.name.startswith(_DAY) or _has_manifest_of_a_day(path):
-                    yield path, f"It looks like a day and is passed over. Name it {_NAMED}."
+                    yield path, f"This folder looks like a day but is skipped. Name it {_NAMED}."
             elif not path.is_dir():
-                yield path, "It is named as a day and is no folder. Move it away."
+                yield path, "This has the name of a day but is not a folder. Move it away."
             elif not _has(path / MANIFEST) and not segments_of(path) and _holds_something(path):
-                yield path, f"It is named as a day and has no {MANIFEST}. Put that back, or move the folder away."
+                yield (
+                    path,
+                    (
+                        f"This folder has the name of a day but no {MANIFEST}. Restore that file, or move the "
+                        "folder away."
+                    ),
+                )
         except OSError:
             continue  # what reads days says so
 

@@ -98,9 +98,9 @@ def plan_days(root: Path, entries: Mapping[str, SourceEntry], just_read: frozens
         if not Path(path).exists():
             plan = next(p for p in make if path in (*p.sources, p.base))
             raise ReplayError(
-                f"{plan.day} of {plan.cluster} has to be made anew, and a file it was made from is gone.",
+                f"{plan.day} of {plan.cluster} must be rebuilt, but a file that it was built from is missing.",
                 where=path,
-                remedy="Put it back, or ingest into another folder.",
+                remedy="Restore the file, or ingest into another folder.",
             )
     made_here = {key for key, day in there.items() if day.manifest.made_by == "ingest" and not day.is_watched}
     remove = tuple(sorted(made_here - set(wanted)) if entries else ())
@@ -121,8 +121,8 @@ def _check_is_read(day: DayFolder, entries: Mapping[str, SourceEntry]) -> None:
     for path in day.manifest.sources:
         if path not in entries and str(Path(path).parent) not in entries:  # a day of a history stands for its snapshots
             raise ReplayError(
-                f"{day.manifest.day} of {day.manifest.cluster} has to be made anew, and holds rows of a file that was"
-                " not given.",
+                f"{day.manifest.day} of {day.manifest.cluster} must be rebuilt, but it contains rows of a "
+                "file that this run does not read.",
                 where=path,
-                remedy="Give it as well, or ingest into another folder.",
+                remedy="Add that file, or ingest into another folder.",
             )

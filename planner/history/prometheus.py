@@ -61,7 +61,7 @@ _DEEPEST = 10_000
 """Brackets that may be open; more than any series has, as those in names are counted too."""
 _STEPS = np.zeros(256, dtype=np.int8)
 _STEPS[list(b"[{")], _STEPS[list(b"]}")] = 1, -1
-_EXPORT = "Ask /api/v1/query_range again, for a shorter time if it is long."
+_EXPORT = "Query /api/v1/query_range again, with a shorter time range if it is long."
 
 
 class _Metered:
@@ -85,11 +85,13 @@ class _Metered:
         signs = np.frombuffer(piece, dtype=np.uint8)
         deeper = self.depth + np.cumsum(_STEPS[signs], dtype=np.int64)
         if deeper.max(initial=0) > _DEEPEST:
-            raise FormatError(f"is nested deeper than {_DEEPEST:,}; nothing behind it was read.", remedy=_EXPORT)
+            raise FormatError(f"is nested deeper than {_DEEPEST:,}; the rest of the file was not read.", remedy=_EXPORT)
         self.depth = int(deeper[-1]) if len(deeper) else self.depth
         self.of_series += len(piece)
         if self.of_series > _LONGEST_SERIES:
-            raise FormatError(f"has more than {_LONGEST_SERIES >> 20} MiB; nothing behind it was read.", remedy=_EXPORT)
+            raise FormatError(
+                f"has more than {_LONGEST_SERIES >> 20} MiB; the rest of the file was not read.", remedy=_EXPORT
+            )
         return piece
 
 
@@ -111,7 +113,9 @@ def records_of_export(data: BinaryIO, cluster: str, tally: Tally) -> Iterator[Re
     except (ijson.JSONError, UnicodeError) as error:
         tally.rows += 1
         reason = " ".join(str(error).split())[:120]
-        yield Aside(f"Not JSON after series {series}: {reason}. The file was cut off or damaged. {_EXPORT}", series + 1)
+        yield Aside(
+            f"Not valid JSON after series {series}: {reason}. The file is incomplete or damaged. {_EXPORT}", series + 1
+        )
         return
     if not series:
         tally.rows += 1
@@ -129,7 +133,7 @@ def records_of_answer(answer: Mapping[str, Any], cluster: str, line: int, tally:
     data = answer.get("data")
     result = data.get("result") if isinstance(data, dict) else None
     if not isinstance(result, list) or not result:
-        said = str(answer.get("error") or "there is no series in it")[:200].rstrip(".")
+        said = str(answer.get("error") or "it contains no series")[:200].rstrip(".")
         tally.rows += 1
         raise FormatError(f"Prometheus answered without data: {said}.", remedy=_EXPORT)
     for item in result:
@@ -217,12 +221,12 @@ def _checked_samples(values: list[Any]) -> tuple[FloatArray, FloatArray, list[tu
             second, text = pair
             value, time_ms = float(text), round(float(second) * 1_000)
         except (TypeError, ValueError, OverflowError):
-            wrong.append((at, "The sample is no pair of time and number."))
+            wrong.append((at, "The sample is not a pair of time and number."))
             continue
         if not _HOUR_MS <= time_ms <= LAST_MS:
             wrong.append((at, "The sample has no time."))
         elif not math.isfinite(value) or value < 0:
-            wrong.append((at, f"The value {str(text)[:40]} is no finite number from 0 on."))
+            wrong.append((at, f"The value {str(text)[:40]} is not a finite number of 0 or more."))
         else:
             rows.append((time_ms, value))
     table = np.array(rows, dtype=np.float64).reshape(-1, 2)
@@ -240,14 +244,14 @@ def _meaning(labels: Mapping[str, Any]) -> tuple[str, str, str, str]:
     used = (BROKER_METRICS, BUNDLE_METRICS, TOPIC_METRICS, COUNTER_METRICS)
     if not any(metric in group for group in used) or (only and labels.get(only[0]) != only[1]):
         raise FormatError(
-            f"The planner has no use for {metric[:80] or 'a series without a name'}.",
+            f"The planner does not use {metric[:80] or 'a series without a name'}.",
             where=metric[:80],
-            remedy="It may be left out of the export.",
+            remedy="You can leave it out of the export.",
         )
     broker, label = broker_of(labels)
     if not broker:
         raise FormatError(
-            "The series does not tell its broker.", where=metric, remedy="Keep the label instance (host:port)."
+            "The series has no broker label.", where=metric, remedy="Keep the label instance (host:port)."
         )
     known = _KNOWN | {label}
     if metric in BROKER_METRICS:
@@ -268,15 +272,15 @@ def _of_topic(metric: str, labels: Mapping[str, Any], known: frozenset[str]) -> 
     topic = topic_of(labels)
     if not topic:
         raise FormatError(
-            f"{metric} is of a namespace, not of a topic.",
+            f"{metric} is about a namespace, not a topic.",
             where=metric,
             remedy="Set exposeTopicLevelMetricsInPrometheus, or leave it out.",
         )
     if any(labels.get(name) for name in _OF_CONSUMERS):
         raise FormatError(
-            f"{metric} is of one consumer; the series of its subscription counts.",
+            f"{metric} is about a single consumer; the planner uses the series of its subscription.",
             where=metric,
-            remedy="It may be left out of the export.",
+            remedy="You can leave it out of the export.",
         )
     namespace_of_topic(topic)
     if metric not in COUNTER_METRICS:

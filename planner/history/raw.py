@@ -157,7 +157,7 @@ def write_raw(out: Path, snapshots: Iterable[Snapshot], form: str) -> Path:
         ReplayError: The file cannot be written.
     """
     if form not in FORMS:
-        raise SettingError(f"'{form}' is no form.", where="form", remedy=f"Give {', '.join(FORMS)}.")
+        raise SettingError(f"'{form}' is not a known form.", where="form", remedy=f"Use {', '.join(FORMS)}.")
     rest = iter(snapshots)
     head = list(islice(rest, 2))
     first = head[0]

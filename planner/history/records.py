@@ -138,7 +138,9 @@ class Record:
             FormatError: The moment is out of bounds, or a name cannot be one.
         """
         if not 0 < self.time_ms <= LAST_MS:
-            raise FormatError(f"{self.time_ms} is no moment.", remedy="Times are ms since 1970, in Prometheus seconds.")
+            raise FormatError(
+                f"{self.time_ms} is not a valid timestamp.", remedy="Use milliseconds since 1970 (Prometheus: seconds)."
+            )
         check_cluster(self.cluster)
         check_name(self.broker)
 
@@ -151,7 +153,7 @@ def check_cluster(cluster: str) -> None:
         FormatError: It is empty, too long, or holds signs that cannot be shown.
     """
     if not cluster.strip() or not cluster.isprintable():
-        raise FormatError("The cluster has no name that can be shown.", where="cluster", remedy="Give --cluster.")
+        raise FormatError("The name of the cluster cannot be shown.", where="cluster", remedy="Set --cluster.")
     if len(day_folder(Path(), cluster, "").parent.name) > _LONGEST_FOLDER_NAME:
         raise FormatError(
             f"The name of the cluster, {cluster[:40]}…, is too long for a folder.",
@@ -199,7 +201,9 @@ class Aside:
     def of(cls, error: Exception, line: int, raw: bytes = b"", rows: int = 1) -> "Aside":
         """Put a row aside because of an error; one that is none of `PlannerError` is a fault of the planner."""
         if not isinstance(error, PlannerError):
-            return cls(f"The planner failed on it with {type(error).__name__}. Report it.", line, rows=rows, raw=raw)
+            return cls(
+                f"The planner failed on it with {type(error).__name__}. Report this as a bug.", line, rows=rows, raw=raw
+            )
         remedy = f" {error.remedy}" if error.remedy else ""
         return cls(f"{error.what[:_LONGEST_TEXT]}{remedy}", line, error.where[:_LONGEST_TEXT], rows, raw)
 
@@ -390,7 +394,7 @@ def batches(
             yield pa.RecordBatch.from_pylist(waiting, schema=SCHEMA)
             waiting, weight = [], 0
     if more.rows:
-        reason = f"More rows that cannot be read, from this line on, are counted only; the first: {more.reason}"
+        reason = f"Further rows that cannot be read, from this line on, are only counted. The first: {more.reason}"
         waiting.append(_row_of_aside(replace(more, reason=reason), 0, place))
     waiting += _rows_of_hints(hints, place)
     waiting.append(place | {"lane": Lane.BLOCK.value, "line": tally.lines, "rows": tally.rows})

@@ -93,15 +93,15 @@ def find_sources(inputs: Sequence[Path], leave_out: Path) -> list[Source]:
     found: dict[str, Source] = {}
     for given in inputs:
         _check_is_raw(given, leave_out)
-        with reading(given, FormatError, "Check the name and rights."):
+        with reading(given, FormatError, "Check the name and permissions."):
             for source in _inside(given.resolve(), leave_out.resolve()):
                 path = spelled(source.path)
                 found[path] = source if path == source.path else replace(source, path=path, kind=SourceKind.MISNAMED)
     if not found:
         raise FormatError(
-            "There is no file.",
+            "No file was found.",
             where=", ".join(map(str, inputs))[:200],
-            remedy="Give files or folders with snapshots, captures, JSON Lines or Prometheus exports.",
+            remedy="Use files or folders with snapshots, captures, JSON Lines or Prometheus exports.",
         )
     return [found[path] for path in sorted(found)]
 
@@ -111,9 +111,9 @@ def _check_is_raw(given: Path, history: Path) -> None:
     path, root = given.resolve(), history.resolve()
     if path.is_relative_to(root) and any(part.startswith("cluster=") for part in path.relative_to(root).parts[:1]):
         raise FormatError(
-            "It is part of the history that is written, and needs no ingest.",
+            "The file is part of the history that is being written, so it needs no ingest.",
             where=str(given),
-            remedy="Replay it as it is, or choose another folder with --out.",
+            remedy="Replay the history as it is, or choose another folder with --out.",
         )
 
 
@@ -225,9 +225,11 @@ def _too_long(file: BinaryIO, start: bytes) -> tuple[Aside, int, bool]:
         skipped += len(piece)
         ended = len(piece) < _PIECE or piece.endswith(b"\n")
     size = len(start) + skipped
-    reason = f"The line has more than {_LONGEST_LINE >> 20} MiB. Record one answer to a line."
+    reason = f"The line has more than {_LONGEST_LINE >> 20} MiB. Record one answer per line."
     if not ended:
-        reason = f"The line has more than {_FARTHEST >> 30} GiB; nothing behind it was read. Record the file again."
+        reason = (
+            f"The line has more than {_FARTHEST >> 30} GiB; the rest of the file was not read. Record the file again."
+        )
     return Aside(reason, raw=start, size=size, sha256=digest.hexdigest()), skipped, ended
 
 
@@ -244,11 +246,13 @@ def _unread(error: Exception, line: int) -> Aside:
     """Say why a file cannot be read any further than to a line."""
     match error:
         case EOFError() | zlib.error() | gzip.BadGzipFile():
-            return Aside(f"The file is cut off or damaged: {error}. Copy it again.", line)
+            return Aside(f"The file is incomplete or damaged: {error}. Copy it again.", line)
         case OSError():
-            return Aside(f"It cannot be read: {error.strerror or error}. Check its rights, and run again.")
+            return Aside(
+                f"The file cannot be read: {error.strerror or error}. Check its permissions, and run the command again."
+            )
         case MemoryError():
-            return Aside("There is not enough memory to read on. Record it in smaller pieces.", line)
+            return Aside("Not enough memory to read on. Record smaller files.", line)
         case _:
             return Aside.of(error, 0 if isinstance(error, PlannerError) else line)
 
@@ -269,15 +273,17 @@ def _read(block: Block, cluster: str, tally: Tally) -> Iterator[Record | Aside]:
         if snapshot.info.captured_at_ms:
             yield _record(snapshot, block.path)
         else:
-            yield Aside("Its moment is not known, so that it has no place in a history. Write it into the index.")
+            yield Aside(
+                "The time of the capture is unknown, so it has no place in a history. Add the time to its index."
+            )
     elif block.kind is SourceKind.MISNAMED:
         tally.rows += 1
-        yield Aside("Its name, or that of a folder it is in, is not UTF-8. Rename it.")
+        yield Aside("The name of the file or of a folder above it is not UTF-8. Rename it.")
     else:
         tally.rows += 1
         yield Aside(
-            "The file is of no known kind. Recordings end in .jsonl or .ndjson, exports and snapshots in .json,"
-            " either may end in .gz; zips hold snapshots."
+            "The kind of the file is unknown. Recordings end in .jsonl or .ndjson, exports and snapshots "
+            "in .json, each optionally followed by .gz; zips contain snapshots."
         )
 
 

@@ -22,18 +22,18 @@ class HistorySpec:
     Attributes:
         cluster: The cluster at its mean load; its moment is not used.
         first_day: First day, `yyyy-mm-dd` in UTC.
-        days: How many days.
+        days: Number of days.
         interval_s: Seconds between snapshots.
-        daily_swing: How far load goes above and below its mean over a day; 0 for a flat one.
-        peak_hour: Hour of the day (UTC) with the most load; namespaces lie up to three hours around it.
+        daily_swing: How far load rises above and falls below its mean over a day; 0 for a constant load.
+        peak_hour: Hour of the day (UTC) with the most load; the peak of a namespace is up to three hours away.
         weekend_share: Load on Saturdays and Sundays as a share of that on other days.
-        growth_percent_per_day: How much load grows from day to day.
+        growth_percent_per_day: Growth of the load from day to day, in percent.
         noise: Standard deviation of each topic's load from moment to moment, as a share.
-        spikes_per_day: Mean number of namespaces per day whose load jumps and then falls off.
-        spike_factor: By how much it jumps at most.
-        spike_minutes: How long until a spike has fallen off to a third.
+        spikes_per_day: Mean number of namespaces per day whose load jumps and then decays.
+        spike_factor: Largest factor of a jump.
+        spike_minutes: Minutes until a spike has decayed to a third.
         restarts_per_day: Mean number of brokers per day that restart.
-        restart_minutes: How long a broker is away.
+        restart_minutes: Minutes for which a broker is down.
         splits_per_day: Mean number of bundles per day that are split in the middle.
         topics: Whether the snapshots list the topics.
     """

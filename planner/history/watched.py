@@ -75,7 +75,7 @@ class HistoryFolder:
         folder = day_folder(self.root, snapshot.info.cluster, day_of(at))
         target = folder / stamp_of(at)
         unfinished = folder / f".{target.name}{_UNFINISHED}"
-        with writing(folder, CaptureError, "Make room, or choose another folder."):
+        with writing(folder, CaptureError, "Free some disk space, or choose another folder."):
             cluster.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
             folder.mkdir(exist_ok=True)
             with only_writer(cluster / LOCK):

@@ -95,7 +95,7 @@ def command_of(section: Section, program: Sequence[str], words: Sequence[Word], 
         note: Why; shown before the command.
     """
     if any(word is None for word in words):
-        text = f"By hand: {what}. A name or value in it cannot be given to pulsar-admin as it is."
+        text = f"By hand: {what}. pulsar-admin cannot take a name or value in it as it is."
         return Command(section=section, note=text, by_hand=True)
     flat = [part for word in words if word for part in ((word,) if isinstance(word, str) else word)]
     return Command(section=section, words=(*program, *flat), note=note)
@@ -172,6 +172,6 @@ def shutdown_command(broker: str, program: Sequence[str], *words: str) -> Comman
         section="leaving",
         words=(*program, *url, "brokers", "shutdown", *words) if url else (),
         by_hand=True,
-        note=f"By hand: stop {broker} once nothing is left on it; check its address first.",
+        note=f"By hand: stop {broker} once it owns no bundles. Check its address first.",
         stops=broker,
     )

@@ -48,22 +48,22 @@ def release_notes(version: str, config: Settings) -> tuple[str, ...]:
         config: Settings in force, with the release that decides.
     """
     decides, own = config.release, release(version)
-    shown = f"Pulsar {version[:50]}" if version else "a Pulsar without a version"
+    shown = f"Pulsar {version[:50]}" if version else "an unknown version of Pulsar"
     notes: list[str] = []
     if own != decides:
         notes += (
-            f"The cluster runs {shown}; this is decided by the rules and defaults of {decides.name}.",
+            f"The cluster runs {shown}. Decisions follow the rules and defaults of {decides.name}.",
             *_differences(own, decides),
         )
     elif not is_exact(version):
         newer = RELEASES[RELEASES.index(own.name) + 1 :]
         oldest = own.name == RELEASES[0] and not is_newer(version, own.name)
         how = "the oldest release known" if oldest else "the nearest release known that is not newer"
-        notes.append(f"The cluster runs {shown}; this is decided by the rules and defaults of {own.name}, {how}.")
+        notes.append(f"The cluster runs {shown}. Decisions follow the rules and defaults of {own.name}, {how}.")
         notes += (
-            ("Any answer may differ.",)
+            ("Any result may differ.",)
             if oldest
-            else [f"Perhaps not any more in {version[:50]}: {one}" for one in _differences(own, release(newer[0]))]
+            else [f"May no longer apply in {version[:50]}: {one}" for one in _differences(own, release(newer[0]))]
         )
     if decides.name in NOT_RUN:
         notes.append(f"{decides.name}: {NOT_RUN[decides.name]}")
@@ -71,7 +71,7 @@ def release_notes(version: str, config: Settings) -> tuple[str, ...]:
     if decides.has(ABSENT) and AvgShedder.name in chosen:
         notes.append(f"{decides.name}: {ABSENT.meaning}")
     if config.without_effect:
-        notes.append(f"Pulsar {decides.name} does not know {', '.join(config.without_effect)}: without effect.")
+        notes.append(f"These settings have no effect in Pulsar {decides.name}: {', '.join(config.without_effect)}.")
     return tuple(notes)
 
 
@@ -79,7 +79,7 @@ def _differences(one: Release, other: Release) -> list[str]:
     """Return a sentence about each thing that two releases do differently."""
     rules = [rule_sentence(switch, one, other) for switch in differing(one, other)]
     defaults = [
-        f"{name} is {mine.default} by default in {one.name}, {other.settings[name].default} in {other.name}."
+        f"{name} is {mine.default} by default in {one.name} and {other.settings[name].default} in {other.name}."
         for name, mine in one.settings.items()
         if name in other.settings and mine.default != other.settings[name].default
     ]

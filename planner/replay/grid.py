@@ -21,7 +21,7 @@ from planner.simulate.strategies import WITH_A_STRATEGY, under_strategy
 from planner.workspace.opening import bytes_of
 
 _FORMAT: Final = "pulsar-bundle-planner scenarios"
-_SHAPE: Final = "docs/replay.md shows how a grid is written."
+_SHAPE: Final = "See docs/replay.md for the form of a grid."
 _FIELDS: Final[Mapping[str, tuple[type, str]]] = {
     **dict.fromkeys(("strategies", "scenarios", "releases"), (list, "list")),
     "settings": (dict, "object of names and lists"),
@@ -62,10 +62,10 @@ def values_of(name: str, text: str) -> tuple[Any, ...]:
     """
     setting = REFERENCE.settings.get(name)
     if setting is None or setting.kind == "names":
-        raise ReplayError("This setting cannot be tried in a grid.", where=name[:100], remedy="Choose another one.")
+        raise ReplayError("This setting cannot vary in a grid.", where=name[:100], remedy="Choose another setting.")
     values = tuple(dict.fromkeys(setting.parse(part.strip()) for part in text.split(",") if part.strip()))
     if not values:
-        raise ReplayError("There is no value to try.", where=name, remedy="Give some, with commas in between.")
+        raise ReplayError("There are no values.", where=name, remedy="List values separated by commas.")
     return values
 
 
@@ -78,7 +78,9 @@ def first_snapshot(history: Path, cluster: str) -> Snapshot:
     for day in complete_days(history, cluster):
         if day.damage is None:
             return next(read_day(day.path, topics=False))
-    raise FormatError(f"The history has no cluster {cluster}.", where=history.name, remedy="Choose one that it has.")
+    raise FormatError(
+        f"The history has no cluster {cluster}.", where=history.name, remedy="Choose one of its clusters."
+    )
 
 
 def scenarios_of(wanted: Grid, snapshot: Snapshot) -> tuple[Scenario, ...]:
@@ -92,7 +94,7 @@ def scenarios_of(wanted: Grid, snapshot: Snapshot) -> tuple[Scenario, ...]:
     twice = [name for name in WITH_A_STRATEGY if name in wanted.settings] if wanted.strategies else []
     if twice:
         raise ReplayError(
-            "A strategy decides this setting, so that it cannot be varied beside strategies.",
+            "A strategy sets this setting, so it cannot vary together with strategies.",
             where=", ".join(twice),
             remedy="Leave it out, or vary it without strategies.",
         )
@@ -105,9 +107,9 @@ def scenarios_of(wanted: Grid, snapshot: Snapshot) -> tuple[Scenario, ...]:
     number = (number + len(wanted.more)) * (1 + len(wanted.releases))
     if number > MOST_SCENARIOS:
         raise ReplayError(
-            f"This would be {number:,} scenarios, more than {MOST_SCENARIOS}.",
+            f"The grid has {number:,} scenarios; the maximum is {MOST_SCENARIOS}.",
             where="strategies, settings, releases",
-            remedy="Try fewer values or strategies.",
+            remedy="Use fewer values or strategies.",
         )
     for strategy, settings in axes:
         row = under_strategy(wanted.base, snapshot.settings, snapshot.info.load_manager, strategy)
@@ -127,7 +129,9 @@ def scenarios_of(wanted: Grid, snapshot: Snapshot) -> tuple[Scenario, ...]:
     for scenario in (*found, *again):
         if names.setdefault(scenario.name, scenario) != scenario:
             raise ReplayError(
-                "Two scenarios of the grid have the same name.", where=scenario.name, remedy="Rename one, or try less."
+                "Two scenarios of the grid have the same name.",
+                where=scenario.name,
+                remedy="Rename one of them, or use fewer values.",
             )
     return tuple(names.values())
 
@@ -190,13 +194,13 @@ def job_over(
         raise FormatError(
             "The history has no complete day of these clusters.",
             where=str(history),
-            remedy="Give a history that `python -m planner history` made.",
+            remedy="Use a history that `python -m planner history` wrote.",
         )
     snapshot = first_snapshot(history, wanted[0])
     named: dict[str, Scenario] = {}
     for scenario in (one for wanted_grid in grids for one in scenarios_of(wanted_grid, snapshot)):
         if named.setdefault(scenario.name, scenario) != scenario:
-            raise ReplayError("Two scenarios have the same name.", where=scenario.name, remedy="Rename one.")
+            raise ReplayError("Two scenarios have the same name.", where=scenario.name, remedy="Rename one of them.")
     return Job(
         history=str(check_spelling(history)),
         clusters=wanted,
@@ -229,9 +233,9 @@ def grid_from_json(data: bytes, name: str) -> Grid:
         content = {"format": _FORMAT, "version": 1, "scenarios": content, "with_base": False}
     if not isinstance(content, dict) or content.get("format") != _FORMAT or content.get("version") != 1:
         raise FormatError(
-            "This is no grid of scenarios.",
+            "This is not a grid of scenarios.",
             where=name,
-            remedy=f'Give a list of scenarios, or an object with "format": "{_FORMAT}", "version": 1.',
+            remedy=f'Write a list of scenarios, or an object with "format": "{_FORMAT}", "version": 1.',
         )
     with placed(name):
         return _grid(content)
@@ -240,13 +244,13 @@ def grid_from_json(data: bytes, name: str) -> Grid:
 def _grid(content: Mapping[str, Any]) -> Grid:
     for name, (kind, word) in _FIELDS.items():
         if not isinstance(content.get(name, kind()), kind):
-            raise FormatError(f"This is no {word}.", where=name, remedy=_SHAPE)
+            raise FormatError(f"This is not a valid {word}.", where=name, remedy=_SHAPE)
     settings, releases = content.get("settings", {}), tuple(content.get("releases", ()))
     if unlisted := [setting for setting, values in settings.items() if not isinstance(values, list)]:
-        raise FormatError("This is no list of values.", where=f"settings.{unlisted[0][:_MOST_NAME]}", remedy=_SHAPE)
+        raise FormatError("This is not a list of values.", where=f"settings.{unlisted[0][:_MOST_NAME]}", remedy=_SHAPE)
     if unknown := [str(name)[:50] for name in releases if name not in RELEASES]:
         raise ReplayError(
-            "This release of Pulsar is not known.", where=unknown[0], remedy=f"Choose from {', '.join(RELEASES)}."
+            "This release of Pulsar is unknown.", where=unknown[0], remedy=f"Choose from {', '.join(RELEASES)}."
         )
     return Grid(
         base=scenario_from_json(content["base"]) if "base" in content else Scenario(),

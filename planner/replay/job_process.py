@@ -80,7 +80,7 @@ class _Worker:
         """Write how the job ended; only the first time counts. What a signal stopped has failed."""
         if state == "cancelled" and self.signalled:
             state, remedy = "failed", "Retry: finished tasks are kept."
-            what = f"The process was told to end ({self.signalled})."
+            what = f"A signal ended the process ({self.signalled})."
         stage = {"done": "Done", "cancelled": "Cancelled", "failed": "Failed"}[state]
         self.say(" ".join(filter(None, (f"{stage}.", what, remedy))))
         with suppress(ReplayError):  # the disk does not even take this: the job is found to be lost
@@ -108,12 +108,12 @@ class _Worker:
         while not self.over.wait(_LOOK_S):
             if not self.cancelled.is_set() and (self.folder / "cancel").exists():
                 self.cancelled.set()
-                self.say("Cancel was asked for.")
+                self.say("Cancellation was requested.")
                 with suppress(ReplayError):
-                    self.tell(stage="Stops")
+                    self.tell(stage="Stopping")
                 threading.Thread(target=self.on_cancel, daemon=True).start()
                 if not self.over.wait(_GRACE_S):
-                    self.end("cancelled", "This job was cancelled.", "Retry goes on with what is left.")
+                    self.end("cancelled", "This job was cancelled.", "Retry continues with the remaining tasks.")
                     self.die()
 
     def die(self) -> None:
@@ -129,7 +129,7 @@ class _Worker:
         self.tell()
         while not self.cancelled.is_set():
             if number := ahead(self.folder):
-                stage = f"Waits for {number} other job{'s' if number > 1 else ''}"
+                stage = f"Waiting for {number} other job{'s' if number > 1 else ''}"
                 if stage != self.status.stage:
                     self.tell(stage=stage)
             else:
@@ -138,13 +138,13 @@ class _Worker:
                         self.work()
                         return
             time.sleep(_LOOK_S)
-        self.end("cancelled", "This job was cancelled before it began.", "Retry it.")
+        self.end("cancelled", "This job was cancelled before it started.", "Retry it.")
 
     def work(self) -> None:
         """Run the tasks that are left and put the results together."""
         (self.folder / RESERVE).touch()
         job = job_from_json(content_of_file(self.folder / "spec.json"))
-        self.tell(state="starting", stage="Reads the history's days")
+        self.tell(state="starting", stage="Reading the days of the history")
         tasks = tasks_of(job)
         writer = ResultWriter(results_folder(self.folder), tasks, every_s=_FLUSH_S)
         left = [task for task in tasks if task.task not in writer.finished]
@@ -152,14 +152,14 @@ class _Worker:
         self.tell(tasks=len(tasks), kept=kept, done=kept, failed=0, started_ms=time.time_ns() // 1_000_000)
         self.say(f"{len(tasks):,} tasks, {kept:,} of them finished before.")
         if writer.damaged:
-            self.say(f"{writer.damaged:,} parts of the results were damaged; their tasks run again.")
+            self.say(f"{writer.damaged:,} parts of the results were damaged. Their tasks run again.")
         self.begin_s = time.monotonic()
         try:
             self._replay(job, left, writer)
         except ReplayError:
             if not self.cancelled.is_set():  # what is cancelled fails as a rule
                 raise
-        self.tell(state="finishing", stage="Puts the results together")
+        self.tell(state="finishing", stage="Collecting the results")
         self._conclude(writer.finish(time.monotonic() - self.begin_s))
 
     def _replay(self, job: Job, tasks: Sequence[ReplayTask], writer: ResultWriter) -> None:
@@ -167,7 +167,7 @@ class _Worker:
         try:
             with _runner(job, tasks, self) as results:
                 self.replaying_s = time.monotonic()
-                self.tell(state="running", stage="Replays")
+                self.tell(state="running", stage="Replaying")
                 for result in results:
                     failed += bool(result.error)
                     self._one_more(writer, result, failed)
@@ -184,8 +184,8 @@ class _Worker:
 
     def waits_for(self, what: str) -> None:
         """Say what the job waits for; "" when it goes on."""
-        self.say(f"{what}." if what else "Goes on.")
-        self.tell(stage=what or "Replays", remaining_s=None)
+        self.say(f"{what}." if what else "Continuing.")
+        self.tell(stage=what or "Replaying", remaining_s=None)
 
     def progress(self, done: int, failed: int) -> None:
         """Say how many tasks have ended, how fast, and how long the others will take."""
@@ -204,12 +204,12 @@ class _Worker:
     def _conclude(self, summary: ResultSummary) -> None:
         error = next(iter(summary.errors.values()), "")
         if not summary.complete:
-            self.end("cancelled", "This job was cancelled.", "Retry goes on with what is left.")
+            self.end("cancelled", "This job was cancelled.", "Retry continues with the remaining tasks.")
         elif summary.failed == summary.tasks:
-            self.end("failed", f"Every task failed, the first one so: {error}", digest=summary.digest)
+            self.end("failed", f"Every task failed. The first error: {error}", digest=summary.digest)
         elif summary.failed:
-            what = f"{summary.failed:,} of {summary.tasks:,} tasks failed, the first one so: {error}"
-            self.end("done", what, "Retry runs them again; the log names them.", digest=summary.digest)
+            what = f"{summary.failed:,} of {summary.tasks:,} tasks failed. The first error: {error}"
+            self.end("done", what, "Retry runs them again. The log lists them.", digest=summary.digest)
         else:
             self.end("done", digest=summary.digest)
 
@@ -228,14 +228,14 @@ def _runner(job: Job, tasks: Sequence[ReplayTask], worker: _Worker) -> Iterator[
         worker.tell(where=f"{count} process{'es' if count > 1 else ''} of this machine")
         yield run_processes(tasks, count, stop)
     else:
-        worker.tell(stage="Starts Spark")
+        worker.tell(stage="Starting Spark")
         with open_session(f"planner replay {worker.folder.name}", worker.folder, job.workers) as session:
             worker.on_cancel = session.cancel
             where = f"{session.place.in_words}, {session.parallel} tasks at once"
-            worker.say(f"Runs on {where}.")
+            worker.say(f"Running on {where}.")
             worker.tell(where=where)
             if session.place.kind != "local":
-                worker.tell(stage="Looks at the Spark workers")
+                worker.tell(stage="Checking the Spark workers")
                 check_workers(session, "planner.replay.kernel", [job.history])
             yield run_spark(tasks, session, stop, worker.waits_for)
 
@@ -264,7 +264,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _failed(worker: _Worker, error: BaseException) -> None:
     """Write why a job failed."""
     if worker.cancelled.is_set():
-        worker.end("cancelled", "This job was cancelled.", "Retry goes on with what is left.")
+        worker.end("cancelled", "This job was cancelled.", "Retry continues with the remaining tasks.")
         return
     if isinstance(error, OSError):
         try:
@@ -278,10 +278,10 @@ def _failed(worker: _Worker, error: BaseException) -> None:
         case PlannerError():
             worker.end("failed", f"{error.where}: {error.what}" if error.where else error.what, error.remedy)
         case MemoryError():
-            worker.end("failed", "Memory ran out.", "Choose fewer workers, and retry.")
+            worker.end("failed", "The job ran out of memory.", "Choose fewer workers, and retry.")
         case _:
             what = f"The job failed: {type(error).__name__}: {str(error)[:200]}."
-            worker.end("failed", what, "See the log, retry, and report it if it fails again.")
+            worker.end("failed", what, "Check the log, retry, and report a bug if it fails again.")
 
 
 if __name__ == "__main__":

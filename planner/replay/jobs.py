@@ -229,8 +229,8 @@ def read_status(folder: Path) -> Status:
         status,
         state="lost",
         remaining_s=None,
-        what=f"The process of this job (pid {status.pid}) is gone and left no word.{full}",
-        remedy="It was killed, or the machine was restarted, or memory ran out. Retry: finished tasks are kept.",
+        what=f"The process of this job (pid {status.pid}) ended without a message.{full}",
+        remedy="The process was killed, the machine was restarted, or memory ran out. Retry: finished tasks are kept.",
     )
 
 
@@ -258,7 +258,7 @@ def open_job(name: str, root: Path | None = None) -> StoredJob:
         raise ReplayError(
             "There is no such replay job on this server.",
             where=name[:40],
-            remedy="It was deleted, or the link is of another server; choose another job.",
+            remedy="The job was deleted, or the link belongs to another server. Choose another job.",
         )
     return _stored(folder)
 
@@ -269,10 +269,10 @@ def _stored(folder: Path) -> StoredJob:
         with reading("spec.json", ReplayError):
             job = job_from_json(content_of_file(folder / "spec.json"))
     except PlannerError as error:
-        said = f"What was asked for cannot be read: {error.where}: {error.what}"
+        said = f"The request of this job cannot be read: {error.where}: {error.what}"
     status = read_status(folder)
     if said and status.ended and not status.what:
-        status = replace(status, what=said[:_MOST_SAID], remedy="Delete the job, and submit it anew.")
+        status = replace(status, what=said[:_MOST_SAID], remedy="Delete the job, and submit it again.")
     return StoredJob(name=folder.name, folder=folder, job=job, status=status)
 
 
@@ -335,7 +335,7 @@ def _queue(fresh: Path, folder: Path, tasks: int) -> None:
         _lock(alive, folder)
         clear_unfinished(fresh)
         now_ms = time.time_ns() // 1_000_000
-        write_status(fresh, Status(state="queued", stage="Waits for its turn", tasks=tasks, submitted_ms=now_ms))
+        write_status(fresh, Status(state="queued", stage="Waiting in the queue", tasks=tasks, submitted_ms=now_ms))
         if fresh != folder:
             put_in_place(fresh, folder)
         _start(folder, alive)
@@ -349,7 +349,9 @@ def _lock(alive: IO[bytes], folder: Path) -> None:
             fcntl.flock(alive, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             if time.monotonic() > until:
-                raise ReplayError("This job runs already.", where=folder.name, remedy="Wait for it.") from error
+                raise ReplayError(
+                    "This job is already running.", where=folder.name, remedy="Wait until it ends."
+                ) from error
             time.sleep(0.01)
         else:
             return
@@ -395,7 +397,7 @@ def delete(stored: StoredJob) -> None:
         ask_to_cancel(stored)
     while has_process(stored.folder):
         if time.monotonic() > until:
-            raise ReplayError("The job does not stop.", where=stored.name, remedy="Delete it again in a minute.")
+            raise ReplayError("The job did not stop.", where=stored.name, remedy="Try deleting it again in a minute.")
         time.sleep(0.1)
     aside = stored.folder.with_name(f".deleted-{stored.name}")
     with writing_results(stored.folder), contextlib.suppress(FileNotFoundError):

@@ -167,9 +167,9 @@ def frames_of(task: ReplayTask) -> Iterator[Snapshot]:
             yield snapshot
     if not found:
         raise ReplayError(
-            f"The history has no snapshot of {task.cluster} in this time.",
+            f"The history has no snapshot of {task.cluster} in this period.",
             where=str(root.name),
-            remedy="Choose a time that it covers.",
+            remedy="Choose a period that the history covers.",
         )
 
 

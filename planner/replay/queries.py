@@ -94,7 +94,7 @@ class ReplayResults:
         files = [(f"{name}.parquet", path) for name, paths in self._files.items() for path in paths]
         for name, path in files:
             if not Path(path).is_file():
-                return f"{name} is gone"
+                return f"{name} is missing"
         said = (str(error).splitlines() or [type(error).__name__])[0]
         for name, path in files:
             said = said.replace(path, name)

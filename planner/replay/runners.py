@@ -29,7 +29,10 @@ _MOST_IN_PARTITION: Final = 500
 _WAVE_BYTES: Final = 256 << 20  # a quarter of what Spark's driver takes of a job (spark.driver.maxResultSize)
 _LAST_S: Final = 5.0
 
-_KILLED: Final = "Its worker was killed each time, perhaps for want of memory. Give workers more, or tasks fewer days."
+_KILLED: Final = (
+    "The worker was killed each time, possibly because it ran out of memory. Give workers more memory, or "
+    "tasks fewer days."
+)
 
 
 def _packed(table: pa.Table) -> bytes:

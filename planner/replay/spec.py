@@ -70,23 +70,23 @@ class Job:
             )
         if len(names) > MOST_SCENARIOS:
             raise ReplayError(
-                f"This would be {len(names):,} scenarios, more than {MOST_SCENARIOS}.",
+                f"This replay has {len(names):,} scenarios; the maximum is {MOST_SCENARIOS}.",
                 where="scenarios",
-                remedy="Try fewer values or strategies, or submit several jobs.",
+                remedy="Use fewer values or strategies, or submit several jobs.",
             )
         if len(set(names)) != len(names) or not all(names):
             raise ReplayError(
-                "Two scenarios of a replay have the same name, or none.", where="scenarios", remedy="Give each its own."
+                "Two scenarios of a replay have the same name, or one has no name.",
+                where="scenarios",
+                remedy="Give each scenario its own name.",
             )
         if day_start_ms(self.last_day) < day_start_ms(self.first_day):
-            raise ReplayError(
-                "The last day comes before the first.", where=self.last_day, remedy="Choose them the other way round."
-            )
+            raise ReplayError("The last day is before the first day.", where=self.last_day, remedy="Swap the two days.")
         if self.runner not in get_args(Runner) or self.days_per_task < 0 or self.workers < 0:
             raise ReplayError(
-                "A replay cannot be run so.",
+                "The options of this replay are not valid.",
                 where="runner, workers, days_per_task",
-                remedy="Choose local, processes or spark; no negative numbers.",
+                remedy="Use the runner local, processes or spark, and no negative numbers.",
             )
         for scenario in self.scenarios:
             Settings(scenario.settings)
@@ -111,15 +111,15 @@ def job_from_json(text: bytes | str) -> Job:
         if content.pop("format", None) != _FORMAT or content.pop("version", None) != 1:
             raise _refused("format", f'A replay job of this version has "format": "{_FORMAT}" and "version": 1.')
         for name in sorted(content.keys() - _KINDS.keys()):
-            raise _refused(name[:_MOST_NAME], "No replay job has this field.")
+            raise _refused(name[:_MOST_NAME], "A replay job does not have this field.")
         for field in fields(Job):
             name, kind = field.name, _KINDS[field.name]
             if name not in content and field.default is MISSING:
                 raise _refused(name, "The field is missing.")
             if name in content and type(content[name]) is not kind:
-                raise _refused(name, f"This is no {_WORDS[kind]}.")
+                raise _refused(name, f"This is not a valid {_WORDS[kind]}.")
         if not all(isinstance(name, str) for name in content["clusters"]):
-            raise _refused("clusters", "This is no list of names.")
+            raise _refused("clusters", "This is not a list of names.")
         scenarios = []
         for number, given in enumerate(content.get("scenarios", ()), start=1):
             with placed(f"scenarios[{number}]"):
@@ -130,7 +130,7 @@ def job_from_json(text: bytes | str) -> Job:
 
 
 def _refused(field: str, what: str) -> ReplayError:
-    return ReplayError(what, where=field, remedy="Correct the file, or submit the job anew.")
+    return ReplayError(what, where=field, remedy="Correct the file, or submit the job again.")
 
 
 def tasks_of(job: Job) -> list[ReplayTask]:
@@ -153,12 +153,14 @@ def tasks_of(job: Job) -> list[ReplayTask]:
                 span = {"start_ms": stretch[0], "end_ms": stretch[-1] + _DAY_MS}
                 tasks.append(ReplayTask(task=name, history=job.history, cluster=cluster, scenario=scenario, **span))
     if not tasks:
-        raise ReplayError("The history has none of these days.", where=root.name, remedy="Choose days that it covers.")
+        raise ReplayError(
+            "The history has none of these days.", where=root.name, remedy="Choose days that the history covers."
+        )
     if len(tasks) > MOST_TASKS:
         raise ReplayError(
-            f"This would be {len(tasks):,} tasks, more than {MOST_TASKS:,}.",
+            f"This replay has {len(tasks):,} tasks; the maximum is {MOST_TASKS:,}.",
             where=root.name,
-            remedy="Choose fewer scenarios, or more days for a task.",
+            remedy="Choose fewer scenarios, or more days per task.",
         )
     return tasks
 

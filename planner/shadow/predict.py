@@ -262,9 +262,9 @@ def shadow_step(
     """
     if before.info.cluster != after.info.cluster or before.info.captured_at_ms >= after.info.captured_at_ms:
         raise CaptureError(
-            "These are no two captures of one cluster, the earlier one first.",
+            "These are not two captures of one cluster in the order of time.",
             where=f"{before.info.cluster}, {after.info.cluster}"[:200],
-            remedy="Follow one cluster in the order of time.",
+            remedy="Follow one cluster, in the order of time.",
         )
     step = _Step(state, before, after, interval_ms)
     step.follow()

@@ -177,13 +177,13 @@ class Score:
     def text(self) -> str:
         """One line for people."""
         parts = [
-            _share("cycles right", self.right, self.cycles),
+            _share("correct cycles", self.right, self.cycles),
             _share("with unloads", self.acting_right, self.acting),
-            _share("of these seen in time", self.in_time_right, self.in_time),
+            _share("of these, seen in time", self.in_time_right, self.in_time),
             _share("destinations", self.destinations_right, self.destinations),
             _share("splits", self.splits_right, self.splits),
         ]
-        hands = f"; {self.by_hand} differ by manual unloads alone" if self.by_hand else ""
+        hands = f"; {self.by_hand} differ only by manual unloads" if self.by_hand else ""
         return "; ".join(parts) + hands
 
 
@@ -283,11 +283,15 @@ def read_next(folder: Path) -> NextCycle | None:
 
 
 def _writing(path: Path) -> AbstractContextManager[None]:
-    return writing(path, CaptureError, "Make room, or choose another folder.", what="The record cannot be written")
+    return writing(
+        path, CaptureError, "Free some disk space, or choose another folder.", what="The record cannot be written"
+    )
 
 
 def _unreadable(path: Path, error: OSError) -> CaptureError:
-    return CaptureError(f"The record cannot be read: {error.strerror}.", where=str(path), remedy="Check its rights.")
+    return CaptureError(
+        f"The record cannot be read: {error.strerror}.", where=str(path), remedy="Check its permissions."
+    )
 
 
 class ShadowRecord:

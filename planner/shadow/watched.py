@@ -72,7 +72,11 @@ class ShadowWatch:
         except Exception as error:  # noqa: BLE001 - a watch goes on whatever a strategy stumbles over
             self.state = ShadowState()
             known = isinstance(error, PlannerError)
-            text = str(error) if known else f"a prediction failed ({type(error).__name__}: {error}); it begins anew."
+            text = (
+                str(error)
+                if known
+                else f"a prediction failed ({type(error).__name__}: {error}); shadow mode starts again."
+            )
             if text != self._failed:
                 self._failed = text
                 self.complain(f"shadow: {text}")
@@ -99,8 +103,8 @@ class ShadowWatch:
         every_s = snapshot.settings.integer("loadBalancerReportUpdateMinIntervalMillis") / 1000
         apart_s = median(gap for gap, _ in self._pace) / 1000
         told = (
-            f"Captures are {apart_s:,.0f} s apart and brokers report every {every_s:g} s: reports are missed between"
-            f" captures, and no cycle counts as seen in time. Watch with --interval {every_s:g}, or less."
+            f"Captures are {apart_s:,.0f} s apart, but brokers report every {every_s:g} s. Captures miss "
+            f"reports, and no cycle counts as seen in time. Watch with --interval {every_s:g} or less."
         )
         if not self.too_seldom:
             self.complain(f"shadow: {told}")
@@ -140,10 +144,10 @@ class ShadowWatch:
                     self.add(snapshot)
                     count += 1
             except (FormatError, SnapshotError) as error:
-                self.complain(f"shadow: {error} It goes on with the next day.")
+                self.complain(f"shadow: {error} Shadow mode continues with the next day.")
         if count < 2:  # noqa: PLR2004 - one predicts, the next one shows
             raise CaptureError(
-                f"There are {count} snapshots of {cluster}, too few.",
+                f"There are only {count} snapshots of {cluster}; two are needed.",
                 where=str(root),
                 remedy="Watch the cluster for a while: python -m planner watch.",
             )
@@ -162,12 +166,12 @@ class ShadowWatch:
 def describe(cycle: ShadowCycle) -> str:
     """Return a line about a cycle."""
     if not cycle.acts:
-        told = "nothing to unload, and nothing was"
+        told = "no unloads predicted, and none happened"
     else:
         told = f"{len(cycle.predicted)} predicted, {len(cycle.actual)} unloaded"
     verdict = "right" if cycle.right else "wrong"
     splits = f", {len(cycle.actual_splits)} split" if cycle.actual_splits else ""
     counted = Counter(f"{d.what} ({d.cause})" for d in cycle.differences)
     kinds = ", ".join(f"{count} {kind}" for kind, count in counted.most_common(_KINDS))
-    late = "" if cycle.in_time or not cycle.acts else "; inputs not seen in time"
+    late = "" if cycle.in_time or not cycle.acts else "; input not seen in time"
     return f"cycle {cycle.number}: {verdict}: {told}{splits}{f'; {kinds}' if kinds else ''}{late}"

@@ -56,14 +56,17 @@ _CLASSES: Final[Mapping[str, Mapping[str, str]]] = {
 }
 _RANGE = SPLIT_ALGORITHMS[0].name
 CAPTURE_AGAIN: Final = (
-    "The plan ends here: brokers that restart hand over what they serve, so that bundles will lie elsewhere. Capture"
-    " the cluster again after the restart, and plan its splits and unloads from there."
+    "The plan ends here: brokers that restart hand over their bundles, so bundles will have other owners "
+    "afterwards. Capture the cluster again after the restart, and plan its splits and unloads from there."
 )
-_EMPTY = "An empty value cannot be set: this goes back to the one in broker.conf; see that it is empty."
+_EMPTY = (
+    "An empty value cannot be set, so this command restores the value in broker.conf. Make sure that it is empty there."
+)
 _MIGRATION: Final = (
-    "By hand: migrate to {value}. Changing the load manager is a migration, which no script makes: plan it on its own,"
-    " write these lines into every broker.conf, and restart all brokers. Do not set loadManagerClassName in the dynamic"
-    " configuration, where it takes effect on all running brokers at once. The lines: {lines}."
+    "By hand: migrate to {value}. Changing the load manager is a migration, which no script can carry "
+    "out: plan it separately, write these lines into every broker.conf, and restart all brokers. Do not "
+    "set loadManagerClassName in the dynamic configuration, where it takes effect on all running brokers "
+    "at once. The lines: {lines}."
 )
 _SPECIFIED = next(algorithm.name for algorithm in SPLIT_ALGORITHMS if algorithm.needs_positions)
 
@@ -87,7 +90,8 @@ class CommandOptions:
     def __post_init__(self) -> None:
         if self.batch_bundles < 1 or self.pause_s < 0 or not self.program:
             raise SettingError(
-                "Commands cannot be written so.", remedy="Give a program, batches of 1 or more and no negative pause."
+                "The options for writing commands are not valid.",
+                remedy="Use a program, batches of at least 1 bundle and a pause of 0 s or more.",
             )
 
 
@@ -174,7 +178,7 @@ def plan_commands(trace: Trace, options: CommandOptions | None = None) -> tuple[
     how = options or CommandOptions()
     changes, dynamic = changed_settings(trace), trace.start.info.dynamic_settings
     edits = trace.scenario.edits
-    supposed = [f"Supposed: {text}" for text in (edit.supposed() for edit in edits) if text]
+    supposed = [f"Assumption: {text}" for text in (edit.supposed() for edit in edits) if text]
     notes = [Command(section="notes", note=note) for note in (*supposed, *trace.notes)]
     asked = [command for edit in edits for command in edit.commands(trace.start.info.cluster, how.program)]
     work = [*_splits(trace, how), *_unloads(trace, how)]
@@ -230,14 +234,14 @@ def settings_commands(
             note = f"{note} {setting.note}" if value else f"{note} {_EMPTY}"
             yield setting_command("settings", how.program, change, note.strip())
         else:
-            yield Command(section="settings", note=f"{note} Not dynamic; by hand, this line into every broker.conf:")
+            yield Command(section="settings", note=f"{note} Not dynamic. By hand: add this line to every broker.conf:")
             yield Command(section="settings", note=f"{name}={value}")
     if restart:
         yield Command(
             section="settings",
             note=(
-                "By hand: restart the brokers one after the other, then go on. Without that, these do not count:"
-                f" {', '.join(restart)}."
+                "By hand: restart the brokers one after the other, then continue. These settings take "
+                f"effect only after a restart: {', '.join(restart)}."
             ),
             by_hand=True,
         )
@@ -279,10 +283,10 @@ def split_commands(
     for at, request in enumerate(_requests(event, two_at_a_time=two_at_a_time)):
         missing = ""
         if request.algorithm not in supported:
-            missing = f" {request.algorithm} must first be added to supportedNamespaceBundleSplitAlgorithms."
+            missing = f" Add {request.algorithm} to supportedNamespaceBundleSplitAlgorithms first."
         note = f"{event.bundle}: {event.why or 'split'}.{missing}" if at == 0 else missing.strip()
         if positional(request.namespace) is None:
-            note = f"By hand: {note} Its name cannot be given to pulsar-admin as it is."
+            note = f"By hand: {note} pulsar-admin cannot take the name of this bundle as it is."
             yield Command(section="splits", note=note, by_hand=True)
             continue
         bundle = f"{request.namespace}/{request.bundle}" if source else ""
@@ -317,14 +321,14 @@ def _unloads(trace: Trace, how: CommandOptions) -> Iterator[Command]:
         yield Command(
             section="unloads",
             note=(
-                f"Left out: {count_text(len(orphans), 'bundle')} of brokers that the scenario kills; Pulsar places them"
-                " itself when that happens."
+                f"Left out: {count_text(len(orphans), 'bundle')} of brokers that the scenario kills. "
+                "Pulsar places them when that happens."
             ),
         )
     if unserved:
         yield Command(
             section="unloads",
-            note=f"Left out: {count_text(unserved, 'bundle')} that nobody serves; the first lookup places them.",
+            note=f"Left out: {count_text(unserved, 'unowned bundle')}. The first lookup assigns an owner.",
         )
     yield from unload_batches(
         [served[at : at + how.batch_bundles] for at in range(0, len(served), how.batch_bundles)], how
@@ -339,8 +343,9 @@ def unload_batches(batches: Sequence[Sequence[Relocation]], how: CommandOptions)
     for number, batch in enumerate(batches, start=1):
         clients = sum(move.producers + move.consumers for move in batch)
         head = (
-            f"Batch {number} of {len(batches)}: {count_text(len(batch), 'bundle')},"
-            f" {count_text(sum(move.topics for move in batch), 'topic')}, {count_text(clients, 'client')} to reconnect."
+            f"Batch {number} of {len(batches)}: {count_text(len(batch), 'bundle')}, "
+            f"{count_text(sum(move.topics for move in batch), 'topic')}, "
+            f"{count_text(clients, 'client')} disconnected."
         )
         yield Command(section="unloads", note=head, wave_s=how.pause_s)
         for move in batch:
@@ -372,7 +377,11 @@ def hold(start: Snapshot, how: CommandOptions) -> Iterator[Command]:
         off = DynamicChange(name=name, value="false", before=before, role="held", overridden=overridden)
         yield setting_command("hold", how.program, off)
         back = replace(off, value=before if overridden else "", role="released")
-        note = "" if dynamic is not None else f"If the dynamic configuration had a value of {name}, set that instead."
+        note = (
+            ""
+            if dynamic is not None
+            else f"If the dynamic configuration had a value for {name}, set that value instead."
+        )
         yield setting_command("release", how.program, back, note)
 
 

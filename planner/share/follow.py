@@ -21,7 +21,7 @@ State: TypeAlias = Literal["done", "left", "elsewhere", "gone"]
 STATES: Final[Mapping[State, str]] = {
     "done": "done",
     "left": "still to do",
-    "elsewhere": "went elsewhere",
+    "elsewhere": "diverged",
     "gone": "gone",
 }
 """The words for each."""
@@ -71,9 +71,9 @@ class Following:
     def sentence(self) -> str:
         """The whole in a sentence."""
         if not self.steps:
-            return "The plan has no step that a capture could show."
+            return "This plan has no step that a capture can show."
         if self.counts["done"] == len(self.steps):
-            return f"The plan is carried out: all of {count(len(self.steps), 'step')}."
+            return f"The plan is complete: {count(len(self.steps), 'step')} done."
         parts = [f"{self.counts[state]:,} {words}" for state, words in STATES.items() if self.counts[state]]
         return f"Of {count(len(self.steps), 'step')}: {', '.join(parts)}."
 
@@ -82,10 +82,10 @@ class Following:
         """What to do now; empty when nothing is to be done."""
         if self.counts["elsewhere"] or self.counts["gone"]:
             return (
-                "The cluster is no longer the one that was planned for: plan again, from the later capture. The script"
-                " of this plan passes such bundles over."
+                "The cluster has changed since this plan was made. Plan again from the later capture; "
+                "the script of this plan skips bundles that have moved."
             )
-        return "Run the script of the plan again: it passes over what is done." if self.counts["left"] else ""
+        return "Run the script of the plan again: it skips the steps that are done." if self.counts["left"] else ""
 
 
 def new_brokers(trace: Trace, later: Snapshot) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -105,7 +105,7 @@ def real_names(pairs: Sequence[str]) -> dict[str, str]:
     for name, sign, real in parts:
         if not (name and sign and real):
             raise ScenarioError(
-                f"'{name}{sign}{real}' names no broker.",
+                f"'{name}{sign}{real}' does not name a broker.",
                 remedy="Write NAME-IN-THE-PLAN=ID, as in added-1:8080=b7:8080.",
             )
     return {name: real for name, _, real in parts}
@@ -125,12 +125,12 @@ def follow(trace: Trace, later: Snapshot, names: Mapping[str, str] | None = None
     minutes = (later.info.captured_at_ms - trace.start.info.captured_at_ms) / 60_000
     if later.info.cluster != trace.start.info.cluster:
         raise ScenarioError(
-            f"The plan is for the cluster {trace.start.info.cluster}, the capture of {later.info.cluster}.",
+            f"The plan is for the cluster {trace.start.info.cluster}, but the capture is of {later.info.cluster}.",
             remedy="Choose a capture of the same cluster.",
         )
     if minutes <= 0:
         raise ScenarioError(
-            "The capture is not later than the one that the plan was made from.", remedy="Choose a later one."
+            "The capture is not later than the one that the plan is based on.", remedy="Choose a later capture."
         )
     owners, real = Owners(later), dict(names or {})
     moves = {move.bundle: move for move in final_moves(trace)}
@@ -154,10 +154,10 @@ def _split(bundle: str, children: tuple[str, ...], owners: Owners) -> Followed:
     wanted = ", ".join(f"0x{cut:08x}" for cut in cuts)
     begins = set(owners.boundaries(namespace))
     if not begins:
-        return Followed("split", bundle, wanted, "gone", "the namespace is not there")
+        return Followed("split", bundle, wanted, "gone", "the namespace does not exist")
     made = [cut for cut in cuts if cut in begins]
     if len(made) == len(cuts):
-        return Followed("split", bundle, wanted, "done", "split there")
+        return Followed("split", bundle, wanted, "done", "split as planned")
     over = owners.over(bundle)
     whole = len(over) == 1
     parts = ", ".join(format_range(low, high) for low, high, _ in over[:_SOME])
@@ -169,12 +169,12 @@ def _move(bundle: str, source: str, wanted: str, owners: Owners) -> Followed:
     _, low, high = parse_bundle(bundle)
     over = owners.over(bundle)
     if not over:
-        return Followed("move", bundle, wanted, "gone", "the namespace is not there")
+        return Followed("move", bundle, wanted, "gone", "the namespace does not exist")
     brokers = sorted({broker for _, _, broker in over})
-    found = ", ".join(broker or "nobody" for broker in brokers[:_SOME])
+    found = ", ".join(broker or "no owner" for broker in brokers[:_SOME])
     uncut = len(over) == 1 and (over[0][0] < low or over[0][1] > high)
     if uncut:
-        found = f"{found}, as a part of {format_range(*over[0][:2])}"
+        found = f"{found}, as part of {format_range(*over[0][:2])}"
     elif len(over) > 1:
         found = f"{found}, in {len(over):,} parts"
     state: State = "left" if brokers == [source] else "done" if brokers == [wanted] and not uncut else "elsewhere"

@@ -130,7 +130,7 @@ def scenario_link(
     named = address + encode_reference(keep(scenario), digest, snapshot_name)
     if len(named) > MOST_ADDRESS_CHARACTERS:
         raise LinkError(
-            "The address of the page is too long for a link.",
+            "The page address is too long for a link.",
             where=address[:100],
             remedy="Export the scenario as a file.",
         )
@@ -160,7 +160,7 @@ def _decoded(text: str) -> LinkedScenario:
         name, _ = _read_content(content)
         return LinkedScenario(scenario=None, scenario_digest=named, snapshot_digest=digest, snapshot_name=name)
     if kind != _WHOLE:
-        raise _damaged("it holds something unknown")
+        raise _damaged("its type is unknown")
     name, document = _read_content(content)
     scenario = scenario_from_json(document)
     return LinkedScenario(
@@ -185,7 +185,7 @@ def read_json(text: str) -> Any:
         return found
 
     def no_constant(name: str) -> Any:
-        raise ValueError(f"{name} is no number")
+        raise ValueError(f"{name} is not a number")
 
     try:
         document = json.loads(text, object_pairs_hook=once, parse_constant=no_constant)
@@ -217,10 +217,10 @@ def _read_content(packed: bytes) -> tuple[str, Any]:
     try:
         document = read_json(_unpack(packed).decode("utf-8"))
     except ValueError as error:
-        raise _damaged("its content is no JSON") from error
+        raise _damaged("its content is not JSON") from error
     name = document.get("name") if isinstance(document, dict) else None
     if not isinstance(name, str):
-        raise _damaged("it says nothing of a snapshot")
+        raise _damaged("it does not name a snapshot")
     return name[:_MAX_NAME], document.get("scenario")
 
 
@@ -251,7 +251,9 @@ def _unpack(packed: bytes) -> bytes:
 
 def _digest_bytes(digest: str) -> bytes:
     if not _DIGEST.fullmatch(digest):
-        raise LinkError(f"'{digest[:20]}' is no digest.", where="digest", remedy="Give the 64 hex digits of a SHA-256.")
+        raise LinkError(
+            f"'{digest[:20]}' is not a valid digest.", where="digest", remedy="Use the 64 hex digits of a SHA-256."
+        )
     return bytes.fromhex(digest)
 
 
@@ -273,24 +275,24 @@ def _open(text: str) -> tuple[int, bytes]:
     if found is None:
         start = _LINK.match(text)
         raise (
-            _damaged("it holds signs that no link has")
+            _damaged("it contains characters that no link has")
             if start and start[2]
             else LinkError(
-                "This is no link to a scenario.", remedy="Copy the whole link again from the page that made it."
+                "This is not a link to a scenario.", remedy="Copy the whole link again from the page that made it."
             )
         )
     version = int(found[1])
     if version != _VERSION:
         newer = version > _VERSION
         raise LinkError(
-            f"This link was made by {'a newer' if newer else 'an older'} planner (link version {version}, this one"
-            f" reads {_VERSION}).",
+            f"This link was made by {'a newer' if newer else 'an older'} planner (link version {version}; "
+            f"this planner reads {_VERSION}).",
             remedy="Update this planner, or open the link on the server that made it."
             if newer
-            else "Make the scenario anew.",
+            else "Create the scenario again.",
         )
     if len(text) > MOST_ADDRESS_CHARACTERS:
-        raise LinkError("This link is longer than any that the planner makes.", remedy="Open the scenario as a file.")
+        raise LinkError("This link is too long to come from the planner.", remedy="Open the scenario as a file.")
     return _payload(found[2])
 
 
@@ -304,20 +306,18 @@ def _payload(encoded: str) -> tuple[int, bytes]:
     whole = (4 * length + 2) // 3
     if len(encoded) < whole or not body:
         raise LinkError(
-            f"This link was cut off: {len(encoded)} of {whole} characters are there."
+            f"This link is incomplete: it has {len(encoded)} of {whole} characters."
             if length > _HEAD_BYTES and whole <= MOST_ADDRESS_CHARACTERS
-            else "This link was cut off.",
+            else "This link is incomplete.",
             remedy="Copy the whole link again from the page that made it.",
         )
     if len(encoded) > whole:
-        raise _damaged("something was added")
+        raise _damaged("it has extra characters at the end")
     again = base64.urlsafe_b64encode(payload).decode().rstrip("=")
     if again != encoded or _check(body) != payload[_LENGTH_BYTES:_HEAD_BYTES]:
-        raise _damaged("its checksum does not fit")
+        raise _damaged("its checksum does not match")
     return body[0], body[1:]
 
 
 def _damaged(how: str) -> LinkError:
-    return LinkError(
-        f"This link was changed on its way: {how}.", remedy="Copy the whole link again from the page that made it."
-    )
+    return LinkError(f"This link was altered: {how}.", remedy="Copy the whole link again from the page that made it.")

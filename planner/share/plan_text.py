@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from planner.cluster.digest import snapshot_digest
 from planner.explain.finding import Finding
 from planner.explain.switched_off import switched_off
+from planner.explain.text import count
 from planner.share.commands import final_moves
 from planner.share.follow import STATES, Following
 from planner.simulate.measures import MEASURES, summary
@@ -17,7 +18,7 @@ _MOVES_SHOWN = 20
 def plan_text(trace: Trace, snapshot_name: str, findings: tuple[Finding, ...]) -> str:
     """Return measures, moves and diagnosis of a plan, a line each."""
     scenario = trace.scenario
-    size = f"{len(scenario.edits)} edits, {len(trace.cycles)} cycles, seed {scenario.seed}"
+    size = f"{count(len(scenario.edits), 'edit')}, {count(len(trace.cycles), 'cycle')}, seed {scenario.seed}"
     lines = [
         f"Snapshot   {snapshot_name} ({snapshot_digest(trace.start)[:_SHORT]})",
         f"Scenario   {scenario.name or 'without a name'}: {size}",
@@ -35,9 +36,9 @@ def plan_text(trace: Trace, snapshot_name: str, findings: tuple[Finding, ...]) -
             lines.append(f"{measure.label:<{width}}  {shown} {measure.unit}".rstrip())
         lines.append("")
     moves = final_moves(trace)
-    lines.append(f"Moves: {len(moves):,} bundles are served by another broker at the end")
-    lines += first_moves([f"{move.bundle}: {move.source or 'nobody'} -> {move.destination}" for move in moves])
-    lines += ["", f"Diagnosis: {'no known failure pattern' if not findings else ''}".rstrip()]
+    lines.append(f"Moves: {count(len(moves), 'bundle')} with a different owner at the end")
+    lines += first_moves([f"{move.bundle}: {move.source or 'unowned'} -> {move.destination}" for move in moves])
+    lines += ["", f"Diagnosis: {'no findings' if not findings else ''}".rstrip()]
     lines += [f"  {finding.severity}: {finding.title}. {finding.evidence} {finding.remedy}" for finding in findings]
     if trace.notes:
         lines += ["", "Notes:", *(f"  {note}" for note in trace.notes)]
@@ -50,9 +51,9 @@ def following_text(found: Following) -> str:
     undone = [step for step in found.steps if step.state != "done"]
     lines += [f"  {STATES[step.state]}: {step.kind} {step.name} -> {step.wanted}; now {step.found}" for step in undone]
     if found.strayed:
-        lines += ["", f"Not of this plan, and served by another broker now: {len(found.strayed):,} bundles"]
+        lines += ["", f"Moved, but not by this plan: {count(len(found.strayed), 'bundle')}"]
         shown = found.strayed[:_MOVES_SHOWN]
-        lines += [f"  {bundle}: {then or 'nobody'} -> {now or 'nobody'}" for bundle, then, now in shown]
+        lines += [f"  {bundle}: {then or 'unowned'} -> {now or 'unowned'}" for bundle, then, now in shown]
         if len(found.strayed) > len(shown):
             lines.append(f"  and {len(found.strayed) - len(shown):,} more")
     return printed(lines)

@@ -122,6 +122,10 @@ def _number(value: float | None, unit: str = "") -> str:
     return f"{shown} {unit}".strip()
 
 
+def _factor(value: float) -> str:
+    return f"{value:,.2f}x" if math.isfinite(value) else _number(value)
+
+
 def _head(trace: Trace, snapshot_name: str, link: str) -> Iterator[str]:
     info, scenario = trace.start.info, trace.scenario
     yield f"# Plan: {_text(scenario.name)}" if scenario.name else "# Plan"
@@ -140,8 +144,8 @@ def _head(trace: Trace, snapshot_name: str, link: str) -> Iterator[str]:
     if _ADDRESS.fullmatch(link):
         yield f"[Open the scenario](<{link}>)"
     if not trace.complete:
-        yield "**The simulation was stopped before its last cycle; what follows is only its beginning.**"
-    yield "Nothing of this plan has been carried out: it was simulated."
+        yield "**The simulation was stopped before its last cycle, so this report covers only the beginning.**"
+    yield "This plan was simulated. Nothing has been carried out."
 
 
 def _changes(trace: Trace) -> Iterator[str]:
@@ -199,43 +203,43 @@ def _verdict(trace: Trace) -> Iterator[str]:
         return
     found = before_after(trace)
     if found.worse:
-        yield f"**It ends worse than now.** {_text(' '.join(found.worse))}"
+        yield f"**The plan leaves the cluster worse off.** {_text(' '.join(found.worse))}"
     else:
         one, two = found.before, found.after
         yield (
-            f"**Nothing speaks against it**: the highest usage goes from {one.peak_usage * 100:.1f} to"
-            f" {two.peak_usage * 100:.1f} %, the deviation of usage from {one.std * 100:.1f} to {two.std * 100:.1f}"
-            f" points, for {found.topics:,} of {found.all_topics:,} topics cut off on the way."
+            f"**The plan makes nothing worse**: the highest usage goes from {one.peak_usage * 100:.1f} to "
+            f"{two.peak_usage * 100:.1f} %, and the deviation of usage from {one.std * 100:.1f} to "
+            f"{two.std * 100:.1f} points. It disconnects {found.topics:,} of {found.all_topics:,} topics."
         )
     yield _table(["", "now", "after the plan"], [[_text(row.measure), row.now, row.after] for row in found.rows])
 
 
 def _losses(trace: Trace) -> Iterator[str]:
     """Yield what the loss of any one broker does, now and after the plan."""
-    yield "## The loss of a broker"
+    yield "## Loss of a broker"
     assumptions = trace.scenario.assumptions
     reviews = [
         review_losses(trace.start, assumptions=assumptions),
         review_losses(at_the_end(trace), trace.settings, assumptions=assumptions),
     ]
     if not all(len(review.peak_usage) for review in reviews):
-        yield "Nobody would be left to take over: the cluster has too few brokers."
+        yield "Too few brokers: no broker would remain to take over."
         return
 
     def cells(name: str, told: Callable[[FailureReview, int], str]) -> list[str]:
         return [name, *(told(review, int(review.worst_first()[0])) for review in reviews)]
 
     rows = [
-        cells("The worst loss", lambda review, at: _name(", ".join(review.names(at)))),
-        cells("Highest usage then", lambda review, at: f"{review.peak_usage[at] * 100:.1f} %"),
-        cells("On", lambda review, at: _name(review.brokers[int(review.peak_broker[at])])),
-        cells("Brokers over the limit then", lambda review, at: f"{int(review.over_threshold[at]):,}"),
-        cells("Bundles that nobody may take", lambda review, at: f"{int(review.unserved[at]):,}"),
+        cells("Worst loss", lambda review, at: _name(", ".join(review.names(at)))),
+        cells("Highest usage after the loss", lambda review, at: f"{review.peak_usage[at] * 100:.1f} %"),
+        cells("Broker with that usage", lambda review, at: _name(review.brokers[int(review.peak_broker[at])])),
+        cells("Overloaded brokers after the loss", lambda review, at: f"{int(review.over_threshold[at]):,}"),
+        cells("Bundles that no broker may own", lambda review, at: f"{int(review.unserved[at]):,}"),
         cells(
-            "Losses that ask more than 100 % of a broker",
+            "Losses that need more than 100 % of a broker",
             lambda review, _: f"{int((review.peak_usage > 1).sum()):,} of {len(review.peak_usage):,}",
         ),
-        cells("Growth until one is full, nothing lost", lambda review, _: _number(review.before.growth.factor, "x")),
+        cells("Headroom without a loss", lambda review, _: _factor(review.before.growth.factor)),
     ]
     yield _table(["", "now", "after the plan"], rows)
     yield f"An estimate. {_text(reviews[1].method)}"
@@ -269,9 +273,9 @@ def _charts(charts: Sequence[Chart]) -> Iterator[str]:
             kind = "image/svg+xml"
         if kind is None or len(chart.image) > _MAX_IMAGE_BYTES:
             raise FormatError(
-                "A chart cannot go into the report.",
+                "The chart cannot be included in the report.",
                 where=chart.title,
-                remedy=f"Give a PNG, JPEG or SVG of at most {_MAX_IMAGE_BYTES:,} bytes.",
+                remedy=f"Use a PNG, JPEG or SVG of at most {_MAX_IMAGE_BYTES:,} bytes.",
             )
         yield f"### {_text(chart.title)}"
         if chart.text:
@@ -282,13 +286,13 @@ def _charts(charts: Sequence[Chart]) -> Iterator[str]:
 def _diagnosis(findings: Sequence[Finding]) -> Iterator[str]:
     yield "## Risks"
     if not findings:
-        yield "No known failure pattern shows."
+        yield "No findings."
     for finding in findings:
         lines = [f"**{_text(finding.title)}** ({finding.severity})", _text(finding.evidence)]
         lines.append(f"*Remedy:* {_text(finding.remedy)}")
         if finding.changes:
             tried = ", ".join(_name(f"{name}={conf_value(value)}") for name, value in finding.changes.items())
-            lines.append(f"*To try:* {tried}")
+            lines.append(f"*Settings to try:* {tried}")
         yield "\n".join(f"{'- ' if at == 0 else '  '}{line}  " for at, line in enumerate(lines))
 
 
@@ -296,17 +300,17 @@ def _moves(trace: Trace) -> Iterator[str]:
     moves = final_moves(trace)
     yield "## Moves"
     if not moves:
-        yield "Every bundle is served at the end by the broker that served it at the start."
+        yield "Every bundle ends with the owner that it started with."
         return
     clients = sum(move.producers + move.consumers for move in moves)
     yield (
-        f"{len(moves):,} bundles with {sum(move.topics for move in moves):,} topics and {clients:,} clients are served"
-        " by another broker at the end."
+        f"{len(moves):,} bundles with {sum(move.topics for move in moves):,} topics and {clients:,} "
+        "clients have a different owner at the end."
     )
     rows = [
         [
             _name(move.bundle),
-            _name(move.source) if move.source else "nobody",
+            _name(move.source) if move.source else "unowned",
             _name(move.destination),
             _number(move.msg_rate_per_s),
             _number(move.throughput_bytes_per_s / MIB),
@@ -318,12 +322,12 @@ def _moves(trace: Trace) -> Iterator[str]:
     ]
     yield _table(["bundle", "from", "to", "msg/s", "MiB/s", "topics", "clients", "why"], rows)
     if len(moves) > _MOST_MOVES:
-        yield f"And {len(moves) - _MOST_MOVES:,} more; the commands below and the JSON export have all."
+        yield f"And {len(moves) - _MOST_MOVES:,} more; the commands below and the JSON export list all of them."
 
 
 def _notes(trace: Trace) -> Iterator[str]:
     if trace.notes:
-        yield "## What it supposes"
+        yield "## Assumptions and notes"
         yield "\n".join(f"- {_text(note)}" for note in trace.notes)
 
 
@@ -337,7 +341,10 @@ def _cut(lines: str) -> str:
 def _commands(trace: Trace, options: CommandOptions | None) -> Iterator[str]:
     commands = plan_commands(trace, options)
     yield "## Commands"
-    yield "To read: the script that asks, checks and restores is on the page Moves, and what `plan --commands` prints."
+    yield (
+        "For reading only: the script on the page Moves, which `plan --commands` also prints, asks, checks "
+        "and restores settings."
+    )
     listed = {title: _cut(command_list(commands, section)) for section, title in SECTIONS.items()}
     script = "\n\n".join(f"# === {title}\n{lines}" for title, lines in listed.items() if lines)
     longest = max((len(run) for run in re.findall(r"`+", script)), default=0)

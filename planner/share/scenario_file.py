@@ -58,7 +58,7 @@ def read_scenario_file(data: bytes, name: str = "") -> LinkedScenario:
     """
     if len(data) > MOST_BYTES:
         raise FormatError(
-            _TOO_LARGE.format(len(data), MOST_BYTES), where=name, remedy="Give a scenario that the planner exported."
+            _TOO_LARGE.format(len(data), MOST_BYTES), where=name, remedy="Use a scenario that the planner exported."
         )
     if _LINK.fullmatch(data):
         with placed(name):
@@ -66,9 +66,9 @@ def read_scenario_file(data: bytes, name: str = "") -> LinkedScenario:
     try:
         document = read_json(data.decode("utf-8-sig"))
     except ValueError as error:
-        reason = "it is no UTF-8 text" if isinstance(error, UnicodeDecodeError) else str(error)[:200]
+        reason = "it is not UTF-8 text" if isinstance(error, UnicodeDecodeError) else str(error)[:200]
         raise FormatError(
-            f"The file cannot be read: {reason}.", where=name, remedy="Give a scenario that the planner exported."
+            f"The file cannot be read: {reason}.", where=name, remedy="Use a scenario that the planner exported."
         ) from error
     digest, called = "", ""
     if isinstance(document, dict) and document.get("kind") == _KIND:
@@ -86,8 +86,8 @@ def _snapshot(said: Any, name: str) -> tuple[str, str]:
     called = said.get("name", "") if isinstance(said, dict) else None
     if not isinstance(digest, str) or not isinstance(called, str) or not _DIGEST.fullmatch(digest):
         raise FormatError(
-            "The file does not say rightly which snapshot it changes.",
+            "The file does not name its snapshot correctly.",
             where=name,
-            remedy="Give digest (64 hex digits, or empty) and name of the snapshot.",
+            remedy="Set the digest (64 hex digits, or empty) and the name of the snapshot.",
         )
     return digest, called[:_MAX_NAME]

@@ -21,22 +21,22 @@ from planner.cluster.switches import HELD_SWITCHES, SHEDDING
 from planner.pulsar.admin_commands import Command, DynamicChange, Role, Section, quoted, setting_command
 
 SECTIONS: Final[Mapping[Section, str]] = {
-    "notes": "What this plan supposes, and what Pulsar cannot do by command",
+    "notes": "Assumptions of this plan, and steps that Pulsar has no command for",
     "brokers": "Brokers that join or change",
-    "hold": "Hold automatic shedding and splits, so that they do not cross these steps",
+    "hold": "Hold automatic shedding and splits, so that they do not interfere with these steps",
     "policies": "Policies",
     "splits": "Splits",
     "unloads": "Unloads, in batches",
     "leaving": "Brokers that leave",
-    "settings": "Settings, once everything before has succeeded",
-    "release": "Shedding and splits as they were",
+    "settings": "Settings, once all steps above have succeeded",
+    "release": "Shedding and splits, restored",
 }
 """What each part is for, in the order in which to follow them."""
 
 _ANNOUNCED: Final[Mapping[Role, str]] = {
-    "asked": "At its end it changes these settings, if every step was carried out:",
-    "offered": "At its end it asks whether to change these settings:",
-    "undone": "At its end it takes back these settings, where the plan has set them:",
+    "asked": "At the end it changes these settings, if every step was carried out:",
+    "offered": "At the end it asks whether to change these settings:",
+    "undone": "At the end it takes back these settings, where the plan has set them:",
 }
 _WIDTH = 118
 _DIGEST = 12
@@ -101,11 +101,11 @@ def command_script(commands: Sequence[Command], title: str, program: Sequence[st
     digest = hashlib.sha256("\n".join(body).encode()).hexdigest()[:_DIGEST]
     remarks = (
         title,
-        "Nothing of this has been run. Read it first; it is written for the cluster as it was captured.",
+        "Nothing in this script has been run. Read it first; it was written for the cluster as captured.",
         (
-            "Run it with --dry-run to print every step. It asks at each step by hand, skips bundles that have moved"
-            " since the capture, stops at the first error, and can be run again to continue. Unless everything"
-            " succeeds, every setting goes back to what it was before."
+            "Run it with --dry-run to print every step. It asks at each manual step, skips bundles that "
+            "have moved since the capture, stops at the first error, and can be run again to continue. "
+            "Unless everything succeeds, every setting goes back to what it was before."
         ),
         *_announced(commands),
     )

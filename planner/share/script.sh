@@ -9,13 +9,13 @@ say() { printf '%s\n' "$*"; }
 usage() {
     say 'Usage: sh SCRIPT [OPTION]...'
     say '  --dry-run             print every step and do nothing'
-    say '  --broker NAME=ID      the real id (host:port) of a broker that the plan adds; asked for otherwise'
+    say '  --broker NAME=ID      the real id (host:port) of a broker that the plan adds; otherwise the script asks for it'
     say '  --with-settings       also make the setting changes that the script would ask about'
     say '  --leave-shedding-off  leave automatic shedding off at the end, if every step was carried out'
-    say '  --take-over           go on although another script holds shedding and splits; use it when that was killed'
+    say '  --take-over           continue although another script holds shedding and splits; use it if that script was killed'
     say 'Exit status: 0 done, 2 wrong option, 3 stopped at a question, 4 bundles were skipped, 5 another script holds'
-    say 'shedding, 6 settings could not be put back, otherwise the status of the command that failed.'
-    say 'Run the script again to continue. Unless it ends with 0, all settings go back to what they were.'
+    say 'shedding, 6 settings could not be restored, otherwise the status of the command that failed.'
+    say 'Run the script again to continue. Unless it ends with 0, it restores all settings.'
 }
 run() {
     printf '+' ; printf ' %s' "$@" ; printf '\n'
@@ -47,7 +47,7 @@ by_hand() {
     [ -z "$dry_run" ] || return 0
     [ -z "$held" ] || say '   Shedding and automatic splits stay off while this waits.'
     while :; do
-        printf 'Type yes when it is done, or stop to end here: '
+        printf 'Type yes when this is done, or stop to end the script: '
         answer='' ; read -r answer || answer=stop
         case $answer in
         y | yes) return 0 ;;
@@ -65,7 +65,7 @@ before_stop() {
         if [ "$count" -eq 0 ]; then
             say "$1 owns no bundles any more."
         else
-            say "$1 still owns $count bundles. They move wherever Pulsar places them when it stops:"
+            say "$1 still owns $count bundles. When it stops, Pulsar places them on other brokers:"
             sed -n '1,20s/^/    /p' "$work/still"
             [ "$count" -le 20 ] || say '    ...'
         fi
@@ -86,7 +86,7 @@ ask_name() {
     if [ -n "$dry_run" ] && [ -z "$broker" ]; then broker=$1 ; fi
     while [ -z "$broker" ]; do
         printf 'Real id (host:port) of %s: ' "$1"
-        read -r broker || { say 'No id was given. Run this script again.' ; exit 3 ; }
+        read -r broker || { say 'No id was entered. Run this script again.' ; exit 3 ; }
     done
 }
 # bundles FILE: print the bundles in an answer, one in a line (pulsar-admin 4.0.8) or keys of JSON.
@@ -166,12 +166,12 @@ look_at_settings() {
     for name in @@SWITCHES@@; do
         now=$(value_in "$work/dynamic" "$name") || now=''
         case $now in
-        *".held-by-$digest."*) say "An earlier run of this script was cut short and left $name off." ;;
+        *".held-by-$digest."*) say "An earlier run of this script was interrupted and left $name off." ;;
         *.held-by-*)
             say "Another script holds $name: $now."
             if [ -z "$take_over" ]; then
                 say 'Nothing was changed. Wait until that script has ended. If it was killed, run this one with'
-                say '--take-over: it continues, and puts back at its end what was there before the other script.'
+                say '--take-over: it continues, and at the end restores the settings from before the other script.'
                 exit 5
             fi
             ;;
@@ -235,7 +235,7 @@ offer() {
         answer='' ; read -r answer || :
         case $answer in
         y | yes) ;;
-        *) say "$1 stays as it is." ; return 0 ;;
+        *) say "$1 stays unchanged." ; return 0 ;;
         esac
     fi
     change "$@"
@@ -244,7 +244,7 @@ offer() {
 undo() {
     if [ -z "$dry_run" ]; then
         now=$(value_in "$work/dynamic" "$1") || now=''
-        [ "$now" = "$2" ] || { say "$1 is not $2: it stays as it is." ; return 0 ; }
+        [ "$now" = "$2" ] || { say "$1 is not $2: it stays unchanged." ; return 0 ; }
     fi
     note "$1" "$2" "$2"
     kept="$kept $1"
@@ -291,7 +291,7 @@ put_back() {
     rm -f "$before"
 }
 by_command() {
-    say 'THAT FAILED. Run these commands yourself, one after the other:'
+    say 'RESTORING SETTINGS FAILED. Run these commands yourself, one after the other:'
     while IFS=$tab read -r name kind _ value; do
         [ -z "$value" ] || say "@@ADMIN@@ brokers update-dynamic-config --config $name --value $value"
         [ "$kind" = set ] || say "@@ADMIN@@ brokers delete-dynamic-config --config $name"
@@ -305,7 +305,7 @@ finish() {
         if [ -n "$unseen" ]; then
             say "Skipped: $skipped. Some brokers did not answer; run this script again when they do."
         else
-            say "Skipped: $skipped. Those bundles have moved since the capture; capture again, and plan from there."
+            say "Skipped: $skipped. Those bundles have moved since the capture; capture the cluster again, and plan from that capture."
         fi
         [ -z "$leave_off" ] || say 'Shedding is not left off, as bundles were skipped.'
         status=4
@@ -323,9 +323,9 @@ finish() {
     [ -z "$dry_run" ] || [ -z "$held" ] || say 'Shedding and automatic splits go back to what they were.'
     if [ -n "$changed" ] && [ -s "$before" ]; then
         if [ "$status" -eq 0 ]; then
-            say 'Shedding and automatic splits go back to what they were.'
+            say 'Restoring shedding and automatic splits.'
         else
-            say 'Settings go back to what they were.'
+            say 'Restoring settings.'
         fi
         put_back || { status=6 ; by_command ; }
     fi
@@ -353,7 +353,7 @@ while [ $# -gt 0 ]; do
     shift
 done
 grep -qs "^digest=$digest$" "$0" || {
-    say 'Save this script as a file, and run that: it reads your answers.' ; exit 2
+    say 'Save this script as a file and run the file: the script reads your answers.' ; exit 2
 }
 done_file="$0.$digest.done" ; before="$0.$digest.before"
 work=$(mktemp -d)

@@ -113,15 +113,17 @@ def upgrade_lines(answer: UpgradeAnswer) -> Iterator[str]:
     yield f"Strategies: {before}{'' if before == after else f', then {after}'}"
     yield from answer.notes
     yield ""
-    yield "Settings:" if upgrade.settings else "Settings: none of this cluster is another one."
+    yield "Settings:" if upgrade.settings else "Settings: none of this cluster's settings changes."
     for row in setting_rows(upgrade):
         name, happens, old, new, given, meaning = row.values()
         yield f"  {name} {happens}: {old} -> {new}{' (set here)' if given == 'yes' else ''}. {meaning}"
     yield ""
-    yield "Rules that concern this cluster:" if upgrade.rules else "Rules: none that differs concerns this cluster."
+    yield (
+        "Changed rules that concern this cluster:" if upgrade.rules else "Rules: no changed rule concerns this cluster."
+    )
     yield from (f"  {rule}" for rule in upgrade.rules)
     yield ""
-    yield "The way:"
+    yield "Steps:"
     for number, step in enumerate(answer.steps, start=1):
         yield f"  {number}. {step.when}: {step.what}"
         yield from (f"       {line}" for line in step.lines)

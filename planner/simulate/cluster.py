@@ -232,7 +232,7 @@ class Cluster:
         table, count = self.brokers, len(names)
         known = sorted(set(names) & set(table.name))
         if known:
-            raise ScenarioError(f"The cluster has a broker {known[0]} already.", remedy="Choose another name.")
+            raise ScenarioError(f"The cluster already has a broker {known[0]}.", remedy="Choose another name.")
         columns: dict[str, Any] = {"name": (*table.name, *names)}
         for column in ("version", "load_manager_class"):
             values = getattr(table, column)
@@ -359,7 +359,7 @@ class Cluster:
                 found[place] = not rest or (rest.startswith("-partition-") and rest[11:].isdecimal())
         if not found.any():
             raise ScenarioError(
-                f"The snapshot lists no topic {target}.", remedy="Give the full name, such as persistent://a/b/topic."
+                f"The snapshot lists no topic {target}.", remedy="Use the full name, such as persistent://a/b/topic."
             )
         return found
 

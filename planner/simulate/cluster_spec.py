@@ -15,26 +15,26 @@ class ClusterSpec:
     """What to generate.
 
     Attributes:
-        brokers: How many brokers.
-        namespaces: How many namespaces; 0 for one for every 100 bundles.
-        bundles: How many bundles in all; each namespace gets at least one.
-        topics: How many topics (partitions count).
-        load_manager: Which load manager the brokers run.
+        brokers: Number of brokers.
+        namespaces: Number of namespaces; 0 for one per 100 bundles.
+        bundles: Number of bundles; each namespace gets at least one.
+        topics: Number of topics, including partitions.
+        load_manager: Load manager of the brokers.
         msg_rate_per_s: Messages published per second in the whole cluster.
         message_bytes: Mean size of a message.
         fan_out: Mean number of subscriptions of a topic that has any.
         topic_skew: Exponent of the Zipf law over the rates of the topics; 0 makes all equal.
-        ownership_skew: How unevenly bundles lie on brokers: 0 evenly by number, 1 strongly skewed.
+        ownership_skew: How unevenly brokers own bundles: 0 for equal numbers, 1 for a strong skew.
         heterogeneity: Share of the brokers that have half or twice the cores and NIC speed.
         partitioned: Share of the topics that are partitions of a partitioned topic.
         idle: Share of the topics without traffic.
-        joined_brokers: How many brokers, the last ones, joined ten minutes before and have nothing yet.
-        idle_namespaces: How many namespaces, the last ones, have topics without any traffic.
-        isolated_namespaces: How many namespaces have an isolation policy.
-        anti_affinity_namespaces: How many namespaces are in an anti-affinity group, four to a group.
+        joined_brokers: Number of brokers that joined ten minutes ago and own no bundles yet.
+        idle_namespaces: Number of namespaces whose topics have no traffic.
+        isolated_namespaces: Number of namespaces with an isolation policy.
+        anti_affinity_namespaces: Number of namespaces in anti-affinity groups, four per group.
         cpu_percent_per_mb_per_s: Percent of one core that one MB/s in or out costs.
         cpu_percent_per_1000_msg_per_s: Percent of one core that 1,000 msg/s in or out cost.
-        captured_at_ms: The moment, ms since 1970.
+        captured_at_ms: Time of the snapshot, ms since 1970.
         cluster: Name of the cluster.
     """
 
@@ -90,7 +90,9 @@ class ClusterSpec:
         for name, (low, high) in bounds.items():
             value = getattr(self, name)
             if not low <= value <= high:
-                raise SettingError(f"{value} cannot be generated.", where=name, remedy=f"Give {low:g} to {high:g}.")
+                raise SettingError(
+                    f"{value} is out of range.", where=name, remedy=f"Use a number from {low:g} to {high:g}."
+                )
         if not _CLUSTER.fullmatch(self.cluster):
-            remedy = "Give 1 to 100 letters, digits, dots, hyphens and underscores."
-            raise SettingError(f"{self.cluster[:100]!r} is no name for a cluster.", where="cluster", remedy=remedy)
+            remedy = "Use 1 to 100 letters, digits, dots, hyphens and underscores."
+            raise SettingError(f"{self.cluster[:100]!r} is not a valid cluster name.", where="cluster", remedy=remedy)

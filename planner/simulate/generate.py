@@ -209,7 +209,7 @@ def generate(spec: ClusterSpec, seed: int) -> Snapshot:
     """
     spec.check()
     if seed < 0:
-        raise SettingError(f"{seed} cannot be used.", where="seed", remedy="Give a whole number from 0 on.")
+        raise SettingError(f"{seed} is not a valid seed.", where="seed", remedy="Use a whole number of 0 or more.")
     rng = np.random.default_rng(seed)
     namespaces = _namespaces(spec)
     ranges = _bundle_ranges(spec, len(namespaces), rng)

@@ -58,7 +58,8 @@ def price_text(prices: Sequence[Price]) -> str:
         return ""
     longest = max(prices, key=lambda price: price.seconds)
     return (
-        f"This simulates {count_text(longest.cycles, 'cycle')} of {count_text(longest.bundles, 'bundle')} on"
-        f" {count_text(longest.brokers, 'broker')}{'' if len(prices) == 1 else f', {len(prices)} times'}: some"
-        f" {seconds / 60:,.0f} minutes of work"
+        f"This simulates {count_text(longest.cycles, 'cycle')} of {count_text(longest.bundles, 'bundle')} "
+        "on "
+        f"{count_text(longest.brokers, 'broker')}{'' if len(prices) == 1 else f', {len(prices)} times'}: "
+        f"about {seconds / 60:,.0f} min of work"
     )

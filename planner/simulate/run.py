@@ -157,7 +157,7 @@ class Simulation:
         self.notes: list[str] = self._counted_for_itself()
         if self._interval_ms() > _FIRST_MS + _LAST_MS:
             self.notes.append(
-                "Of the long time between shedding cycles only the first day and the last three are simulated."
+                "Only the first day and the last three days of the long interval between shedding cycles are simulated."
             )
         self.cancelled: Callable[[], bool] = lambda: False
         self._unknown_namespaces: set[str] = set()
@@ -186,9 +186,9 @@ class Simulation:
         unused = modular.unreported(self.start)
         rate = DEFAULT_TRAFFIC.msg_rate_in_per_s + DEFAULT_TRAFFIC.msg_rate_out_per_s
         said = (
-            f"{self.start.info.leader} leads and owns bundles that nobody uses ({len(unused):,}). What it gave to"
-            f" itself of them it counts for good ({rate:.0f} msg/s each where no average is known), and so may place"
-            " bundles elsewhere than here."
+            f"The leader, {self.start.info.leader}, owns bundles without topics ({len(unused):,}). "
+            f"Pulsar's leader permanently counts those that it assigned to itself ({rate:.0f} msg/s each "
+            "if no average is known), so it may place bundles differently."
         )
         return [said] if unused else []
 
@@ -281,7 +281,7 @@ class Simulation:
             n for n in frame.namespaces if n not in known and not is_heartbeat_or_sla_namespace(n, self.config.release)
         ]
         self._unknown_namespaces.update(fresh)
-        self.notes += [f"{name} is new in the recorded history: its traffic is left out." for name in fresh]
+        self.notes += [f"{name} is new in the recorded history: its traffic is ignored." for name in fresh]
 
     def _interval_ms(self) -> int:
         """Return the time from one shedding cycle to the next, ms."""
@@ -364,7 +364,7 @@ class Simulation:
         if order.boundaries:
             self.split(at, order.boundaries, now, order.reason.text, unload=unload, exceeded=order.reason.exceeded)
         else:
-            self._refuse(order.bundle, order.broker, now, f"{order.reason.text}, but nothing can be cut")
+            self._refuse(order.bundle, order.broker, now, f"{order.reason.text}, but there is no position to split at")
 
     def _refuse(self, bundle: str, broker: str, now: int, why: str) -> None:
         """Note once a cycle that a bundle is not split."""
@@ -500,7 +500,7 @@ class Simulation:
             found = self._place(name, view, filters)
             to = found.decision.selected if found is not None else None
             if found is None or to is None or not cluster.present[cluster.broker(to)]:
-                self.note(now, "unserved", at, "", why="no broker may take it")
+                self.note(now, "unserved", at, "", why="no broker may own it")
                 continue
             self.give(at, to, now, "placed", found.decision.acceptable, _placed_why(found))
 
@@ -552,7 +552,7 @@ class Simulation:
         broker = self.cluster.broker(name)
         if not self.cluster.present[broker]:
             self.cluster.come_back(broker, now)
-            self.note_broker(now, "broker_added", name, "is back, with nothing on it")
+            self.note_broker(now, "broker_added", name, "is back, without bundles")
             self.retry(now)
 
     def remove(self, name: str, now: int, *, why: str) -> None:
@@ -572,8 +572,8 @@ class Simulation:
             self.cluster.elect(leader)
             self._memory = elected(self._shedder, self._manager, self.config)
             self.notes.append(
-                f"{name} was the leader: {leader or 'nobody'} is elected, with no averages of usage, no hit"
-                " counts and no memory of recently unloaded bundles."
+                f"{name} was the leader. {leader or 'No broker'} is elected and starts with no averages "
+                "of usage, no hit counts and no memory of recently unloaded bundles."
             )
         elif not self._extensible:
             known = self.cluster.leader_view.view(now)

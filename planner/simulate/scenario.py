@@ -38,7 +38,9 @@ class Step:
 
 def _shows_what_it_says(name: str) -> str:
     if HIDDEN.search(name):
-        raise PydanticCustomError("hidden", "it holds signs that control a terminal or turn text around")
+        raise PydanticCustomError(
+            "hidden", "it contains control characters or characters that change the text direction"
+        )
     return name
 
 
@@ -123,16 +125,16 @@ def scenario_from_json(document: Any) -> Scenario:
     """
     if not isinstance(document, dict):
         raise ScenarioError(
-            "This is no scenario.", where="scenario", remedy="Give a file or a link that the planner wrote."
+            "This is not a scenario.", where="scenario", remedy="Use a file or a link that the planner wrote."
         )
     content = dict(document)
     version = content.pop("version", None)
     if version != FORMAT_VERSION:
         newer = isinstance(version, int) and not isinstance(version, bool) and version > FORMAT_VERSION
         raise ScenarioError(
-            f"The scenario has format version {str(version)[:20]}, this planner reads {FORMAT_VERSION}.",
+            f"The scenario has format version {str(version)[:20]}; this planner reads {FORMAT_VERSION}.",
             where="version",
-            remedy="Update the planner." if newer else "Make the scenario anew.",
+            remedy="Update the planner." if newer else "Create the scenario again.",
         )
     try:
         scenario = _ADAPTER.validate_python(content, extra="forbid")
@@ -143,7 +145,7 @@ def scenario_from_json(document: Any) -> Scenario:
         raise ScenarioError(
             f"The scenario cannot be read: {said[:300]}.",
             where=where or "scenario",
-            remedy="Correct that field; a scenario that the planner exports shows how it is written.",
+            remedy="Correct that field. A scenario that the planner exports shows the format.",
         ) from error
     Settings(scenario.settings, release(scenario.pulsar_version))
     return scenario

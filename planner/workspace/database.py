@@ -102,30 +102,30 @@ _TROUBLES: tuple[tuple[str, str, str], ...] = (
     ("set lock on file", "Another process has the workspace open.", f"Close it, {_ELSEWHERE}"),
     (
         "no space left|disk quota|file too large|out of disk",
-        "The disk is full; nothing of this was stored.",
-        "Free some room, then do it again.",
+        "The disk is full. Nothing was stored.",
+        "Free some disk space, then try again.",
     ),
     (
         "permission denied|read-only|operation not permitted",
-        "The workspace may not be written.",
-        f"Check the rights of the file and its folder, {_ELSEWHERE}",
+        "The workspace is not writable.",
+        f"Check the permissions of the file and its folder, {_ELSEWHERE}",
     ),
     (
         f"is a directory|file exists|{NO_FILE}",
-        "The workspace is no file.",
-        f"Move what is in its place away, {_ELSEWHERE}",
+        "The workspace is not a file.",
+        f"Move it away, {_ELSEWHERE}",
     ),
     (
         "file with version number|newer version|newer duckdb",
-        "The workspace was written by a newer planner.",
+        "A newer planner wrote the workspace.",
         f"Update the planner, {_ELSEWHERE}",
     ),
     (
         "corrupt|checksum|not a valid duckdb|could not read enough|replaying wal|serializ|internal error|invalidated",
         "The workspace is damaged.",
-        f"Stop the planner, put a copy of the file back or move it away, and start it again, {_ELSEWHERE}",
+        (f"Stop the planner, restore a copy of the file or move it away, and start the planner again, {_ELSEWHERE}"),
     ),
-    ("out of memory|failed to allocate", "There is too little memory.", "Close other programs, then do it again."),
+    ("out of memory|failed to allocate", "There is not enough memory.", "Close other programs, then try again."),
 )
 """Words of DuckDB or the system by which a trouble is known, what is wrong, and what to do."""
 
@@ -139,7 +139,7 @@ def _trouble(error: Exception, file: Path) -> StoreError:
     return StoreError(
         f"The workspace failed: {reason.rstrip('.')}.",
         where=file.name,
-        remedy=f"Check that the disk has room and the file may be written, {_ELSEWHERE}",
+        remedy=f"Check that the disk has space and the file is writable, {_ELSEWHERE}",
     )
 
 
@@ -157,7 +157,7 @@ def _check_ours(connection: duckdb.DuckDBPyConnection, file: Path) -> None:
     if found and not (found.get("schema_version") == {"version"} and {"digest", "info"} <= snapshots):
         named = min(found.keys() - {"schema_version"}, default="schema_version")
         raise StoreError(
-            f"This database is no workspace: it has the table {named[:100]!r} of another program.",
+            f"This database is not a workspace: it has the table {named[:100]!r} of another program.",
             where=file.name,
             remedy=f"Nothing was written to it. Set {WORKSPACE_VARIABLE} to another file.",
         )
@@ -209,10 +209,13 @@ class Workspace:
         """
         if (now := self._identity()) != self._file:
             raise StoreError(
-                f"The file of the workspace was {'deleted' if now is None else 'replaced'} while it was open. What is"
-                " stored from now on would be lost, so nothing more is.",
+                f"The workspace file was {'deleted' if now is None else 'replaced'} while it was open. "
+                "Nothing more is stored, because it would be lost.",
                 where=self.path.name,
-                remedy="Export what is only here, stop the planner, put the file back, and start the planner again.",
+                remedy=(
+                    "Export the data that is only here, stop the planner, restore the file, and start the "
+                    "planner again."
+                ),
             )
 
     @contextmanager
@@ -232,7 +235,7 @@ class Workspace:
                 cursor.execute("INSERT INTO schema_version VALUES (?)", [_SCHEMA_VERSION])
             elif version != _SCHEMA_VERSION:
                 raise StoreError(
-                    f"The workspace has version {version}; this planner uses {_SCHEMA_VERSION}.",
+                    f"The workspace has version {version}; this planner uses version {_SCHEMA_VERSION}.",
                     where=self.path.name,
                     remedy=f"Update the planner, or set {WORKSPACE_VARIABLE} to another file.",
                 )
@@ -340,7 +343,9 @@ class Workspace:
             ).fetchall()
             if not heads:
                 raise StoreError(
-                    "There is no such snapshot.", where=digest[:12], remedy="Load it on the Snapshots page."
+                    "This workspace does not have the snapshot.",
+                    where=digest[:12],
+                    remedy="Load it on the Snapshots page.",
                 )
             cursor.execute("BEGIN")  # so that all columns are of one moment
             tables = {part: self._table(cursor, part, digest) for part in TABLES}
@@ -349,11 +354,11 @@ class Workspace:
             snapshot = snapshot_of_tables(read_head(head, "workspace"), tables)
             if snapshot_digest(snapshot) == digest:
                 return snapshot
-            trouble = "its content has another digest"
+            trouble = "the digest of its content differs"
         except (PlannerError, ValueError, TypeError, LookupError) as error:
             trouble = str(error) if isinstance(error, PlannerError) else type(error).__name__
         raise StoreError(
-            f"This snapshot cannot be read from the workspace any more ({trouble.rstrip('.')[:300]}).",
+            f"This snapshot can no longer be read from the workspace ({trouble.rstrip('.')[:300]}).",
             where=digest[:12],
             remedy="Delete it on the Snapshots page, and load its file again.",
         )

@@ -31,7 +31,7 @@ def open_snapshot(text: str) -> tuple[str, Snapshot]:
         SnapshotError: It is no cluster.
     """
     path = Path(text)
-    with reading(text[:200], FormatError, "Give a path, or the name of a sample."):
+    with reading(text[:200], FormatError, "Use a path, or the name of a sample."):
         is_there = path.exists()
     if is_there:
         return path.name, read_snapshot(path)
@@ -41,7 +41,9 @@ def open_snapshot(text: str) -> tuple[str, Snapshot]:
     if found is None:
         known = ", ".join(Path(sample.file).stem for sample in samples())
         raise FormatError(
-            "There is no such file, and no such sample.", where=text[:200], remedy=f"Give a path, or one of: {known}."
+            "There is no file and no sample with this name.",
+            where=text[:200],
+            remedy=f"Use a path, or one of these samples: {known}.",
         )
     return found.title, load_sample(found)
 
@@ -59,14 +61,16 @@ def open_scenario(text: str) -> LinkedScenario:
         with contextlib.suppress(ValueError):
             links = [value for _, value in parse_qsl(urlsplit(text).query) if _LINK.fullmatch(value)]
         if not links:
-            raise FormatError("This address holds no scenario.", where=text[:100], remedy="Copy the whole link.")
+            raise FormatError(
+                "This address does not contain a scenario.", where=text[:100], remedy="Copy the whole link."
+            )
         return decode_link(links[0])
     if _LINK.fullmatch(text):
         return decode_link(text)
-    return read_scenario_file(bytes_of(text, "Give a scenario file or a link."), Path(text).name)
+    return read_scenario_file(bytes_of(text, "Use a scenario file or a link."), Path(text).name)
 
 
-def bytes_of(name: str, remedy: str = "Give a file.") -> bytes:
+def bytes_of(name: str, remedy: str = "Use a file.") -> bytes:
     """Return what a file holds, up to a little more than a scenario may have.
 
     Raises:
@@ -76,7 +80,7 @@ def bytes_of(name: str, remedy: str = "Give a file.") -> bytes:
         with opened(Path(name), stream=True) as source:
             return source.read(MOST_BYTES + 1)
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "its name cannot be used"
+        reason = getattr(error, "strerror", None) or "its name is not valid"
         raise FormatError(f"Cannot read: {reason}.", where=name[:200], remedy=remedy) from error
 
 

@@ -58,5 +58,5 @@ def load_sample(sample: Sample) -> Snapshot:
     """
     path = FOLDER / sample.file
     if not path.is_file():
-        raise StoreError("The sample's file is missing.", where=sample.file, remedy="Install the planner again.")
+        raise StoreError("The file of the sample is missing.", where=sample.file, remedy="Install the planner again.")
     return read_snapshot(path)

@@ -98,7 +98,7 @@ class Scenarios:
             rows = cursor.execute("SELECT content FROM scenarios WHERE digest = ? LIMIT 1", [digest]).fetchall()
         if not rows:
             raise StoreError(
-                f"The scenario {digest[:12]} is not kept on this server.",
+                f"The scenario {digest[:12]} is not stored on this server.",
                 remedy="Open the link on the server that made it, export the scenario there, and import the file here.",
             )
         try:
@@ -108,7 +108,7 @@ class Scenarios:
             whole = False
         if not whole:
             raise StoreError(
-                "The saved scenario is damaged.", where=digest[:12], remedy="Delete it and import it anew."
+                "The saved scenario is damaged.", where=digest[:12], remedy="Delete it and import it again."
             )
         return scenario
 

@@ -96,7 +96,7 @@ def run_a_plan(scene: Scene, folder: Path, calm: dict[str, object]) -> None:
         assert whole.returncode == 0, whole.stdout + whole.stderr
         wait_for("the bundles have landed", lambda: moves.items() <= scene.cluster.owners().items(), seconds=30)
         done = _followed(scene, trace)
-        assert done.sentence.startswith("The plan is carried out"), done.steps
+        assert done.sentence.startswith("The plan is complete"), done.steps
         assert not [name for name, _, _ in done.strayed if name.startswith(f"{PLANNED}/")]
         assert _overrides(scene) == overrides | {"loadBalancerNamespaceMaximumBundles": "120"}
 

@@ -35,7 +35,7 @@ def test_token(secure: SecureScene, tmp_path: Path) -> None:
     assert info.settings_from == "brokers"
     assert info.dynamic_settings is not None
     assert result.snapshot.settings.integer("loadBalancerReportUpdateMaxIntervalMinutes") == 1
-    said = "The brokers use the same token as you; their configuration was read, secrets were removed."
+    said = "The brokers use the same token as you. Their configuration was read; secrets were removed."
     assert said in info.warnings
     kept = [path for path in (tmp_path / "capture").rglob("*") if path.is_file()]
     assert kept

@@ -242,7 +242,7 @@ def test_a_watched_moment_whose_manifest_is_a_pipe_is_named(tmp_path: Path) -> N
         path = segment / "manifest.json"
         path.unlink() if not path.is_dir() else path.rmdir()
         put(path)
-        with pytest.raises(FormatError, match=f"{segment.name}: .* Delete this folder alone"):
+        with pytest.raises(FormatError, match=f"{segment.name}: .* Delete only this folder"):
             read_history(tmp_path)
         watch(tmp_path, 4)  # the watch goes on
 
@@ -251,8 +251,8 @@ def test_of_a_damaged_watched_day_one_moment_goes_at_most(tmp_path: Path) -> Non
     watch(tmp_path, 1, 2, 3, 4, 5)
     (day,) = complete_days(tmp_path)
     for path, remedy in (
-        (next(iter(day.segments.values())) / "bundles.parquet", "Delete this folder alone"),
-        (next(day.path.glob("bundles-*.parquet")), "Put a copy of that file back"),
+        (next(iter(day.segments.values())) / "bundles.parquet", "Delete only this folder"),
+        (next(day.path.glob("bundles-*.parquet")), "Restore a copy of that file"),
     ):
         content = path.read_bytes()
         path.write_bytes(content[:-9])

@@ -98,7 +98,7 @@ def test_split_lab_another_algorithm_cuts_elsewhere(server: Server, visitor: Win
     window.settled("cut at 0x40000000")
     page.wait_for_url("**algorithm=range_equally_divide**")
     choose(page, "Algorithm", "specified_positions_divide")
-    window.settled("specified_positions_divide was named, and no position given")
+    window.settled("specified_positions_divide was requested without a position")
     field = page.get_by_role("textbox", name="Positions")
     field.fill("0x30000000, 0x60000000")
     field.press("Enter")

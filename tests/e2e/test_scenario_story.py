@@ -153,7 +153,7 @@ def test_a_link_to_a_missing_snapshot_goes_on_after_its_upload(
     )
     window.settled("Opened the scenario of the link")
     window.settled("Plan digest")
-    expect(page.get_by_role("paragraph").filter(has_text="2 x traffic of the cluster").last).to_be_visible()
+    expect(page.get_by_role("paragraph").filter(has_text="2x traffic of the cluster").last).to_be_visible()
     assert plan_digest(page) == simulate(small, scenario).digest()[:16]
 
 

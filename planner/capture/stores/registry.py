@@ -31,10 +31,10 @@ def kind_of(address: str) -> StoreKind:
             if store.address.fullmatch(address):
                 return store
             raise CaptureError(
-                f"This is no address of {store.name}.", where="--metadata-store", remedy=f"Write {store.example}."
+                f"This is not an address of {store.name}.", where="--metadata-store", remedy=f"Write {store.example}."
             )
     raise CaptureError(
-        f"Only {' and '.join(store.name for store in STORES)} can be asked.",
+        f"Only {' and '.join(store.name for store in STORES)} can be captured.",
         where="--metadata-store",
         remedy=f"Write {EXAMPLE}, or leave it out; averages are then estimated.",
     )

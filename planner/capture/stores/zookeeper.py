@@ -62,9 +62,9 @@ class ZooKeeperStore(MetadataStore):
         if not self._client.connected:
             self.close()
             raise CaptureError(
-                "ZooKeeper does not answer.",
+                "ZooKeeper did not answer.",
                 where=options.metadata_store,
-                remedy="Check address and network, or capture without the metadata store.",
+                remedy="Check the address and network, or capture without the metadata store.",
             )
 
     def close(self) -> None:
@@ -138,11 +138,11 @@ class ZooKeeperStore(MetadataStore):
         except NoNodeError:
             return None
         except NoAuthError:
-            notes[f"{path}: the metadata store refuses to show it; give a login that may read it."] = None
+            notes[f"{path}: the metadata store denies access. Use a login that may read it."] = None
             return None
         except (KazooTimeoutError, KazooException, *_NO_ANSWER) as error:
             raise CaptureError(
-                f"ZooKeeper gave no answer ({type(error).__name__}).",
+                f"ZooKeeper did not answer ({type(error).__name__}).",
                 where=f"{self._options.metadata_store}, {path}",
                 remedy="Capture again, or without the metadata store.",
             ) from error
@@ -165,7 +165,7 @@ def _bound_frames(client: KazooClient) -> None:
         try:
             return read_socket(timeout)
         except _NO_ANSWER as error:
-            raise ConnectionDropped("what is no answer") from error
+            raise ConnectionDropped("which is not an answer") from error
 
     connection._read, connection._read_socket = bounded, guarded  # noqa: SLF001
 
@@ -192,7 +192,7 @@ def _node(path: str, value: Any, folder: StoreFolder, notes: dict[str, None]) ->
     try:
         text = (only_settings(data, path) if folder.only_settings else data).decode()
     except (UnicodeDecodeError, FormatError):
-        notes[f"{path}: the node is no text that Pulsar writes. It was left out."] = None
+        notes[f"{path}: the node is not a text that Pulsar writes. It was left out."] = None
         return None
     return {
         "path": path,

@@ -74,7 +74,7 @@ class Answers:
         texts = tuple(self.noted)
         if len(texts) <= _MAX_WARNINGS:
             return texts
-        return (*texts[:_MAX_WARNINGS], f"… and {len(texts) - _MAX_WARNINGS:,} more like these.")
+        return (*texts[:_MAX_WARNINGS], f"… and {len(texts) - _MAX_WARNINGS:,} more of this kind.")
 
     @cached_property
     def tags(self) -> tuple[str, ...]:
@@ -117,7 +117,9 @@ class Answers:
         if entry is not None and entry.status == _NOT_FOUND and stem in _NONE_SET:
             return ""
         if entry is None or entry.status in {_OK, None}:
-            return f"there is no answer ({entry.note})" if entry is not None and entry.note else "there is no answer"
+            return (
+                f"the answer is missing ({entry.note})" if entry is not None and entry.note else "the answer is missing"
+            )
         if entry.status in _FORBIDDEN:
             return f"refused with HTTP {entry.status}; capture again with a token that may read it"
         return f"the answer is HTTP {entry.status}"
@@ -181,7 +183,7 @@ def read_answers(files: Mapping[str, bytes]) -> Answers:
     lines = parse_json(files[INDEX], INDEX)
     if not isinstance(lines, list) or not all(isinstance(v, dict) and isinstance(v.get("file"), str) for v in lines):
         raise FormatError(
-            "This is no list of answers, each with the key 'file'.", where=INDEX, remedy="Capture the cluster again."
+            "Not a list of answers, each with the key 'file'.", where=INDEX, remedy="Capture the cluster again."
         )
     index = {
         line["file"]: Entry(
@@ -196,10 +198,10 @@ def read_answers(files: Mapping[str, bytes]) -> Answers:
     }
     answers = Answers(files, index)
     if (asked := len(answers.tags)) > MAX_ROWS["brokers"]:
-        what = f"{asked:,} brokers were asked; at most {MAX_ROWS['brokers']:,} can be loaded."
+        what = f"The capture covers {asked:,} brokers; the maximum is {MAX_ROWS['brokers']:,}."
         raise FormatError(what, where=INDEX, remedy="Capture fewer brokers.")
     if any(line.get("time_ms") is not None and index[line["file"]].time_ms is None for line in lines):
-        answers.warn("The index has times that are no milliseconds since 1970; they were left out.")
+        answers.warn("The index has times that are not milliseconds since 1970. They were left out.")
     return answers
 
 

@@ -137,10 +137,10 @@ def bundle_columns(
         if manager is LoadManager.EXTENSIBLE:
             reason = "The extensible load manager keeps no averages"
         elif any(stored):
-            reason = "The metadata store holds no averages of some bundles yet"
+            reason = "The metadata store does not have averages of some bundles yet"
         else:
-            reason = "Averages were not captured, which only the metadata store has"
-        answers.warn(f"{reason}; those of {sum(estimated)} bundles are estimated as the current values.")
+            reason = "Averages exist only in the metadata store, which was not captured"
+        answers.warn(f"{reason}; those of {sum(estimated)} bundles are estimated from current values.")
     columns: dict[str, Sequence[Any]] = {
         "has_stats": [bool(now) and name in owners for now, name in zip(current, names, strict=True)],
         "has_data": [bool(now) for now in current],

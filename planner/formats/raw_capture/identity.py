@@ -32,7 +32,7 @@ class CapturedBrokers:
 
 def _known(answers: Answers, store: MetadataStore) -> tuple[str, ...]:
     for stem in ("brokers", "brokers-all"):
-        listed = answers.json(stem, list, "The brokers come from elsewhere.")
+        listed = answers.json(stem, list, "The list of brokers comes from another part of the capture.")
         if listed and all(isinstance(name, str) for name in listed):
             return tuple(dict.fromkeys(listed))
     return tuple(name for name in store.below(REPORTS) if "/" not in name)
@@ -64,7 +64,7 @@ def find_brokers(answers: Answers, store: MetadataStore) -> CapturedBrokers:
         names = list(_candidates(answers, tag))
         broker = next((name for name in names if name in known), None) if known else next(iter(names), None)
         if broker is None:
-            answers.warn(f"{tag} is none of the brokers that the cluster lists. Its answers were left out.")
+            answers.warn(f"{tag} is not one of the brokers that the cluster lists. Its answers were left out.")
         elif broker in aliases:
             answers.warn(f"{tag} and {aliases[broker]} are both {broker}. The answers of {tag} were left out.")
         elif any(answers.has(f"{stem}.{tag}") for stem in _TELLING):
@@ -72,9 +72,9 @@ def find_brokers(answers: Answers, store: MetadataStore) -> CapturedBrokers:
     names = list(known or aliases)
     if not names:
         raise FormatError(
-            "The capture names no broker.",
+            "The capture does not name a broker.",
             where="brokers.json",
-            remedy="Capture the list of brokers (GET /admin/v2/brokers) or the metadata store as well.",
+            remedy="Also capture the list of brokers (GET /admin/v2/brokers) or the metadata store.",
         )
     return CapturedBrokers(tuple(names), aliases)
 

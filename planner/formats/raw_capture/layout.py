@@ -41,7 +41,7 @@ def claimed_bundles(
     claims: dict[str, list[str]] = {}
     for broker in brokers.names:
         tag = brokers.aliases.get(broker)
-        instead = "Its bundles are those of the metadata store and of its last report."
+        instead = "Its bundles come from the metadata store and its last report."
         owned = answers.json(f"owned.{tag}", dict, instead) if tag is not None else None
         if owned is not None:
             claims[broker] = list(owned)
@@ -50,7 +50,9 @@ def claimed_bundles(
         claims[broker] += [n for n in last_stats(reports[broker]) if n not in stored]
     unlisted = sorted({o for o in stored.values() if o not in brokers.names})
     if unlisted:
-        answers.warn(f"{', '.join(unlisted)} owns bundles but is not among the brokers; those are shown as not loaded.")
+        answers.warn(
+            f"{', '.join(unlisted)} owns bundles but is not among the brokers. Those bundles are shown as unowned."
+        )
     return claims
 
 
@@ -93,7 +95,9 @@ def read_boundaries(
     _add_owned(answers, claims, found, decides)
     listed = {name for _, name in _listed(answers)}
     for namespace in sorted(listed - set(found)):
-        answers.warn(f"The bundles of {namespace} were not captured, and none is owned. The namespace was left out.")
+        answers.warn(
+            f"The bundles of {namespace} were not captured, and no broker owns one. The namespace was left out."
+        )
     return found
 
 
@@ -112,8 +116,8 @@ def _add_owned(
         found[namespace] = tuple(sorted({0, FULL_HIGH, *(edge for pair in ranges for edge in pair)}))
         if len(found[namespace]) - 1 > len(ranges):
             answers.warn(
-                f"The bundles of {namespace} were not captured; what lies between the owned ones is shown as bundles"
-                " that are not loaded."
+                f"The bundles of {namespace} were not captured. The ranges between the owned bundles are "
+                "shown as unowned bundles."
             )
 
 
@@ -171,14 +175,14 @@ def read_owners(
         if strays:
             more = f" and {len(strays) - 1:,} more" if len(strays) > 1 else ""
             answers.warn(
-                f"{strays[0]}{more}, owned by {broker}, is none of the bundles captured for its namespace, which was"
-                " split meanwhile. It was left out; capture again."
+                f"{strays[0]}{more}, owned by {broker}, is not among the bundles captured for its "
+                "namespace, which was split meanwhile. It was left out; capture again."
             )
         for name in names:
             if name in layout and name in owners:
                 answers.warn(
-                    f"{name} is claimed by {owners[name]} and by {broker}: it moved during the capture. It is shown on"
-                    " the first."
+                    f"{owners[name]} and {broker} both claim {name}: it moved during the capture. It is "
+                    "shown on the first."
                 )
             elif name in layout:
                 owners[name] = broker

@@ -67,7 +67,7 @@ class MetadataStore:
 
 def read_metadata_store(answers: Answers) -> MetadataStore:
     """Return the nodes of the dump; none when the capture has no dump."""
-    dump = answers.json(DUMP, list, "What only the metadata store knows is missing or estimated.") or []
+    dump = answers.json(DUMP, list, "Data that only the metadata store has is missing or estimated.") or []
     whole = [
         node
         for node in dump

@@ -52,7 +52,7 @@ def leader_metrics(answers: Answers, tag: str) -> dict[str, float]:
 
 
 def _of_admin(answers: Answers, tag: str) -> Iterator[Metric]:
-    instead = "The Prometheus text counts, if there is one."
+    instead = "The Prometheus metrics are used, if they were captured."
     for group in answers.json(f"metrics.{tag}", list, instead) or []:
         if not isinstance(group, dict) or not isinstance(group.get("metrics"), dict):
             continue

@@ -50,9 +50,9 @@ def _brokers(answers: Answers, domain: str, value: Any) -> tuple[str, ...]:
     kept = tuple(name for name in every if 0 < len(name) <= MAX_NAME)
     if len(kept) < len(every):
         answers.warn(
-            f"Failure domain {domain[:_SHOWN]}: broker names that are empty or longer than {MAX_NAME:,} characters were"
-            f" left out ({len(every) - len(kept)} of {len(every)}). Correct it with pulsar-admin clusters"
-            " update-failure-domain."
+            f"Failure domain {domain[:_SHOWN]}: broker names that are empty or longer than {MAX_NAME:,} "
+            f"characters were left out ({len(every) - len(kept)} of {len(every)}). Correct it with "
+            "pulsar-admin clusters update-failure-domain."
         )
     return kept
 
@@ -96,8 +96,9 @@ def _groups(answers: Answers, store: MetadataStore) -> Iterator[tuple[str, str]]
 def _fits(answers: Answers, namespace: str, group: str) -> bool:
     if len(group) > MAX_NAME:
         answers.warn(
-            f"The anti-affinity group of {namespace[:_SHOWN]} has a name longer than {MAX_NAME:,} characters; it was"
-            " left out. Set another one with pulsar-admin namespaces set-anti-affinity-group."
+            f"The anti-affinity group of {namespace[:_SHOWN]} has a name longer than {MAX_NAME:,} "
+            "characters. It was left out. Set another group with pulsar-admin namespaces "
+            "set-anti-affinity-group."
         )
     return len(group) <= MAX_NAME
 

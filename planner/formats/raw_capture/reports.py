@@ -25,7 +25,7 @@ Report = Mapping[str, Any]
 _MIB = 1 << 20
 _KBIT_PER_GBIT = 1_000_000.0
 _PERCENT = 100.0
-_UNKNOWN = "Its load is unknown and shown as 0; do not trust a decision that gives it bundles."
+_UNKNOWN = "Its load is unknown and shown as 0. Do not trust decisions that place bundles on it."
 
 
 def read_reports(
@@ -55,11 +55,11 @@ def read_reports(
             reports[broker] = answered.get(broker, {})
         known = "cpu" in reports[broker]
         if tag is None:
-            shown = "Its load is that of the metadata store or system topic." if known else _UNKNOWN
+            shown = "Its load comes from the metadata store or system topic." if known else _UNKNOWN
             answers.warn(f"Broker {broker} did not answer. {shown}")
         elif not known:
             why = _why_unknown(answers, tag) if manager is LoadManager.EXTENSIBLE else ""
-            answers.warn(f"Broker {broker} ({tag}) gave no load report{why}. {_UNKNOWN}")
+            answers.warn(f"Broker {broker} ({tag}) returned no load report{why}. {_UNKNOWN}")
     return reports
 
 
@@ -67,7 +67,7 @@ def _why_unknown(answers: Answers, tag: str) -> str:
     """Say what is wrong with the metrics of a broker; empty when nobody asked for them."""
     for stem in (f"metrics.{tag}", f"prometheus.{tag}"):
         if answers.has(stem):
-            return f": {stem} holds no metric of its load, such as {USAGE_METRICS['cpu']}; look at what --metrics asks"
+            return f": {stem} has no metric of its load, such as {USAGE_METRICS['cpu']}; check the address of --metrics"
         if trouble := answers.trouble(stem):
             return f": of its metrics {trouble.rstrip('.)')}{')' if '(' in trouble else ''}"
     return ""
@@ -78,12 +78,12 @@ def _answered(answers: Answers, brokers: CapturedBrokers) -> dict[str, Report]:
     found: dict[str, Report] = {}
     for broker, tag in brokers.aliases.items():
         stem = f"load-report.{tag}"
-        report = answers.json(stem, dict, "The metadata store counts, if it was captured.")
+        report = answers.json(stem, dict, "The metadata store is used, if it was captured.")
         if not report or not isinstance(report.get("cpu"), dict):
             continue
         about = next((url for url in web_services(report) if url in brokers.names), broker)
         if about in found:
-            answers.warn(f"{stem}: it is about {about}, as {found[about]['source']} is. It was left out.")
+            answers.warn(f"{stem}: it is about {about}, like {found[about]['source']}. It was left out.")
         else:
             found[about] = {**report, "source": stem}
     return found
@@ -110,8 +110,9 @@ def _extensible(
     if USAGE_METRICS["cpu"] not in named:
         return {}
     answers.warn(
-        "The extensible load manager answers no load report, and its system topic was not captured: usage of CPU, and"
-        " of bandwidth where the NIC speed is not configured, is known as a percentage only and shown of a limit 100."
+        "The extensible load manager has no load report, and its system topic was not captured. CPU "
+        "usage, and bandwidth if the NIC speed is not configured, is known only as a percentage and "
+        "shown with a limit of 100."
     )
     limits = _limits(metrics, config)
     report: dict[str, Any] = {"source": f"metrics.{tag}", "lastUpdate": answers.time_ms(f"metrics.{tag}")}
@@ -153,8 +154,8 @@ def broker_columns(
     for broker, speed in zip(brokers.names, columns["bandwidth_in_limit_kbit_per_s"], strict=True):
         if speed < 0:
             answers.warn(
-                f"Broker {broker} does not know the speed of its NIC (limit {speed:g}), so that bandwidth counts as 0 %"
-                " there; Pulsar has loadBalancerOverrideBrokerNicSpeedGbps for that."
+                f"Broker {broker} does not know the speed of its NIC (limit {speed:g}), so bandwidth "
+                "counts as 0 % there. Set loadBalancerOverrideBrokerNicSpeedGbps in Pulsar."
             )
     columns["has_load_data"] = ["cpu" in row for row in rows]
     paths = [f"/loadbalance/broker-time-average/{broker}" for broker in brokers.names]

@@ -54,7 +54,8 @@ def read_capture_settings(
     """
     answered = sorted(brokers.aliases, key=lambda broker: (broker != leader, brokers.names.index(broker)))
     configured = [
-        _known(answers.json(f"runtime-config.{brokers.aliases[b]}", dict, "Another broker's counts.")) for b in answered
+        _known(answers.json(f"runtime-config.{brokers.aliases[b]}", dict, "The settings of another broker are used."))
+        for b in answered
     ]
     configured = [values for values in configured if values]
     told = _dynamic(answers, store)
@@ -125,7 +126,9 @@ def _official_class(name: str, value: str, answers: Answers) -> str:
         return known[simple]
     like = next((short for short in sorted(known, key=len, reverse=True) if simple.endswith(short)), None)
     if like is None:
-        answers.warn(f"{name} is {value}, none of Pulsar's own classes; the planner cannot tell what it decides.")
+        answers.warn(
+            f"{name} is {value}, which is not one of Pulsar's own classes. The planner cannot predict its decisions."
+        )
         return value
-    answers.warn(f"{name} is {simple}, a class of your own; it is taken to decide as {like} does.")
+    answers.warn(f"{name} is {simple}, a class of your own; it is assumed to decide like {like}.")
     return known[like]

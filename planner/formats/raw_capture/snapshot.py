@@ -77,7 +77,7 @@ def snapshot_of_capture(files: Mapping[str, bytes]) -> Snapshot:
     boundaries = read_boundaries(answers, store, claims, decides)
     if not boundaries:
         raise FormatError(
-            "The capture tells the bundles of no namespace.",
+            "The capture does not contain the bundles of any namespace.",
             where="bundles.*.json",
             remedy="Capture the bundles of the namespaces (GET /admin/v2/namespaces/{tenant}/{namespace}/bundles).",
         )
@@ -135,7 +135,7 @@ def snapshot_of_capture(files: Mapping[str, bytes]) -> Snapshot:
 def _moment(answers: Answers) -> int:
     times = [entry.time_ms for entry in answers.index.values() if entry.time_ms]
     if not times:
-        answers.warn("The index says no times; the moment of the capture is unknown, and shown as 1970.")
+        answers.warn("The index has no times, so the time of the capture is unknown and shown as 1970.")
     return max(times, default=0)
 
 
@@ -172,14 +172,14 @@ def _warn_about_times(
     cycle_ms = config.integer("loadBalancerSheddingIntervalMinutes") * _MS_PER_MINUTE
     if apart_ms > max(cycle_ms, _MS_PER_MINUTE):
         answers.warn(
-            f"The answers were gathered over {apart_ms / 1000:,.0f} s, longer than a load-balancer cycle"
-            f" ({cycle_ms / 1000:,.0f} s): rates and owners may not fit together."
+            f"The answers were gathered over {apart_ms / 1000:,.0f} s, longer than a load-balancer cycle "
+            f"({cycle_ms / 1000:,.0f} s), so rates and owners may not match."
         )
     longest_ms = (config.integer("loadBalancerReportUpdateMaxIntervalMinutes") + 1) * _MS_PER_MINUTE
     for broker in brokers.names:
         updated = reports[broker].get("lastUpdate")
         if isinstance(updated, int) and 0 < updated < captured_at_ms - longest_ms:
             answers.warn(
-                f"The load report of {broker} is {(captured_at_ms - updated) / _MS_PER_MINUTE:,.0f} minutes old, older"
-                " than brokers let one get."
+                f"The load report of {broker} is {(captured_at_ms - updated) / _MS_PER_MINUTE:,.0f} "
+                "minutes old, older than the report interval allows."
             )

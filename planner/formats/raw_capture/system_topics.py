@@ -43,7 +43,7 @@ def _last(messages: Any, captured_at_ms: int) -> dict[str, Mapping[str, Any]]:
 
 def read_system_topics(answers: Answers, captured_at_ms: int) -> SystemTopics:
     """Return what the system topics said at the moment of the capture; nothing when they were not read."""
-    content = answers.json(_STEM, dict, "What only the system topics know is missing or estimated.") or {}
+    content = answers.json(_STEM, dict, "Data that only the system topics have is missing or estimated.") or {}
     topics = content.get("topics")
     found = {
         name: _last(messages, captured_at_ms)

@@ -50,7 +50,7 @@ def read_topic_stats(answers: Answers, brokers: CapturedBrokers) -> dict[str, Se
                 found.setdefault(name, ServedTopic(broker, f"{namespace}/{span}", read))
         if twice:
             answers.warn(
-                f"{stem}: {twice} topics moved during the capture, and are shown as the other broker reports them."
+                f"{stem}: {twice} topics moved during the capture. They are shown as the other broker reports them."
             )
     return found
 
@@ -86,7 +86,7 @@ def make_topic_table(
     inside = bundle_of_topics(names, hashes, bundles, namespaces)
     known = np.flatnonzero(inside >= 0)
     if len(known) < len(names):
-        answers.warn(f"{len(names) - len(known)} topics lie in no bundle that was captured. They were left out.")
+        answers.warn(f"{len(names) - len(known)} topics are not in any captured bundle. They were left out.")
     kept = [names[row] for row in known.tolist()]
     found = [served.get(name) for name in kept]
     reported = [topic.stats if topic else None for topic in found]

@@ -150,7 +150,7 @@ class _Translator:
         """Return the whole expression in the dialect of `regex`, version 1."""
         found = self._alternatives()
         if self._at < len(self._text):
-            _refuse("a ')' closes no group")
+            _refuse("a ')' has no opening '('")
         return found
 
     def _peek(self, ahead: int = 0) -> str:
@@ -172,7 +172,7 @@ class _Translator:
     def _count(self, steps: int) -> None:
         self._steps += steps
         if self._steps > _MAX_STEPS:
-            _give_up(f"it comes to more steps than {_MAX_STEPS:,}")
+            _give_up(f"it needs more than {_MAX_STEPS:,} steps")
 
     def _enter(self, what: str) -> None:
         self._depth += 1
@@ -190,7 +190,7 @@ class _Translator:
         parts = []
         while (char := self._peek()) not in ("", "|", ")"):
             if char in "*+?":
-                _refuse(f"nothing stands before '{char}'")
+                _refuse(f"nothing precedes '{char}'")
             before = self._steps
             self._count(1)
             self._at += char != "{"
@@ -241,7 +241,7 @@ class _Translator:
         if found["low"]:
             low, high = int(found["low"]), int(found["high"] or -1) if found["to"] else int(found["low"])
             if 0 <= high < low:
-                _refuse("a repetition ends before it begins")
+                _refuse("the upper limit of a repetition is below its lower limit")
         self._count(steps * (max(low, high, 1) - 1))
         mode = self._peek() if self._peek() in ("?", "+") else ""
         self._at += len(mode)
@@ -306,7 +306,7 @@ class _Translator:
 
     def _reference(self, group: int) -> str:
         if group > self._groups or group in self._open:
-            _give_up("a back reference to a group that is not closed yet is not evaluated here")
+            _give_up("a back reference to an open group is not supported here")
         return f"(?i:\\g<{group}>)" if "i" in self._flags else f"\\g<{group}>"
 
     def _escaped_set(self) -> str | None:
@@ -345,7 +345,7 @@ class _Translator:
             code = found["x"] or found["xx"] or found["u"]
             return chr(int(code, 16)) if code else found["itself"] or _CONTROLS[found["name"]]
         except (KeyError, ValueError, OverflowError):
-            _refuse(f"\\{found[0][:40]} is no character code")
+            _refuse(f"\\{found[0][:40]} is not a character code")
 
     def _set(self) -> str:
         """Return a set of characters whose '[' has been passed."""
@@ -362,7 +362,7 @@ class _Translator:
                 self._at += 1
                 operands.extend([f"[{''.join(items)}]"] if items else [])
                 if not operands or self._peek() in ("&", "]"):
-                    _give_up("an intersection in a class with one side is not evaluated here")
+                    _give_up("a class intersection with only one side is not supported here")
                 items = []
             else:
                 items.append(self._item(char))
@@ -391,7 +391,7 @@ class _Translator:
                 _refuse("a range ends in a set")
             last = self._escaped_char()
         if last < char:
-            _refuse("a range ends before it begins" if last else "a '[' is not closed")
+            _refuse("the bounds of a range are reversed" if last else "a '[' is not closed")
         return self._range(char, last)
 
     def _range(self, low: str, high: str) -> str:

@@ -22,10 +22,11 @@ def expression_notes(policies: Policies) -> tuple[str, ...]:
                 shown = expression if len(expression) <= _SHOWN else f"{expression[:_SHOWN]} …"
                 if pattern.invalid and part == "namespaces":
                     notes.append(
-                        f"Isolation policy {policy.name}: '{shown}' of namespaces is no regular expression ({problem})."
-                        " For a namespace that no expression before it matches, the modular load manager finds no"
-                        " policy, and the filter of the extensible one fails and keeps every candidate. Correct it with"
-                        " pulsar-admin ns-isolation-policy set."
+                        f"Isolation policy {policy.name}: the namespace expression '{shown}' is not a "
+                        f"valid regular expression ({problem}). For a namespace that no earlier "
+                        "expression matches, the modular load manager finds no policy, and the filter of "
+                        "the extensible load manager fails and keeps every candidate. Correct it with "
+                        "pulsar-admin ns-isolation-policy set."
                     )
                 elif problem:
                     notes.append(
@@ -59,7 +60,10 @@ def _search(policies: Policies, namespace: str) -> tuple[IsolationPolicy | None,
             pattern = java_pattern(expression)
             if pattern.invalid:
                 shown = expression if len(expression) <= _SHOWN else f"{expression[:_SHOWN]} …"
-                return None, f"'{shown}' of the isolation policy {policy.name} is no expression: {pattern.problem}."
+                return (
+                    None,
+                    f"'{shown}' in the isolation policy {policy.name} is not a valid expression: {pattern.problem}.",
+                )
             if pattern.matches(namespace):
                 return policy, ""
     return None, ""

@@ -21,13 +21,13 @@ from planner.cluster.snapshot import BundleTable, Policies, Snapshot
 from planner.pulsar.load.namespace_policies import policy_gate
 
 IDLE_BUNDLES = Switch(
-    "Bundles without traffic are reported among the top bundles, and moved like others.",
+    "Bundles without traffic are reported among the top bundles, and move like others.",
     until="4.0.1",
     backported=("3.3.5",),
 )
 ROUGH_ORDER = Switch(
-    "Bundles of the report are ordered by differences above a step, not by rounded values: b can equal a and c although"
-    " a is below c.",
+    "The report orders bundles by differences above a step, not by rounded values, so b can equal both a "
+    "and c although a is below c.",
     until="4.0.7",
 )
 _THROUGHPUT_STEP = 1e5

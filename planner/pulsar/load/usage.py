@@ -22,7 +22,8 @@ RESOURCES = tuple(COLUMNS)
 
 
 UNWEIGHTED = Switch(
-    "A broker is overloaded, for shedding and for placement, by the largest usage of a resource, whatever the weights.",
+    "For shedding and placement, a broker counts as overloaded by its highest resource usage, regardless "
+    "of the weights.",
     until="4.0.0",
 )
 

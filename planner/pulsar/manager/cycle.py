@@ -33,35 +33,37 @@ from planner.pulsar.shedding.protocol import Shedder
 from planner.pulsar.shedding.registry import default_shedder, shedder_by_name
 
 _LISTED: Final = (
-    "Equal brokers or bundles decide this plan by the order in which the leader came to know them, which no capture"
-    " tells"
+    "This plan contains ties, decided by the order in which the leader learned of brokers or bundles. No "
+    "capture records that order"
 )
 _GROWN: Final = (
-    "Equal brokers decide this plan by the order of the leader's map of brokers, which is another one for good once"
-    " that map held more of them"
+    "This plan contains ties between brokers, decided by the order of the leader's map of brokers. That "
+    "order stays different once the map has held more brokers"
 )
 
-_DISABLED = ReasonCode("cycle.disabled", "automatic unloading is switched off")
-_ALONE = ReasonCode("cycle.single_broker", "fewer than two brokers are active: nowhere to unload to")
+_DISABLED = ReasonCode("cycle.disabled", "automatic unloading is turned off")
+_ALONE = ReasonCode("cycle.single_broker", "fewer than two brokers are active, so no other broker can take bundles")
 
-_UNLOADED = ReasonCode("cycle.unloaded", "unloaded from {broker}, the leader gives it to {other}", acts=True)
+_UNLOADED = ReasonCode("cycle.unloaded", "unloaded from {broker}; the leader assigns it to {other}", acts=True)
 _DRAWN = ReasonCode(
     "cycle.drawn", "unloaded from {broker}; Pulsar draws one of {brokers:.0f} brokers, here {other}", acts=True
 )
 _HANDED_OVER = ReasonCode("cycle.handed_over", "handed over from {broker} to {other}", acts=True)
 _LOOKED_UP = ReasonCode(
-    "cycle.looked_up", "unloaded from {broker}; the next lookup may draw {brokers:.0f} brokers, here {other}", acts=True
+    "cycle.looked_up",
+    "unloaded from {broker}; the next lookup may choose any of {brokers:.0f} brokers, here {other}",
+    acts=True,
 )
-_NOBODY_TAKES_IT = ReasonCode("cycle.nobody_takes_it", "unloaded from {broker}, but no broker may take it", acts=True)
+_NOBODY_TAKES_IT = ReasonCode("cycle.nobody_takes_it", "unloaded from {broker}, but no broker may own it", acts=True)
 _EXCLUDED = ReasonCode("cycle.excluded_namespace", "stays: its namespace is in loadBalancerSheddingExcludedNamespaces")
-_ISOLATED = ReasonCode("cycle.isolated", "stays: the isolation policies leave no other broker to its namespace")
+_ISOLATED = ReasonCode("cycle.isolated", "stays: the isolation policies allow no other broker for its namespace")
 _ANTI_AFFINITY = ReasonCode(
     "cycle.anti_affinity",
     "stays: {broker} has {members:.0f} namespaces of its anti-affinity group, as few as any other broker",
 )
 _NO_DESTINATION = ReasonCode("cycle.no_destination", "stays: the leader finds no broker for it")
-_SAME_BROKER = ReasonCode("cycle.same_broker", "stays: the leader would give it to {broker} again")
-_PLACEMENT_FAILED = ReasonCode("cycle.placement_failed", "stays: placement fails on a broker without load report")
+_SAME_BROKER = ReasonCode("cycle.same_broker", "stays: the leader would assign it to {broker} again")
+_PLACEMENT_FAILED = ReasonCode("cycle.placement_failed", "stays: placement fails because a broker has no load report")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -127,8 +129,9 @@ def effective_shedder(load_manager: LoadManager, config: Settings) -> tuple[Shed
         )
     else:
         note = (
-            f"loadBalancerLoadSheddingStrategy is {configured.name}, which belongs to the extensible load manager; this"
-            f" cluster runs the modular one, whose start would fail. {default.name}, the default, is shown."
+            f"loadBalancerLoadSheddingStrategy is {configured.name}, which belongs to the extensible load "
+            "manager. This cluster runs the modular load manager, which would not start. The default, "
+            f"{default.name}, is shown."
         )
     return default, (note,)
 
@@ -151,8 +154,9 @@ def _pairing_notes(shedder: Shedder, config: Settings) -> tuple[str, ...]:
         return (note,)
     if pair and placement != pair:
         note = (
-            f"loadBalancerLoadSheddingStrategy is {shedder.name} but bundles are placed by {placement}: they do not go"
-            f" to the other broker of the pair. Configure {pair} as loadBalancerLoadPlacementStrategy too."
+            f"loadBalancerLoadSheddingStrategy is {shedder.name}, but bundles are placed by {placement}, "
+            "so they do not go to the other broker of the pair. Also set "
+            f"loadBalancerLoadPlacementStrategy to {pair}."
         )
         return (note,)
     return ()
@@ -255,7 +259,7 @@ def _order_notes(decision: SheddingDecision, other: SheddingDecision, what: str)
         f"{moves[0][0]} from {moves[0][1]}{f' to {moves[0][2]}' if moves[0][2] else ''}" if moves else "nothing"
         for moves in (yours, mine)
     ]
-    return (f"{what}: Pulsar may take the other one ({said[0]} instead of {said[1]}).",)
+    return (f"{what}. Pulsar may choose differently ({said[0]} instead of {said[1]}).",)
 
 
 def _visited(moves: tuple[Move, ...]) -> list[Move]:

@@ -29,31 +29,33 @@ BundleKey: TypeAlias = tuple[float, ...] | str
 """Topics, samples and the eight rates of a bundle's averages: what Pulsar compares. See `BOUND_BY_NAME`."""
 
 BOUND_BY_NAME = Switch(
-    "AvgShedder's placement binds the bundle itself, not the value of its averages: equal bundles share no binding, and"
-    " it is not lost when the averages change.",
+    "AvgShedder's placement binds the bundle itself, not its average values: equal bundles do not share "
+    "a binding, and a binding survives a change of the averages.",
     until="4.0.0",
 )
 
 PLANNED_DESTINATIONS = Switch(
-    "AvgShedder plans destinations by the name of a bundle, takes another broker when the planned one is gone or"
-    " overloaded, and drops every plan after the attempt. Any other bundle is drawn and bound to nothing, and without a"
-    " candidate there is no broker instead of a failure.",
+    "AvgShedder plans destinations by bundle name, chooses another broker if the planned one is gone or "
+    "overloaded, and drops every plan after the attempt. It places any other bundle at random without a "
+    "binding, and chooses no broker, instead of failing, if there is no candidate.",
     since="5.0.1",
 )
 
 UNPAIRED = Switch(
-    "AvgShedder as placement strategy, without being the shedding strategy, gives way to LeastLongTermMessageRate;"
-    " older releases fail to start their load manager.",
+    "AvgShedder as placement strategy, without being the shedding strategy, is replaced by "
+    "LeastLongTermMessageRate. In older releases the load manager fails to start.",
     since="5.0.1",
 )
 
 _PLANNED = ReasonCode("avg.planned", "planned as the destination when the bundle was shed", acts=True)
 _GONE = ReasonCode(
-    "avg.planned_gone", "drawn at random from the other candidates: {other}, the planned one, is none", acts=True
+    "avg.planned_gone",
+    "drawn at random from the other candidates: the planned broker, {other}, is not a candidate",
+    acts=True,
 )
 _PLAN_OVERLOADED = ReasonCode(
     "avg.planned_overloaded",
-    "drawn at random from the candidates up to {threshold:.0f} %: {other}, the planned one, is at {score:.1f} %",
+    ("drawn at random from the candidates up to {threshold:.0f} %: the planned broker, {other}, is at {score:.1f} %"),
     acts=True,
 )
 _UNPLANNED = ReasonCode("avg.unplanned", "the bundle has no planned destination: drawn at random", acts=True)
@@ -188,7 +190,7 @@ class AvgPlacement:
     summary = (
         "Sends a bundle that AvgShedder shed to the other broker of the pair; any other bundle to a random broker."
     )
-    judges_by = "what AvgShedder paired"
+    judges_by = "the pairs of AvgShedder"
     measure: Measure = "pair"
     settings: tuple[str, ...] = ()
 
@@ -215,8 +217,11 @@ class AvgPlacement:
         if not candidates:
             raise PulsarError(
                 "ArithmeticException",
-                "No broker is a candidate, with which Pulsar's AvgShedder fails: it divides by their number.",
-                remedy="Start a broker, or change the isolation policy that leaves none.",
+                (
+                    "No broker is a candidate. Pulsar's AvgShedder fails in this case, because it divides by "
+                    "the number of candidates."
+                ),
+                remedy="Start a broker, or change the isolation policy that excludes all brokers.",
             )
         ordered = Candidates.named(snapshot.brokers, candidates).ordered
         drawn = _draw(bundle, ordered, seed)

@@ -16,8 +16,8 @@ def no_load_report(broker: str) -> PulsarError:
     """Return the error with which a strategy ends when a candidate has no load report."""
     return PulsarError(
         "NullPointerException",
-        f"{broker} is a candidate although it has no load report, with which Pulsar's placement fails.",
-        remedy="Wait for its first report, or take it out of the isolation policy.",
+        f"{broker} is a candidate but has no load report, so Pulsar's placement fails.",
+        remedy="Wait for its first report, or remove the broker from the isolation policy.",
     )
 
 

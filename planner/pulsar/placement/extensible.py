@@ -18,13 +18,13 @@ from planner.pulsar.placement.rotation import Rotation
 from planner.pulsar.placement.selection import FilterStep, Selection
 
 _DROPPED = {
-    FILTERS[0]: ReasonCode("place_extensible.class", "it runs another load manager class than the deciding broker"),
+    FILTERS[0]: ReasonCode("place_extensible.class", "it runs a different load manager class from the deciding broker"),
     FILTERS[1]: ReasonCode("place_extensible.topics", "{topics:.0f} topics >= {limit:.0f}"),
     FILTERS[2]: ReasonCode("place_extensible.version", "another broker runs a later version"),
     FILTERS[3]: ReasonCode(
         "place_extensible.group", "another broker owns fewer bundles of the namespace's anti-affinity group"
     ),
-    FILTERS[4]: ReasonCode("place_extensible.isolation", "the isolation policies do not leave it to the namespace"),
+    FILTERS[4]: ReasonCode("place_extensible.isolation", "the isolation policies do not allow it for the namespace"),
 }
 
 

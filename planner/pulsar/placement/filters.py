@@ -175,8 +175,8 @@ def parse_version(text: str, broker: str) -> Version:
     if not found or not all(_is_int(found[part]) for part in (1, 2, 3)):
         raise PulsarError(
             "BrokerFilterBadVersionException",
-            f"'{text}' of {broker} is no semantic version, so brokers cannot be compared.",
-            remedy="Switch preferLaterVersions off, or give the broker's version, such as 4.2.4.",
+            f"'{text}' of {broker} is not a semantic version, so brokers cannot be compared.",
+            remedy="Turn preferLaterVersions off, or correct the broker's version, such as 4.2.4.",
         )
     numbers = (int(found[1]), int(found[2]), int(found[3]))
     return Version(numbers, tuple(found[4].split(".")) if found[4] else ())

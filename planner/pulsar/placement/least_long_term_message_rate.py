@@ -28,12 +28,15 @@ _HIGHER = ReasonCode("least_rate.higher", "long-term rate of {msg_rate_per_s:.1f
 _OVERLOADED = ReasonCode("least_rate.overloaded", "overloaded: usage {usage_percent:.1f} % > {limit_percent:.0f} %")
 _ALL_OVERLOADED = ReasonCode(
     "least_rate.all_overloaded",
-    "overloaded: usage {usage_percent:.1f} % > {limit_percent:.0f} %, as every candidate is: any may be drawn",
+    (
+        "overloaded: usage {usage_percent:.1f} % > {limit_percent:.0f} %; all candidates are overloaded, so "
+        "any may be drawn"
+    ),
     acts=True,
 )
-_UNKNOWN_RATE = ReasonCode("least_rate.not_a_number", "its long-term rate is not a number, so it is no lowest one")
+_UNKNOWN_RATE = ReasonCode("least_rate.not_a_number", "its long-term rate is not a number, so it cannot be the lowest")
 _ALL_UNKNOWN = ReasonCode(
-    "least_rate.all_not_numbers", "no candidate's long-term rate is a number: any may be drawn", acts=True
+    "least_rate.all_not_numbers", "no candidate's long-term rate is a number, so any may be drawn", acts=True
 )
 
 
@@ -67,7 +70,9 @@ class LeastLongTermMessageRate:
     name = "LeastLongTermMessageRate"
     java_class = "org.apache.pulsar.broker.loadbalance.impl.LeastLongTermMessageRate"
     load_manager = LoadManager.MODULAR
-    summary = "Takes the candidate with the lowest long-term message rate; overloaded ones only when all are."
+    summary = (
+        "Takes the candidate with the lowest long-term message rate, and an overloaded one only if all are overloaded."
+    )
     judges_by = "long-term message rate"
     measure: Measure = "msg_rate"
     settings: tuple[str, ...] = (

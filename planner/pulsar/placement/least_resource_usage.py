@@ -32,8 +32,10 @@ _ABOVE = ReasonCode(
 )
 _FALLBACK = ReasonCode(
     "least_resource.fallback",
-    "average usage {usage_percent:.1f} % + {difference_percent:.0f} % > {average_percent:.1f} %, the candidates' mean, "
-    "but nobody is that far below it: any may be drawn",
+    (
+        "average usage {usage_percent:.1f} % + {difference_percent:.0f} % > {average_percent:.1f} %, the "
+        "candidates' mean; no candidate is that far below it, so any may be drawn"
+    ),
     acts=True,
 )
 
@@ -59,8 +61,8 @@ class LeastResourceUsage:
     name = "LeastResourceUsageWithWeight"
     java_class = "org.apache.pulsar.broker.loadbalance.impl.LeastResourceUsageWithWeight"
     load_manager = LoadManager.MODULAR
-    summary = "Draws among the candidates whose usage is well below the candidates' mean; among all when none is."
-    judges_by = "usage averaged over lookups, which does not see what just moved"
+    summary = "Draws from the candidates whose usage is well below the candidates' mean, or from all if there are none."
+    judges_by = "usage averaged over lookups, which does not reflect recent moves"
     measure: Measure = "averaged_usage"
     settings: tuple[str, ...] = (
         "loadBalancerAverageResourceUsageDifferenceThresholdPercentage",

@@ -29,14 +29,18 @@ _ABOVE = ReasonCode(
 )
 _ABOVE_ALL = ReasonCode(
     "least_resource_extensible.fallback",
-    "load {load_percent:.1f} % + {difference_percent:.1f} % > average {average_percent:.1f} %, but no candidate is "
-    "that far below the average: any may be drawn",
+    (
+        "load {load_percent:.1f} % + {difference_percent:.1f} % > average {average_percent:.1f} %; no "
+        "candidate is that far below the average, so any may be drawn"
+    ),
     acts=True,
 )
-_NO_DATA = ReasonCode("least_resource_extensible.no_load_data", "no load data: drawn only when no other stands out")
+_NO_DATA = ReasonCode(
+    "least_resource_extensible.no_load_data", "no load data: drawn only if no other candidate stands out"
+)
 _NO_DATA_ALL = ReasonCode(
     "least_resource_extensible.no_load_data_fallback",
-    "no load data, but no candidate is well below the average: any may be drawn",
+    "no load data, but no candidate is well below the average, so any may be drawn",
     acts=True,
 )
 
@@ -52,7 +56,9 @@ class LeastResourceUsageExtensible:
     name = "LeastResourceUsageWithWeight"
     java_class = "org.apache.pulsar.broker.loadbalance.extensions.strategy.LeastResourceUsageWithWeight"
     load_manager = LoadManager.EXTENSIBLE
-    summary = "Draws among the candidates whose load is well below the candidates' average; among all when none is."
+    summary = (
+        "Draws from the candidates whose load is well below the candidates' average, or from all if there are none."
+    )
     judges_by = "averaged resource usage"
     measure: ClassVar[Measure] = "averaged_usage"
     settings = (

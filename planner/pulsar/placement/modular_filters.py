@@ -39,22 +39,25 @@ SETTINGS = (
 
 _NOT_SERVING = ReasonCode("place_modular.not_serving", "it does not serve this kind of topic, or has no load report")
 _RESERVED = ReasonCode(
-    "place_modular.reserved", "it is a primary broker of an isolation policy, kept for its namespaces"
+    "place_modular.reserved",
+    "it is a primary broker of an isolation policy, reserved for the namespaces of that policy",
 )
 _NOT_IN_POLICY = ReasonCode(
     "place_modular.not_in_policy", "it is neither a primary nor a secondary broker of the namespace's isolation policy"
 )
 _SECONDARY = ReasonCode(
     "place_modular.secondary",
-    "a secondary broker of the isolation policy: {primary:.0f} primary ones are there, at least {min_limit:.0f} are "
-    "wanted",
+    (
+        "a secondary broker of the isolation policy, not needed: {primary:.0f} primary brokers are "
+        "available, at least {min_limit:.0f} are required"
+    ),
 )
 _TOPICS = ReasonCode(
-    "place_modular.topics", "{topics:.0f} topics, with those of bundles on their way, > {limit:.0f} at most"
+    "place_modular.topics", "{topics:.0f} topics, including those of bundles in transit, > {limit:.0f}"
 )
 _DOMAIN = ReasonCode(
     "place_modular.domain",
-    "its failure domain has {members:.0f} namespaces of the anti-affinity group, another one has {least:.0f}",
+    "its failure domain has {members:.0f} namespaces of the anti-affinity group, another domain has {least:.0f}",
 )
 _GROUP = ReasonCode(
     "place_modular.group",
@@ -63,9 +66,11 @@ _GROUP = ReasonCode(
 _UNEVEN = ReasonCode(
     "place_modular.uneven", "it has {bundles:.0f} bundles of the namespace, another broker has {least:.0f}"
 )
-_CLASS = ReasonCode("place_modular.class", "it runs another load manager class than the leader")
+_CLASS = ReasonCode("place_modular.class", "it runs a different load manager class from the leader")
 _VERSION = ReasonCode("place_modular.version", "another broker runs a later version")
-_RESTORED = ReasonCode("place_modular.restored", "a candidate again, because the filters failed or left nobody")
+_RESTORED = ReasonCode(
+    "place_modular.restored", "a candidate again, because the filters failed or excluded all brokers"
+)
 
 
 @dataclass(frozen=True, slots=True)

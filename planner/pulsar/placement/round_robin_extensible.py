@@ -14,7 +14,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.pulsar.placement.protocol import Measure
 from planner.pulsar.placement.rotation import Rotation, rotate
 
-_TURN = ReasonCode("round_robin.turn", "it is its turn: call {call:.0f} takes place {place:.0f} of the list", acts=True)
+_TURN = ReasonCode("round_robin.turn", "its turn: call {call:.0f} takes place {place:.0f} in the list", acts=True)
 _WAITS = ReasonCode("round_robin.waits", "it is the turn of {other}")
 
 

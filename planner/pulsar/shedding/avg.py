@@ -42,12 +42,18 @@ _COUNTING = ReasonCode(
 )
 _TOO_LITTLE = ReasonCode(
     "avg.below_minimum",
-    "score {score:.1f}, paired with {other}, hit often enough, but the share of the difference that would move is too"
-    " little: {msg_per_s:.0f} msg/s <= {min_msg_per_s:.0f} and {mib_per_s:.3f} <= {min_mib_per_s:.3f} MiB/s",
+    (
+        "score {score:.1f}, paired with {other}, hit often enough, but the share of the difference to move "
+        "is too small: {msg_per_s:.0f} msg/s <= {min_msg_per_s:.0f} and {mib_per_s:.2f} <= "
+        "{min_mib_per_s:.2f} MiB/s"
+    ),
 )
 _NO_FIT = ReasonCode(
     "avg.no_candidate",
-    "score {score:.1f}, paired with {other}, hit often enough, but no bundle fits into the {quota:.0f} that may move",
+    (
+        "score {score:.1f}, paired with {other}, hit often enough, but no bundle fits: at most {quota:.0f} "
+        "per second may move"
+    ),
 )
 _DONOR = ReasonCode(
     "avg.donor",
@@ -55,17 +61,17 @@ _DONOR = ReasonCode(
     acts=True,
 )
 _RECEIVER = ReasonCode(
-    "avg.receiver", "score {score:.1f}, {difference:.1f} below {other}: gets bundles from there", acts=True
+    "avg.receiver", "score {score:.1f}, {difference:.1f} below {other}: receives bundles from it", acts=True
 )
 _TAKEN = ReasonCode(
-    "avg.bundle_taken", "{value:.1f} per second fits into the {left:.1f} that are left to move to {other}", acts=True
+    "avg.bundle_taken", "{value:.1f} per second fits into the {left:.1f} left to move to {other}", acts=True
 )
-_TOO_BIG = ReasonCode("avg.bundle_too_big", "{value:.1f} per second is more than the {left:.1f} that are left to move")
+_TOO_BIG = ReasonCode("avg.bundle_too_big", "{value:.1f} per second is more than the {left:.1f} left to move")
 _EMPTY = ReasonCode("avg.bundle_without_traffic", "{value:.1f} per second: nothing to move")
 
 
 _UNSORTED = ReasonCode(
-    "avg.unsorted", "score {score:.1f}: Pulsar fails to sort the brokers, because it compares whole points only"
+    "avg.unsorted", "score {score:.1f}: Pulsar fails to sort the brokers, because it compares only whole points"
 )
 
 
@@ -89,14 +95,15 @@ class AvgState:
 
 
 WHOLE_POINTS = Switch(
-    "AvgShedder orders brokers by whole points of their score: less than one point apart they count as equal, although"
-    " that contradicts itself. From 32 brokers on the sort may notice, and the cycle fails.",
+    "AvgShedder compares scores in whole points and treats brokers less than one point apart as equal, "
+    "which is inconsistent. With 32 or more brokers, the sort may detect this, and the cycle fails.",
     until="4.0.8",
 )
 
 ABSENT = Switch(
-    "There is no AvgShedder: as shedding strategy it gives way to OverloadShedder, with it as placement strategy the"
-    " load manager does not start. Where it is chosen all the same, it decides here as if it were there.",
+    "There is no AvgShedder. As shedding strategy, it is replaced by OverloadShedder; as placement "
+    "strategy, it keeps the load manager from starting. If it is chosen anyway, the simulation runs as "
+    "if it existed.",
     until="3.3.2",
     backported=("3.0.7",),
 )
@@ -238,7 +245,7 @@ class _Counters:
 
 def _calmer(config: Settings) -> Remedy:
     return Remedy(
-        "Lower maxUnloadPercentage, or ask for more hits before it acts.",
+        "Lower maxUnloadPercentage, or require more hits.",
         {"maxUnloadPercentage": config.number("maxUnloadPercentage") / 2},
     )
 
@@ -324,9 +331,9 @@ _PROFILE = Profile(
         "loadBalancerAvgShedderLowThreshold": 0,
     },
     differences=(
-        "The Concepts page says that the difference must exceed the threshold; in the code equality is enough.",
+        "The Concepts page says that the difference must exceed the threshold. In the code, equality is enough.",
         "The worked example of the Concepts page, 250 msg/s, moves nothing with the default minUnloadMessage of 1000.",
-        "Hits are counted for each broker, not for the pair, and high hits count as low hits too.",
+        "Hits are counted per broker, not per pair, and high hits also count as low hits.",
     ),
     judges_by="resource usage of pairs of brokers",
     minimum_reason=_TOO_LITTLE.code,
@@ -338,7 +345,7 @@ _PROFILE = Profile(
     absent=ABSENT,
     calmer=_calmer,
     for_idle_brokers=lambda _: Remedy(
-        "Lower loadBalancerAvgShedderLowThreshold or minUnloadMessage, or unload bundles to them by hand.",
+        "Lower loadBalancerAvgShedderLowThreshold or minUnloadMessage, or unload bundles to the idle brokers by hand.",
         {"loadBalancerAvgShedderLowThreshold": 5},
     ),
 )
@@ -351,8 +358,8 @@ class AvgShedder:
     java_class = "org.apache.pulsar.broker.loadbalance.impl.AvgShedder"
     load_manager = LoadManager.MODULAR
     summary = (
-        "Pairs the brokers by score and, when a pair stays apart for several cycles, moves a share of its difference"
-        " straight to the less loaded one. Must be the placement strategy as well."
+        "Pairs the brokers by score. When a pair stays apart for several cycles, it moves a share of the "
+        "difference directly to the less loaded broker. Must also be the placement strategy."
     )
     profile = _PROFILE
     settings = (

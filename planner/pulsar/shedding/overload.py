@@ -39,13 +39,15 @@ _DONOR = ReasonCode(
 )
 _TAKEN = ReasonCode(
     "overload.bundle_taken",
-    "{value_mib_per_s:.3f} MiB/s; {before_mib_per_s:.3f} of the required {required_mib_per_s:.3f} MiB/s were taken"
-    " before it",
+    (
+        "{value_mib_per_s:.1f} MiB/s; {required_mib_per_s:.1f} MiB/s must leave, of which "
+        "{before_mib_per_s:.1f} were chosen before"
+    ),
     acts=True,
 )
 _ENOUGH = ReasonCode(
     "overload.bundle_not_needed",
-    "{value_mib_per_s:.3f} MiB/s; larger bundles already make up the required {required_mib_per_s:.3f} MiB/s",
+    "{value_mib_per_s:.1f} MiB/s; larger bundles already cover the required {required_mib_per_s:.1f} MiB/s",
 )
 
 
@@ -61,8 +63,8 @@ _OTHER = {"loadBalancerLoadSheddingStrategy": "org.apache.pulsar.broker.loadbala
 def _calmer(config: Settings) -> Remedy:
     del config
     return Remedy(
-        "Use ThresholdShedder, which compares with the average: OverloadShedder sheds from every broker above a fixed"
-        " threshold, however full the others are, and has no limit for a cycle.",
+        "Use ThresholdShedder, which compares with the average. OverloadShedder sheds from every broker "
+        "above a fixed threshold, however full the other brokers are, without a limit per cycle.",
         _OTHER,
     )
 
@@ -72,10 +74,10 @@ _PROFILE = Profile(
     eager={_THRESHOLD: 0},
     differences=(
         (
-            "The description of the class says exactly one bundle by message rate; the code takes as many as make up"
-            " the excess, by throughput."
+            "The class description says exactly one bundle, by message rate; the code takes as many as "
+            "cover the excess, by throughput."
         ),
-        "A broker at exactly the threshold is overloaded for shedding, though not for placement.",
+        "A broker at exactly the threshold is overloaded for shedding, but not for placement.",
     ),
     judges_by="resource usage",
     threshold=lambda config: config.integer(_THRESHOLD) / 100,

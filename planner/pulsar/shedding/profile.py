@@ -156,4 +156,4 @@ EVERY_EAGER: Mapping[str, SettingValue] = {
 def whatever_it_is(config: Settings) -> Remedy:
     """Return what fills idle brokers where nothing better is known."""
     del config
-    return Remedy("Lower the threshold of the strategy, or unload bundles to them by hand.")
+    return Remedy("Lower the threshold of the strategy, or unload bundles to the idle brokers by hand.")

@@ -46,7 +46,7 @@ def shedder_of_state(state: object) -> Shedder:
     for shedder in SHEDDERS:
         if type(shedder.initial()) is type(state):
             return shedder
-    raise SettingError(f"{type(state).__name__} is the state of no shedding strategy.")
+    raise SettingError(f"{type(state).__name__} is not the state of a shedding strategy.")
 
 
 def shedder_by_name(name: str) -> Shedder:

@@ -23,11 +23,11 @@ ADDITIONAL_MARGIN = 0.05
 SHORT_TERM: Term = "short_term_"
 """The traffic of bundles that the strategies see."""
 
-NO_LOAD_DATA = ReasonCode("shedding.no_load_data", "the leader has no load report of it: not considered")
+NO_LOAD_DATA = ReasonCode("shedding.no_load_data", "the leader has no load report for it: not considered")
 NOT_CONSIDERED = ReasonCode(
-    "shedding.bundle_not_considered", "the leader keeps no averages of it, or it belongs to Pulsar itself"
+    "shedding.bundle_not_considered", "the leader keeps no averages for it, or it belongs to Pulsar itself"
 )
-RECENTLY_UNLOADED = ReasonCode("shedding.recently_unloaded", "unloaded {ago_min:.1f} min ago, inside the grace period")
+RECENTLY_UNLOADED = ReasonCode("shedding.recently_unloaded", "unloaded {ago_min:.1f} min ago, within the grace period")
 
 
 def active_brokers(snapshot: Snapshot) -> tuple[Int64Array, tuple[ReasonBlock, ...]]:

@@ -36,7 +36,8 @@ _TOO_LITTLE = ReasonCode(
     " than the minimum {minimum_mib_per_s:.2f} MiB/s",
 )
 _SINGLE = ReasonCode(
-    "threshold.single_bundle", "usage {usage_percent:.1f} % >= {limit_percent:.1f} %, but it has {bundles:.0f} bundle"
+    "threshold.single_bundle",
+    "usage {usage_percent:.1f} % >= {limit_percent:.1f} %, but it has {bundles:.0f} bundle",
 )
 _NO_CANDIDATE = ReasonCode(
     "threshold.no_candidate", "usage {usage_percent:.1f} % >= {limit_percent:.1f} %, but none of its bundles may leave"
@@ -60,13 +61,15 @@ _LOWER_TOO_LITTLE = ReasonCode(
 )
 _TAKEN = ReasonCode(
     "threshold.bundle_taken",
-    "{value_mib_per_s:.3f} MiB/s; {before_mib_per_s:.3f} of the required {required_mib_per_s:.3f} MiB/s were taken"
-    " before it",
+    (
+        "{value_mib_per_s:.1f} MiB/s; {required_mib_per_s:.1f} MiB/s must leave, of which "
+        "{before_mib_per_s:.1f} were chosen before"
+    ),
     acts=True,
 )
 _ENOUGH = ReasonCode(
     "threshold.bundle_not_needed",
-    "{value_mib_per_s:.3f} MiB/s; larger bundles already make up the required {required_mib_per_s:.3f} MiB/s",
+    "{value_mib_per_s:.1f} MiB/s; larger bundles already cover the required {required_mib_per_s:.1f} MiB/s",
 )
 
 
@@ -96,7 +99,7 @@ _LOWER = "lowerBoundarySheddingEnabled"
 
 def _calmer(config: Settings) -> Remedy:
     return Remedy(
-        f"Raise {_THRESHOLD}, or shed in pairs with AvgShedder, which moves a share of the difference only.",
+        f"Raise {_THRESHOLD}, or shed in pairs with AvgShedder, which moves only a share of the difference.",
         {_THRESHOLD: config.integer(_THRESHOLD) + 10},
     )
 
@@ -105,8 +108,8 @@ def _for_idle_brokers(config: Settings) -> Remedy:
     if config.flag(_LOWER):
         return whatever_it_is(config)
     return Remedy(
-        "Set lowerBoundarySheddingEnabled to true (needs a restart): ThresholdShedder looks for brokers far above the"
-        " average only, and a few idle ones hardly lower the average.",
+        "Set lowerBoundarySheddingEnabled to true (needs a restart): ThresholdShedder only looks for "
+        "brokers far above the average, and a few idle brokers hardly lower the average.",
         {_LOWER: True},
     )
 
@@ -114,7 +117,7 @@ def _for_idle_brokers(config: Settings) -> Remedy:
 def _for_never_reached(seen: NeverReached) -> Remedy:
     config = seen.config
     if not config.flag(_LOWER) and seen.lowest < seen.average - config.integer(_THRESHOLD) / 100:
-        at_once = " It sheds in the last cycle then." if seen.would_shed(config.changed(**{_LOWER: True})) else ""
+        at_once = " It then sheds in the last cycle." if seen.would_shed(config.changed(**{_LOWER: True})) else ""
         return Remedy(
             f"Set lowerBoundarySheddingEnabled to true (needs a restart): the lowest broker, {seen.lowest * 100:.0f} %,"
             f" is more than the threshold below the average, {seen.average * 100:.0f} %.{at_once}",
@@ -137,16 +140,17 @@ _PROFILE = Profile(
     eager={"loadBalancerBundleUnloadMinThroughputThreshold": 0.0, _THRESHOLD: 0},
     differences=(
         (
-            "The Concepts page says that a broker is brought 5 % below the average of the cluster. The code aims at the"
-            " average plus the threshold less 5 points, as a share of the broker's throughput."
+            "The Concepts page says that a broker is brought to 5 % below the cluster average. The code "
+            "aims at the average plus the threshold minus 5 points, as a share of the broker's "
+            "throughput."
         ),
         (
-            "The Concepts page says a broker sheds when its usage is greater than the average plus the threshold; the"
-            " code sheds when it is equal as well."
+            "The Concepts page says that a broker sheds when its usage is greater than the average plus "
+            "the threshold; the code also sheds when they are equal."
         ),
         (
-            "Heap memory never counts, and direct memory has weight 0 by default; the documents list memory among the"
-            " resources."
+            "Heap memory never counts, and direct memory has weight 0 by default; the documentation "
+            "lists memory among the resources."
         ),
     ),
     judges_by="averaged resource usage",

@@ -56,68 +56,80 @@ _CYCLE_NO_DATA = ReasonCode("transfer.cycle_no_load_data", "the whole cycle is s
 _UNKNOWN = ReasonCode("transfer.unknown", "not registered and without load data: not considered")
 _HOLDS = ReasonCode(
     "transfer.balanced",
-    "load {load_percent:.1f} %: the deviation {std_percent:.1f} % is not above {target_percent:.1f} %, the lowest "
-    "broker is not underloaded, the highest not overloaded",
+    (
+        "load {load_percent:.1f} %: the deviation {std_percent:.1f} % is not above {target_percent:.1f} %, "
+        "the lowest broker is not underloaded, and the highest is not overloaded"
+    ),
 )
 _HIT_COUNT = ReasonCode(
     "transfer.hit_count",
-    "load {load_percent:.1f} %: shedding was called for in {hits:.0f} cycles in a row, more than {threshold:.0f} are "
-    "needed",
+    ("load {load_percent:.1f} %: shedding was due in {hits:.0f} cycles in a row; more than {threshold:.0f} are needed"),
 )
 _NOT_REACHED = ReasonCode(
-    "transfer.pair_limit", "load {load_percent:.1f} %: not reached, {pairs:.0f} pairs were shed, the most in one cycle"
+    "transfer.pair_limit", "load {load_percent:.1f} %: not reached; {pairs:.0f} pairs were shed, the maximum per cycle"
 )
 _MET = ReasonCode(
-    "transfer.between", "load {load_percent:.1f} %: between the brokers that were paired, no partner is left for it"
+    "transfer.between", "load {load_percent:.1f} %: the other brokers are paired, so no partner is left for it"
 )
 _SETTLED = ReasonCode(
     "transfer.settled",
-    "load {load_percent:.1f} %: not reached, with the chosen moves the deviation falls to {std_percent:.1f} % and no "
-    "broker is over- or underloaded",
+    (
+        "load {load_percent:.1f} %: not reached; the chosen moves lower the deviation to {std_percent:.1f} "
+        "%, and no broker is over- or underloaded"
+    ),
 )
 _DONOR = ReasonCode(
     "transfer.donor",
-    "load {load_percent:.1f} %, paired with {other}: {moved_mib_per_s:.2f} of {wanted_mib_per_s:.2f} MiB/s leave",
+    ("load {load_percent:.1f} %, paired with {other}: {moved_mib_per_s:.1f} of {wanted_mib_per_s:.1f} MiB/s leave"),
     acts=True,
 )
 _RECEIVER = ReasonCode(
-    "transfer.receiver", "load {load_percent:.1f} %, paired with {other}: takes {moved_mib_per_s:.2f} MiB/s", acts=True
+    "transfer.receiver", "load {load_percent:.1f} %, paired with {other}: takes {moved_mib_per_s:.1f} MiB/s", acts=True
 )
 _CONSUMED = ReasonCode(
     "transfer.counterpart",
-    "load {load_percent:.1f} %, paired with {other}: without loadBalancerTransferEnabled the next lookup places "
-    "{moved_mib_per_s:.2f} MiB/s, not necessarily here",
+    (
+        "load {load_percent:.1f} %, paired with {other}: without loadBalancerTransferEnabled, the next "
+        "lookup places {moved_mib_per_s:.1f} MiB/s, not necessarily here"
+    ),
 )
 _DONOR_EMPTY = ReasonCode("transfer.no_top_bundles", "load {load_percent:.1f} %: it reports no top bundles")
 _DONOR_SINGLE = ReasonCode("transfer.single_bundle", "load {load_percent:.1f} %: it reports a single top bundle")
 _DONOR_NOTHING = ReasonCode(
     "transfer.nothing_movable",
-    "load {load_percent:.1f} %, paired with {other}: of the {wanted_mib_per_s:.2f} MiB/s wanted no top bundle can go",
+    (
+        "load {load_percent:.1f} %, paired with {other}: {wanted_mib_per_s:.1f} MiB/s should leave, but no "
+        "top bundle can move"
+    ),
 )
 _RECEIVER_NOTHING = ReasonCode(
-    "transfer.receives_nothing", "load {load_percent:.1f} %: lowest broker, but nothing could be moved to it"
+    "transfer.receives_nothing", "load {load_percent:.1f} %: lowest broker, but nothing could move to it"
 )
 
 _OVERLOADED = ReasonCode(
     "transfer.overloaded",
-    "{throughput_mib_per_s:.2f} MiB/s leave {broker} because of overload: {marked_mib_per_s:.2f} of "
-    "{wanted_mib_per_s:.2f} MiB/s then chosen",
+    (
+        "{throughput_mib_per_s:.1f} MiB/s leave {broker} because of overload; {marked_mib_per_s:.1f} of "
+        "{wanted_mib_per_s:.1f} MiB/s are now chosen"
+    ),
     acts=True,
 )
 _UNDERLOADED = ReasonCode(
     "transfer.underloaded",
-    "{throughput_mib_per_s:.2f} MiB/s leave {broker} because {other} is underloaded: {marked_mib_per_s:.2f} of "
-    "{wanted_mib_per_s:.2f} MiB/s then chosen",
+    (
+        "{throughput_mib_per_s:.1f} MiB/s leave {broker} because {other} is underloaded; "
+        "{marked_mib_per_s:.1f} of {wanted_mib_per_s:.1f} MiB/s are now chosen"
+    ),
     acts=True,
 )
 _SWAP_OVERLOADED = ReasonCode(
     "transfer.swap_overloaded",
-    "{throughput_mib_per_s:.2f} MiB/s go back to {other} in exchange, because of overload",
+    "{throughput_mib_per_s:.1f} MiB/s go back to {other} in exchange, because of overload",
     acts=True,
 )
 _SWAP_UNDERLOADED = ReasonCode(
     "transfer.swap_underloaded",
-    "{throughput_mib_per_s:.2f} MiB/s go back to {other} in exchange, because {broker} is underloaded",
+    "{throughput_mib_per_s:.1f} MiB/s go back to {other} in exchange, because {broker} is underloaded",
     acts=True,
 )
 _MOVES = {
@@ -139,35 +151,39 @@ _GATED = ReasonCode(
     "its namespace has an isolation policy or an anti-affinity group, and "
     "loadBalancerSheddingBundlesWithPoliciesEnabled is off",
 )
-_FILTERED = ReasonCode("transfer.bundle_filtered", "the placement filters do not let it go to {other}")
+_FILTERED = ReasonCode("transfer.bundle_filtered", "the placement filters do not allow {other} for it")
 _FILTER_FAILED = ReasonCode("transfer.bundle_filter_failed", "a placement filter failed")
 _LAST = ReasonCode("transfer.bundle_last", "last of the reported bundles: a broker keeps one")
 _IDLE = ReasonCode("transfer.bundle_idle", "no traffic")
 _TOO_BIG = ReasonCode(
     "transfer.bundle_too_big",
-    "its {throughput_mib_per_s:.2f} MiB/s on top of {marked_mib_per_s:.2f} exceed {wanted_mib_per_s:.2f} MiB/s, and no "
-    "swap with {other} makes up for it",
+    (
+        "its {throughput_mib_per_s:.1f} MiB/s on top of {marked_mib_per_s:.1f} exceed {wanted_mib_per_s:.1f} "
+        "MiB/s, and no swap with {other} compensates for it"
+    ),
 )
 _NO_SWAP = ReasonCode(
     "transfer.bundle_no_swap",
-    "its {throughput_mib_per_s:.2f} MiB/s on top of {marked_mib_per_s:.2f} exceed {wanted_mib_per_s:.2f} MiB/s, and "
-    "there is nothing to swap with",
+    (
+        "its {throughput_mib_per_s:.1f} MiB/s on top of {marked_mib_per_s:.1f} exceed {wanted_mib_per_s:.1f} "
+        "MiB/s, and there is nothing to swap with"
+    ),
 )
 _BEHIND = ReasonCode(
-    "transfer.bundle_behind", "the list is left at the first bundle that neither fits nor can be swapped"
+    "transfer.bundle_behind", "the search stops at the first bundle that neither fits nor can be swapped"
 )
 _SWAP_UNFIT = ReasonCode(
     "transfer.swap_unfit",
-    "its {throughput_mib_per_s:.2f} MiB/s in exchange would lift {other} or lower {broker} beyond where they started",
+    ("its {throughput_mib_per_s:.1f} MiB/s in exchange would lift {other} or lower {broker} beyond where they started"),
 )
 _SWAP_VAIN = ReasonCode(
-    "transfer.swap_in_vain", "considered in exchange ({throughput_mib_per_s:.2f} MiB/s), but no swap came out even"
+    "transfer.swap_in_vain", "considered in exchange ({throughput_mib_per_s:.1f} MiB/s), but no swap balanced out"
 )
 _SWAP_SPARE = ReasonCode("transfer.swap_not_needed", "not considered in exchange")
 
 ALONE = Switch(
-    "TransferShedder calls a broker underloaded below an average of 1 byte/s, however much the highest one has, not"
-    " below a share of what that has.",
+    "TransferShedder considers a broker underloaded if its average is below 1 byte/s, whatever the "
+    "highest broker has, and not if it is below a share of that.",
     until="3.2.3",
     backported=("3.0.7",),
 )
@@ -235,21 +251,19 @@ class _Loads:
         notes: list[str] = []
         if (size := config.integer(_REPORTED)) <= 0:
             notes.append(
-                f"{_REPORTED} is {size}: most brokers fail to report any, others report"
-                " none; nothing is shed that no earlier report names."
+                f"{_REPORTED} is {size}: most brokers fail to report bundles, and others report none. "
+                "Only bundles of earlier reports can be shed."
             )
         assumed = known_averages.assumed & known
         if assumed.any():
             notes.append(
-                f"{_count(assumed)} without weightedMaxEMA or msgThroughputEMA in this snapshot: the current usage and "
-                "throughput count, as at a broker's first report."
+                f"{_count(assumed)} without weightedMaxEMA or msgThroughputEMA in this snapshot: current "
+                "usage and throughput are used, as for a broker's first report."
             )
         undated = (updated == 0) & known
         if undated.any():
             updated = np.where(updated == 0, snapshot.info.captured_at_ms, updated)
-            notes.append(
-                f"{_count(undated)} without the time of the report: taken as made at the moment of the snapshot."
-            )
+            notes.append(f"{_count(undated)} without a report time: the moment of the snapshot is assumed.")
         return _Loads(
             known_averages.weighted_max_ema,
             known_averages.weighted_max_ema.tolist(),
@@ -726,11 +740,11 @@ _PROFILE = Profile(
     },
     differences=(
         (
-            "The documents say that no broker has 0 traffic; the code compares the throughput average with 12.5 % of"
-            " the highest-loaded broker's."
+            "The documentation says that no broker has 0 traffic; the code compares the throughput "
+            "average with 12.5 % of that of the highest-loaded broker."
         ),
         "Shedding starts in the fourth cycle in a row by default, with at most three pairs of brokers in a cycle.",
-        "Top bundles are tried from the smallest of the report on, not from the largest.",
+        "Top bundles are tried from the smallest to the largest of the report, not from the largest.",
     ),
     judges_by="averaged resource usage of pairs of brokers",
     exact={"loadBalancerBrokerOverloadedThresholdPercentage": lambda score, _: score * 100},
@@ -739,7 +753,7 @@ _PROFILE = Profile(
     tallies=(
         Tally(
             name="hit count",
-            label=lambda config: f"It acts when more than {config.integer(_HITS)} cycles in a row call for shedding",
+            label=lambda config: f"It sheds when more than {config.integer(_HITS)} cycles in a row call for shedding",
             of=lambda state, _: {"hit count": float(state.hit_count)},
             unit="cycles",
             needed=lambda config: config.integer(_HITS),
@@ -773,8 +787,8 @@ class TransferShedder:
     java_class = "org.apache.pulsar.broker.loadbalance.extensions.scheduler.TransferShedder"
     load_manager = LoadManager.EXTENSIBLE
     summary = (
-        "Pairs the most with the least loaded broker and hands top bundles over, or swaps them, until the "
-        "deviation of the loads is small."
+        "Pairs the most loaded broker with the least loaded one, and transfers or swaps top bundles "
+        "until the deviation of the loads is small."
     )
     profile = _PROFILE
     settings = (

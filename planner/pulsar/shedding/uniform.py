@@ -27,11 +27,12 @@ from planner.pulsar.shedding.selection import (
 )
 
 LARGER_FITS = Switch(
-    "A bundle fits when it is at most 1000 above what is left to move, not just below it.", until="4.2.4"
+    "A bundle fits if it exceeds what is left to move by at most 1000, not only if it is smaller.", until="4.2.4"
 )
 ONE_PAIR = Switch(
-    "One pair of brokers is compared by message rate and throughput alike: whichever is beyond in either so far, in the"
-    " order of the map, counts in both; enough to move in either suffices; by throughput only what fits is taken.",
+    "One pair of brokers is compared by message rate and throughput together: in map order, a broker "
+    "beyond the previous extremes in either measure counts for both. Enough to move in one measure is "
+    "enough. By throughput, only bundles that fit are taken.",
     until="3.1.2",
     backported=("3.0.2",),
 )
@@ -51,8 +52,10 @@ _NOT_HIGHEST = ReasonCode(
 _SINGLE = ReasonCode("uniform.single_bundle", "it has the most traffic ({value:.0f}), but only {bundles:.0f} bundle")
 _TOO_LITTLE = ReasonCode(
     "uniform.below_minimum",
-    "it has the most traffic, but the share of the difference that would leave, {quota:.0f}, is less than the minimum"
-    " {minimum:.0f}",
+    (
+        "it has the most traffic, but the share of the difference to move, {quota:.0f}, is below the minimum "
+        "{minimum:.0f}"
+    ),
 )
 _NO_FIT = ReasonCode(
     "uniform.no_candidate", "it has the most traffic, but none of its bundles fits into the {quota:.0f} that may leave"
@@ -68,10 +71,10 @@ _THROUGHPUT_DONOR = ReasonCode(
     "its throughput is {ratio:.2f} times that of {other}, more than {limit_ratio:.2f}: up to {quota:.0f} B/s leave",
     acts=True,
 )
-_TAKEN = ReasonCode("uniform.bundle_taken", "{value:.1f} fits into the {left:.0f} that are left to move", acts=True)
-_TOO_BIG = ReasonCode("uniform.bundle_too_big", "{value:.1f} is more than the {left:.0f} that are left to move")
+_TAKEN = ReasonCode("uniform.bundle_taken", "{value:.1f} fits into the {left:.0f} left to move", acts=True)
+_TOO_BIG = ReasonCode("uniform.bundle_too_big", "{value:.1f} is more than the {left:.0f} left to move")
 _ENOUGH_BUNDLES = ReasonCode(
-    "uniform.bundle_limit", "{value:.1f}; already {limit:.0f} bundles are taken, the most in one cycle"
+    "uniform.bundle_limit", "{value:.1f}; {limit:.0f} bundles are already chosen, the maximum per cycle"
 )
 
 
@@ -116,7 +119,7 @@ def _spread(order: Sequence[int], values: FloatArray, also: FloatArray) -> _Spre
 def _calmer(config: Settings) -> Remedy:
     most = config.integer("maxUnloadBundleNumPerShedding")
     return Remedy(
-        "Limit the bundles of a cycle with maxUnloadBundleNumPerShedding, or the share with maxUnloadPercentage.",
+        "Limit the bundles per cycle with maxUnloadBundleNumPerShedding, or the share with maxUnloadPercentage.",
         {"maxUnloadBundleNumPerShedding": max(most // 2, 1) if most > 0 else 10},
     )
 
@@ -138,7 +141,10 @@ _PROFILE = Profile(
         "loadBalancerMsgRateDifferenceShedderThreshold": 1e-6,
     },
     differences=(
-        "Message rate has priority: when it triggers but too little would move, throughput is not tried in that cycle.",
+        (
+            "Message rate takes priority: when it triggers but too little would move, throughput is not "
+            "tried in that cycle."
+        ),
     ),
     judges_by="message rate or throughput",
     measure="msg_rate",
@@ -154,8 +160,8 @@ class UniformLoadShedder:
     java_class = "org.apache.pulsar.broker.loadbalance.impl.UniformLoadShedder"
     load_manager = LoadManager.MODULAR
     summary = (
-        "Compares the busiest with the least busy broker, by message rate and by throughput, and moves a share of their"
-        " difference away from the busiest."
+        "Compares the busiest broker with the least busy one, by message rate and by throughput, and "
+        "moves a share of the difference away from the busiest."
     )
     profile = _PROFILE
     settings = (

@@ -61,7 +61,7 @@ SPLIT_REASONS: Mapping[ReasonCode, str] = dict(zip(_ACTS, ("Topics", "Sessions",
 """Pulsar's `SplitDecision.Reason` for each reason that splits."""
 
 _FEW_TOPICS = ReasonCode("split_extensible.few_topics", "{topics:.0f} topics: fewer than two, nothing to divide")
-_NOT_OWNED = ReasonCode("split_extensible.not_owned", "the broker has statistics of it but does not own it")
+_NOT_OWNED = ReasonCode("split_extensible.not_owned", "the broker has statistics for it but does not own it")
 _TOO_NARROW = ReasonCode("split_extensible.too_narrow", "its range holds a single hash; counted as a failure")
 _BELOW = ReasonCode(
     "split_extensible.below",
@@ -69,36 +69,43 @@ _BELOW = ReasonCode(
     "{throughput_mib_per_s:.2f} MiB/s",
 )
 _HIT_COUNT = ReasonCode(
-    "split_extensible.hit_count", "above a limit for {hits:.0f} cycles in a row, more than {threshold:.0f} are needed"
+    "split_extensible.hit_count", "above a limit for {hits:.0f} cycles in a row; more than {threshold:.0f} are needed"
 )
 _NAMESPACE_FULL = ReasonCode(
     "split_extensible.namespace_full",
-    "above a limit, but its namespace has {bundles:.0f} bundles with those chosen in this cycle, {limit:.0f} at most",
+    (
+        "above a limit, but its namespace has {bundles:.0f} bundles including those chosen in this cycle; "
+        "the maximum is {limit:.0f}"
+    ),
 )
 _PARALLEL = ReasonCode(
     "split_extensible.splitting",
-    "above a limit, but a bundle with an end in common is being split, in this namespace or in one whose name starts "
-    "like it",
+    (
+        "above a limit, but a bundle that shares a boundary is being split, in this namespace or in one "
+        "whose name begins with its name"
+    ),
 )
 _NO_BOUNDARY = ReasonCode(
     "split_extensible.no_boundary",
-    "above a limit, but the split algorithm gives {boundaries:.0f} boundaries instead of one; counted as a failure",
+    ("above a limit, but the split algorithm returns {boundaries:.0f} boundaries instead of one; counted as a failure"),
 )
 _ALGORITHM_FAILED = ReasonCode(
     "split_extensible.algorithm_failed", "above a limit, but the split algorithm fails; counted as a failure"
 )
 _TOPICS_UNKNOWN = ReasonCode(
     "split_extensible.topics_unknown",
-    "above a limit, but this snapshot does not list its topics, so where it would be cut is not known",
+    "above a limit, but this snapshot does not list its topics, so the split position is unknown",
 )
 _CYCLE_FULL = ReasonCode(
-    "split_extensible.cycle_full", "not examined: {chosen:.0f} bundles were chosen, the most in one cycle"
+    "split_extensible.cycle_full", "not examined: {chosen:.0f} bundles are already chosen, the maximum per cycle"
 )
 
 _FAILS_CYCLE = ReasonCode(
     "split_extensible.fails_cycle",
-    "above a limit, but the split algorithm cuts at an end of its range: a child would be empty, and Pulsar's cycle "
-    "fails there",
+    (
+        "above a limit, but the split algorithm cuts at an end of its range, so a child would be empty and "
+        "Pulsar's cycle fails"
+    ),
 )
 REFUSED = frozenset({_NO_BOUNDARY, _ALGORITHM_FAILED, _FAILS_CYCLE})
 """Reasons of bundles whose hits suffice and that are not split all the same."""

@@ -58,8 +58,10 @@ _BELOW = ReasonCode(
 )
 _NAMESPACE_FULL = ReasonCode(
     "split_modular.namespace_full",
-    "above a limit, but its namespace has {bundles:.0f} bundles with the {chosen:.0f} chosen in this cycle, of "
-    "{limit:.0f} at most",
+    (
+        "above a limit, but its namespace has {bundles:.0f} bundles including the {chosen:.0f} chosen in "
+        "this cycle; the maximum is {limit:.0f}"
+    ),
 )
 _TOO_NARROW = ReasonCode(
     "split_modular.too_narrow", "above a limit, but its range holds a single hash and cannot be split"
@@ -75,10 +77,12 @@ _ALGORITHM_FAILED = ReasonCode(
 )
 _TOPICS_UNKNOWN = ReasonCode(
     "split_modular.topics_unknown",
-    "above a limit and to be split, but this snapshot does not list its topics, so where it would be cut is not known",
+    ("above a limit and due to be split, but this snapshot does not list its topics, so the split position is unknown"),
 )
-_DISABLED = ReasonCode("split_modular.disabled", "automatic splitting is switched off")
-_ALONE = ReasonCode("split_modular.single_broker", "fewer than two brokers have load data: the leader does not split")
+_DISABLED = ReasonCode("split_modular.disabled", "automatic splitting is turned off")
+_ALONE = ReasonCode(
+    "split_modular.single_broker", "fewer than two brokers have load data, so the leader does not split"
+)
 
 
 def decide_cycle(snapshot: Snapshot, config: Settings, *, explain: bool = True) -> SplitDecision:

@@ -50,7 +50,7 @@ def apply_split(boundaries: Sequence[int], bundle: tuple[int, int], cuts: Sequen
             raise PulsarError(
                 "IllegalArgumentException",
                 f"The boundary 0x{cut:08x} does not lie strictly inside {format_range(low, high)}.",
-                remedy="Topics with equal hashes cannot be parted; choose another algorithm or position.",
+                remedy="Topics with equal hashes cannot be separated; choose another algorithm or position.",
             )
     at = bisect_left(boundaries, low)
     if at + 1 >= len(boundaries) or boundaries[at] != low or boundaries[at + 1] != high:
@@ -61,7 +61,9 @@ def apply_split(boundaries: Sequence[int], bundle: tuple[int, int], cuts: Sequen
         )
     if len(set(inside)) != len(inside):
         raise PulsarError(
-            "IllegalArgumentException", "A boundary is given twice; a child would be empty.", remedy="Give each once."
+            "IllegalArgumentException",
+            "A boundary occurs twice, so a child would be empty.",
+            remedy="Use each boundary once.",
         )
     after = list(boundaries)
     for cut in inside:

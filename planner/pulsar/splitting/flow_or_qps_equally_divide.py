@@ -13,8 +13,11 @@ from planner.pulsar.splitting.protocol import SplitAnswer, SplitExample, SplitRe
 
 _CUT = ReasonCode(
     "flow_or_qps_equally_divide.cut",
-    "cut at 0x{boundary:08x}: with the topic at 0x{hash:08x} the piece before it would have {msg_rate_per_s:.1f} of"
-    " {msg_rate_limit_per_s:.0f} msg/s and {mib_per_s:.3f} of {mib_limit_per_s:.0f} MiB/s",
+    (
+        "cut at 0x{boundary:08x}: with the topic at 0x{hash:08x}, the part before it would have "
+        "{msg_rate_per_s:.1f} of {msg_rate_limit_per_s:.0f} msg/s and {mib_per_s:.1f} of "
+        "{mib_limit_per_s:.0f} MiB/s"
+    ),
     acts=True,
 )
 _FEW = ReasonCode(
@@ -24,10 +27,12 @@ _FEW = ReasonCode(
 _UNKNOWN = ReasonCode("flow_or_qps_equally_divide.unknown_topics", "its topics are not listed")
 _WITHIN = ReasonCode(
     "flow_or_qps_equally_divide.within_limits",
-    "{msg_rate_per_s:.1f} msg/s < {msg_rate_gate_per_s:.1f} and {mib_per_s:.3f} MiB/s < {mib_gate_per_s:.3f}"
-    " (the limits and {tolerance_percent:.0f} % on top)",
+    (
+        "{msg_rate_per_s:.1f} msg/s < {msg_rate_gate_per_s:.1f} and {mib_per_s:.2f} MiB/s < "
+        "{mib_gate_per_s:.2f} (the limits plus {tolerance_percent:.0f} %)"
+    ),
 )
-_NO_CUT = ReasonCode("flow_or_qps_equally_divide.no_cut", "no piece exceeds a limit, so that nothing is cut")
+_NO_CUT = ReasonCode("flow_or_qps_equally_divide.no_cut", "no part exceeds a limit, so nothing is cut")
 
 
 _DECIMAL = "The page adds hexadecimal digits as if they were decimal, and leaves out the + 1 of each boundary."
@@ -51,7 +56,7 @@ class FlowOrQpsEquallyDivide:
 
     name = "flow_or_qps_equally_divide"
     java_class = "FlowOrQpsEquallyDivideBundleSplitAlgorithm"
-    summary = "Cuts so that each piece stays within the message rate and bandwidth limits of a bundle."
+    summary = "Cuts so that each part stays within the message rate and bandwidth limits of a bundle."
     settings = (
         "loadBalancerNamespaceBundleMaxMsgRate",
         "loadBalancerNamespaceBundleMaxBandwidthMbytes",
@@ -59,14 +64,17 @@ class FlowOrQpsEquallyDivide:
     )
     needs_positions = False
     reads_traffic = True
-    finds_none = "it finds no place while the traffic is within its limits, or that of one topic"
+    finds_none = "it finds no position while the traffic is within its limits, or comes from one topic"
     differences: tuple[str, ...] = (
         (
             "The Concepts page shows 0x19500000, 0x31500000, 0x48500000 and 0x67000000 for its first example, as four"
             " splits one after the other; the code cuts at 0x1c800001, 0x2e800001, 0x48800001 and 0x67000001 at once."
             " The page adds hexadecimal digits as if they were decimal and leaves out the + 1."
         ),
-        "The page leaves out the tolerance of 10 % (flowOrQpsDifferenceThresholdPercentage): less splits nothing.",
+        (
+            "The page leaves out the tolerance of 10 % (flowOrQpsDifferenceThresholdPercentage): within it, "
+            "nothing is split."
+        ),
     )
     examples: tuple[SplitExample, ...] = (
         _example(

@@ -50,42 +50,48 @@ _RANGE = re.compile(r"0[xX]([0-9a-fA-F]{1,8})_0[xX]([0-9a-fA-F]{1,8})")
 _NO_CONTENT, _NOT_FOUND, _PRECONDITION, _SERVER_ERROR = 204, 404, 412, 500
 
 _LARGEST_IS = ReasonCode(
-    "split_manual.largest", "{bundle} holds {topics:.0f} persistent topics, the most of its namespace", acts=True
+    "split_manual.largest", "{bundle} has {topics:.0f} persistent topics, the most in its namespace", acts=True
 )
 _HOT_IS = ReasonCode(
     "split_manual.hot",
-    "{bundle} has a long-term average of {mib_per_s:.3f} MiB/s, the highest of its namespace",
+    "{bundle} has a long-term average of {mib_per_s:.1f} MiB/s, the highest in its namespace",
     acts=True,
 )
 _UNSUPPORTED = ReasonCode(
     "split_manual.unsupported_algorithm", "the algorithm is not in supportedNamespaceBundleSplitAlgorithms"
 )
-_NO_POSITIONS = ReasonCode("split_manual.no_positions", "specified_positions_divide was named, and no position given")
-_NONE_TO_CHOOSE = ReasonCode("split_manual.none_to_choose", "no bundle of the namespace has a topic to go by")
-_MALFORMED = ReasonCode("split_manual.malformed_range", "what was given is no bundle range")
-_NOT_A_BUNDLE = ReasonCode("split_manual.not_a_bundle", "{bundle} is no bundle of the namespace")
+_NO_POSITIONS = ReasonCode("split_manual.no_positions", "specified_positions_divide was requested without a position")
+_NONE_TO_CHOOSE = ReasonCode(
+    "split_manual.none_to_choose", "no bundle of the namespace has topics, so none can be chosen"
+)
+_MALFORMED = ReasonCode("split_manual.malformed_range", "the request does not contain a valid bundle range")
+_NOT_A_BUNDLE = ReasonCode("split_manual.not_a_bundle", "{bundle} is not a bundle of the namespace")
 _CLASS_CAST = ReasonCode(
     "split_manual.class_cast",
-    "flow_or_qps_equally_divide works by name only while it is also defaultNamespaceBundleSplitAlgorithm: Pulsar "
-    "builds its options after the default",
+    (
+        "flow_or_qps_equally_divide works by name only while it is also "
+        "defaultNamespaceBundleSplitAlgorithm: Pulsar builds its options from the default"
+    ),
 )
 _FAILED = ReasonCode("split_manual.algorithm_failed", "the split algorithm fails")
 _NO_CHANGE = ReasonCode("split_manual.no_boundary", "no boundary was found: Pulsar reports success and changes nothing")
 _NO_CHANGE_ERROR = ReasonCode(
     "split_manual.no_boundary_error",
-    "no boundary was found: Pulsar says that the bundle is not found, and changes nothing",
+    "no boundary was found: Pulsar reports that the bundle is not found, and changes nothing",
 )
 _REFUSED = ReasonCode("split_manual.refused_boundary", "the bundle factory refuses a boundary")
 _NEVER = ReasonCode(
     "split_manual.never_answered",
-    "a boundary is repeated: the child between would be empty, the bundle factory fails, and Pulsar never answers the "
-    "request",
+    (
+        "a boundary is repeated, so the child between would be empty: the bundle factory fails, and Pulsar "
+        "never answers the request"
+    ),
 )
 _TOO_MANY = ReasonCode(
     "split_manual.too_many_boundaries",
-    "{boundaries:.0f} boundaries: the extensible load manager splits into two children only",
+    "{boundaries:.0f} boundaries: the extensible load manager splits into only two children",
 )
-_UNKNOWN = ReasonCode("split_manual.topics_unknown", "this snapshot does not list topics, on which the answer depends")
+_UNKNOWN = ReasonCode("split_manual.topics_unknown", "this snapshot does not list topics, which decide the answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +172,7 @@ def answer(snapshot: Snapshot, command: SplitCommand, config: Settings) -> Split
     """
     if command.namespace not in snapshot.namespaces:
         raise PlannerError(
-            f"'{command.namespace}' is no namespace of this snapshot.", remedy="Choose one of its namespaces."
+            f"'{command.namespace}' is not a namespace of this snapshot.", remedy="Choose one of its namespaces."
         )
     return _Request(snapshot, command, config).answer()
 
@@ -199,7 +205,7 @@ class _Request:
         name = bundle_name(self.command.namespace, *ends)
         if self.before[at : at + 2] != ends:
             return self.refuse(
-                _PRECONDITION, _NOT_A_BUNDLE, "RestException", f"{format_range(*ends)} is no bundle.", bundle=name
+                _PRECONDITION, _NOT_A_BUNDLE, "RestException", f"{format_range(*ends)} is not a bundle.", bundle=name
             )
         position = self.snapshot.bundle_position[name]
         owner = int(self.snapshot.bundles.owner[position])
@@ -212,10 +218,10 @@ class _Request:
         if text not in {LARGEST, HOT}:
             found = _RANGE.fullmatch(text)
             if not found or int(found[1], 16) >= int(found[2], 16):
-                return self.refuse(_PRECONDITION, _MALFORMED, "RestException", f"'{text}' is no bundle range.")
+                return self.refuse(_PRECONDITION, _MALFORMED, "RestException", f"'{text}' is not a bundle range.")
             return int(found[1], 16), int(found[2], 16)
         if text == HOT and self.extensible:
-            self.notes.append("The extensible load manager takes HOT for LARGEST.")
+            self.notes.append("The extensible load manager treats HOT as LARGEST.")
         if text == LARGEST or self.extensible:
             if not topics_listed(self.snapshot):
                 return self.unknown()
@@ -223,7 +229,7 @@ class _Request:
         else:
             picked = self.hot()
         if picked is None:
-            return self.refuse(_NOT_FOUND, _NONE_TO_CHOOSE, "RestException", f"{text} stands for no bundle.")
+            return self.refuse(_NOT_FOUND, _NONE_TO_CHOOSE, "RestException", f"{text} matches no bundle.")
         return picked
 
     def largest(self) -> tuple[int, int] | None:
@@ -266,9 +272,9 @@ class _Request:
         algorithm = default_split_algorithm(named if known else default)
         self.found["algorithm"] = algorithm.name
         if algorithm.name != (named or default):
-            self.notes.append(f"Pulsar knows no algorithm '{named or default}' and takes {algorithm.name}.")
+            self.notes.append(f"Pulsar does not know the algorithm '{named or default}' and uses {algorithm.name}.")
         if self.command.positions and algorithm.name != _SPECIFIED:
-            self.notes.append(f"{algorithm.name} ignores the positions given.")
+            self.notes.append(f"{algorithm.name} ignores the positions.")
         if algorithm.name == _FLOW != default:
             return self.refuse(_SERVER_ERROR, _CLASS_CAST, "ClassCastException", f"{_FLOW} is not the default.")
         try:
@@ -303,13 +309,13 @@ class _Request:
                 _PRECONDITION,
                 _TOO_MANY,
                 "IllegalArgumentException",
-                "The extensible load manager splits into two children only.",
+                "The extensible load manager splits into only two children.",
                 boundaries=float(len(cuts)),
             )
         unload = self.command.unload and not self.extensible
         if self.command.unload and self.extensible:
             self.notes.append(
-                "The extensible load manager ignores the wish to unload: the children stay where they are."
+                "The extensible load manager ignores the request to unload: the children stay where they are."
             )
         return replace(
             self.outcome(Verdict.SPLIT, _NO_CONTENT),

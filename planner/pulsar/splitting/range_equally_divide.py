@@ -9,7 +9,7 @@ from planner.pulsar.splitting.protocol import SplitAnswer, SplitExample, SplitRe
 
 _MIDDLE = ReasonCode(
     "range_equally_divide.middle",
-    "cut at 0x{boundary:08x}, the middle of the range, whatever topics there are",
+    "cut at 0x{boundary:08x}, the middle of the range, regardless of the topics",
     acts=True,
 )
 
@@ -19,11 +19,11 @@ class RangeEquallyDivide:
 
     name = "range_equally_divide"
     java_class = "RangeEquallyDivideBundleSplitAlgorithm"
-    summary = "Cuts the range in the middle, without a look at the topics. The default."
+    summary = "Cuts the range in the middle, regardless of the topics. The default."
     settings: tuple[str, ...] = ()
     needs_positions = False
     reads_traffic = False
-    finds_none = "it halves the range, which fails only where nothing is left to halve"
+    finds_none = "it halves the range, which fails only if nothing is left to halve"
     differences: tuple[str, ...] = (
         "The Concepts page writes both ends of a range as open; the lower end belongs to the bundle.",
     )

@@ -8,7 +8,7 @@ from planner.cluster.errors import PulsarError
 from planner.cluster.settings import Settings
 from planner.pulsar.splitting.protocol import SplitAnswer, SplitExample, SplitRequest
 
-_KEPT = ReasonCode("specified_positions_divide.inside", "cut at 0x{position:08x}, as asked", acts=True)
+_KEPT = ReasonCode("specified_positions_divide.inside", "cut at 0x{position:08x}, as requested", acts=True)
 _DROPPED = ReasonCode(
     "specified_positions_divide.outside", "position {position:.0f} does not lie strictly inside {low:.0f} to {high:.0f}"
 )
@@ -21,7 +21,7 @@ class SpecifiedPositionsDivide:
 
     name = "specified_positions_divide"
     java_class = "SpecifiedPositionsBundleSplitAlgorithm"
-    summary = "Cuts at the positions given with the request; those outside the bundle are dropped."
+    summary = "Cuts at the positions of the request; positions outside the bundle are ignored."
     settings: tuple[str, ...] = ()
     needs_positions = True
     reads_traffic = False
@@ -41,8 +41,8 @@ class SpecifiedPositionsDivide:
         if not request.positions:
             raise PulsarError(
                 "IllegalArgumentException",
-                "specified_positions_divide needs positions, and none were given.",
-                remedy="Give positions, or choose another algorithm.",
+                "specified_positions_divide needs positions, and the request has none.",
+                remedy="Specify positions, or choose another algorithm.",
             )
         if not request.force:
             if request.topic_hashes is None:

@@ -11,7 +11,10 @@ from planner.pulsar.splitting.protocol import SplitAnswer, SplitExample, SplitRe
 
 _MIDDLE = ReasonCode(
     "topic_count_equally_divide.middle",
-    "cut at 0x{boundary:08x}, half way between 0x{left:08x} and 0x{right:08x}, central of {topics:.0f} topics",
+    (
+        "cut at 0x{boundary:08x}, halfway between 0x{left:08x} and 0x{right:08x}, the central hashes of "
+        "{topics:.0f} topics"
+    ),
     acts=True,
 )
 _FEW = ReasonCode("topic_count_equally_divide.too_few_topics", "{topics:.0f} topics; at least two are needed")
@@ -23,11 +26,11 @@ class TopicCountEquallyDivide:
 
     name = "topic_count_equally_divide"
     java_class = "TopicCountEquallyDivideBundleSplitAlgorithm"
-    summary = "Cuts half way between the two central topics, so that both halves hold as many topics."
+    summary = "Cuts halfway between the two central topics, so that both halves have the same number of topics."
     settings: tuple[str, ...] = ()
     needs_positions = False
     reads_traffic = False
-    finds_none = "it finds no place where topics have the same hash or there is only one"
+    finds_none = "it finds no position if the topics have equal hashes or there is only one"
     differences: tuple[str, ...] = (
         "The Concepts page cuts its example at 0x50000000; the middle of 0x35000000 and 0x65000000 is 0x4d000000.",
     )

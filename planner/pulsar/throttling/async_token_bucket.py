@@ -12,8 +12,8 @@ from planner.cluster.releases import Release, Switch
 from planner.pulsar.throttling.protocol import NO_BOUND, counted, times_over, wrapped_times_over
 
 OVERFLOWS = Switch(
-    "The token bucket multiplies in 64 bits: at a large rate, or after a long time of nothing, it earns another number"
-    " of tokens than it should, even none.",
+    "The token bucket multiplies in 64 bits: at a high rate, or after a long idle time, it earns a wrong "
+    "number of tokens, or none.",
     until="4.2.4",
 )
 _LONG_MAX = 2**63 - 1

@@ -34,7 +34,7 @@ class ClassicColumn:
         self._acquired = np.zeros_like(rate)
         self._renewal = np.full_like(rate, _NEVER)
         if (period_ns[self.limited] <= 0).any():
-            remedy = "Give a ratePeriodInSecond of at least 1."
+            remedy = "Use a ratePeriodInSecond of at least 1."
             raise PulsarError("IllegalArgumentException", "Renew permit time must be > 0.", remedy=remedy)
 
     def _renewed(self, rows: Int64Array, now_ns: int) -> tuple[Int64Array, Int64Array, Int64Array]:

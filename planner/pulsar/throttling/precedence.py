@@ -59,18 +59,21 @@ _IN_FORCE = ReasonCode("throttling.in_force", "in force", acts=True)
 _NOT_SET = ReasonCode("throttling.not_set", "not set")
 _STATES_NO_LIMIT = ReasonCode(
     "throttling.states_no_limit",
-    "no limit ({msg_per_period:.0f} messages, {bytes_per_period:.0f} bytes) counts as not set: the next one applies",
+    (
+        "no limit ({msg_per_period:.0f} messages, {bytes_per_period:.0f} bytes) counts as not set, so the "
+        "next place applies"
+    ),
 )
 _OVERRIDDEN = ReasonCode("throttling.overridden", "overridden by the {other}")
 _LOST_MSGS = ReasonCode(
     "throttling.message_limit_lost",
-    "overridden by the {other} as a whole: its {msg_per_period:,.0f} messages limit nothing either",
+    "overridden by the {other} as a whole: its {msg_per_period:,.0f} messages are no limit either",
 )
 _LOST_BYTES = ReasonCode(
     "throttling.byte_limit_lost",
-    "overridden by the {other} as a whole: its {bytes_per_period:,.0f} bytes limit nothing either",
+    "overridden by the {other} as a whole: its {bytes_per_period:,.0f} bytes are no limit either",
 )
-_HIDDEN = ReasonCode("throttling.hidden", "hidden by the {other}, even though that one states no limit")
+_HIDDEN = ReasonCode("throttling.hidden", "hidden by the {other}, although that one has no limit")
 _NON_PERSISTENT = ReasonCode("throttling.non_persistent", "without effect: only persistent topics are throttled")
 
 CODES = (
@@ -116,7 +119,7 @@ def parse_topic(name: str) -> TopicName:
     match = _TOPIC.fullmatch(name)
     if match is None:
         remedy = "Write persistent://tenant/namespace/topic."
-        raise SettingError(f"'{name[:80]}' is no full topic name.", where="Topic", remedy=remedy)
+        raise SettingError(f"'{name[:80]}' is not a full topic name.", where="Topic", remedy=remedy)
     partition = _PARTITION.search(name)
     base = name if partition is None else name[: partition.start()]
     number = None if partition is None else int(partition[1])

@@ -112,22 +112,24 @@ def check_loads(topics: Sequence[TopicLoad]) -> None:
     streams = sum(t.partitions * len(t.subscriptions) for t in topics)
     if streams > _MOST_STREAMS:
         remedy = f"Simulate at most {_MOST_STREAMS:,} at a time."
-        raise SettingError(f"{streams:,} subscriptions on all partitions are too many.", where="Topics", remedy=remedy)
+        raise SettingError(
+            f"{streams:,} subscriptions over all partitions are too many.", where="Topics", remedy=remedy
+        )
     for topic in topics:
         pattern = topic.publish
         where = f"Topic {topic.name[:80]}"
         _within(where, "publish rate", pattern.msg_per_s, 0, _MOST_RATE)
-        _within(where, "publish rate of a burst", pattern.burst_msg_per_s, 0, _MOST_RATE)
+        _within(where, "burst publish rate", pattern.burst_msg_per_s, 0, _MOST_RATE)
         for what in ("burst_start_s", "burst_s", "burst_every_s"):
             _within(where, what, getattr(pattern, what), 0, _MOST_RATE)
         if pattern.burst_every_s and pattern.burst_every_s < pattern.burst_s:
-            remedy = "Repeat it after at least its own length."
-            raise SettingError("A burst is longer than the time to the next one.", where=where, remedy=remedy)
+            remedy = "Use an interval of at least the burst length."
+            raise SettingError("A burst is longer than the interval between bursts.", where=where, remedy=remedy)
         _within(where, "messages per entry", topic.messages_per_entry, 1, 10**6)
-        _within(where, "bytes of an entry", topic.entry_bytes, 1, _MOST_BYTES)
+        _within(where, "bytes per entry", topic.entry_bytes, 1, _MOST_BYTES)
         _within(where, "partitions", topic.partitions, 1, 10_000)
         if not topic.brokers or min(topic.brokers) < 0:
-            raise SettingError("A partition has no broker.", where=where, remedy="Give numbers from 0 on.")
+            raise SettingError("A partition has no broker.", where=where, remedy="Use broker numbers of 0 or more.")
         _within(where, "period of the limit", topic.limit.period_s, 1, _MOST_PERIOD_S)
         for one in topic.subscriptions:
             here = f"{where}, {one.name[:80]}"
@@ -141,5 +143,5 @@ def check_loads(topics: Sequence[TopicLoad]) -> None:
 
 def _within(where: str, what: str, value: float, low: float, high: float) -> None:
     if not low <= value <= high:
-        remedy = f"Give a number from {low:,} to {high:,}."
+        remedy = f"Use a number from {low:,} to {high:,}."
         raise SettingError(f"The {what} is {value:g}.", where=where, remedy=remedy)

@@ -59,7 +59,7 @@ def limiter_column(config: Settings) -> type[BucketColumn] | type[ClassicColumn]
     if not name or name.endswith("DispatchRateLimiterFactoryClassic"):
         return ClassicColumn
     raise SettingError(
-        f"{name[:120]} is none of Pulsar's own limiters.",
+        f"{name[:120]} is not one of Pulsar's own limiters.",
         where="dispatchRateLimiterFactoryClassName",
         remedy="Choose DispatchRateLimiterFactoryAsyncTokenBucket or DispatchRateLimiterFactoryClassic.",
     )
@@ -92,10 +92,10 @@ def simulate(
     check_loads(topics)
     step = _step_ms(topics) if step_ms is None else step_ms
     if step < 1 or 100 % step:
-        raise SettingError(f"A step of {step} ms is not possible.", where="step_ms", remedy="Give a divisor of 100.")
+        raise SettingError(f"A step of {step} ms is not possible.", where="step_ms", remedy="Use a divisor of 100.")
     tenths = round(period_s * 10)
     if not 0.1 <= period_s <= duration_s <= _MOST_DURATION_S or abs(tenths - period_s * 10) > 1e-9:  # noqa: PLR2004
-        remedy = f"Give at most {_MOST_DURATION_S:g} s, in periods of tenths of a second."
+        remedy = f"Use at most {_MOST_DURATION_S:g} s, and periods in tenths of a second."
         raise SettingError(f"{duration_s:g} s in periods of {period_s:g} s.", where="Duration", remedy=remedy)
     periods, steps_each = max(round(duration_s / period_s), 1), tenths * 100 // step
     streams = sum(topic.partitions * len(topic.subscriptions) for topic in topics)

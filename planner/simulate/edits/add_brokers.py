@@ -52,5 +52,5 @@ class AddBrokers(Edit):
 
     def commands(self, cluster: str, program: Sequence[str]) -> Iterator[Command]:
         names = some(self.joining(), shown=SHOWN)
-        text = f"By hand: start {count_text(self.count, 'broker')}, and give their real ids for {names}."
+        text = f"By hand: start {count_text(self.count, 'broker')}, and note the real ids for {names}."
         yield Command(section="brokers", note=text, by_hand=True, asks=self.joining())

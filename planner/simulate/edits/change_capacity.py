@@ -37,7 +37,10 @@ class ChangeCapacity(Edit):
     at_min: AtMinute = 0.0
 
     def what(self) -> str:
-        return f"give {some(self.brokers, 'all brokers')} {size_text(self.cores, self.nic_gbps) or 'what they have'}"
+        return (
+            f"change {some(self.brokers, 'all brokers')} to "
+            f"{size_text(self.cores, self.nic_gbps) or 'the present size'}"
+        )
 
     def apply(self, run: Running, now: int) -> None:
         run.cluster.resize(self.brokers, self.cores, self.nic_gbps)
@@ -46,9 +49,9 @@ class ChangeCapacity(Edit):
 
     def commands(self, cluster: str, program: Sequence[str]) -> Iterator[Command]:
         who, size = some(self.brokers, "every broker", SHOWN), size_text(self.cores, self.nic_gbps)
-        text = f"By hand: change the machine of {who} to {size or 'what it is'}."
+        text = f"By hand: change the machine of {who} to {size or 'its present size'}."
         yield Command(section="brokers", note=text, by_hand=True)
 
     def lacks(self, context: EditContext) -> str:
         given = self.cores or self.nic_gbps
-        return "" if given else "Say how many cores, or how fast a NIC, the machines get."
+        return "" if given else "Enter the CPU cores or the NIC speed of the machines."

@@ -26,11 +26,11 @@ class DrainBroker(Edit):
     kind: Literal["drain_broker"] = "drain_broker"
     at_min: AtMinute = 0.0
     bundles_per_min: Annotated[
-        float, Field(ge=LEAST, le=1_000_000), Ask(label="Bundles a minute", step=10.0, least=0.1)
+        float, Field(ge=LEAST, le=1_000_000), Ask(label="Bundles per minute", step=10.0, least=0.1)
     ] = 60.0
 
     def what(self) -> str:
-        return f"drain {self.broker}, {self.bundles_per_min:g} bundles a minute"
+        return f"drain {self.broker} at {self.bundles_per_min:g} bundles per minute"
 
     def emptied(self) -> tuple[str, ...]:
         return (self.broker,)
@@ -40,7 +40,7 @@ class DrainBroker(Edit):
         if not run.cluster.present[broker]:
             return
         run.cluster.close(broker)
-        run.note_broker(now, "broker_removed", self.broker, "takes no more bundles and is drained")
+        run.note_broker(now, "broker_removed", self.broker, "takes no new bundles and is drained")
         mine = run.cluster.names_on(broker)
         for number, name in enumerate(mine):
             run.at(now + number * 60_000 / self.bundles_per_min, partial(self._unload, run, name, broker))

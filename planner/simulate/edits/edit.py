@@ -61,7 +61,7 @@ class Ask:
 
 
 _MAX_NAME = 300
-_SIZE_HELP = "0: as it is, or as the others have"
+_SIZE_HELP = "0: unchanged, or like the other brokers"
 
 Name: TypeAlias = Annotated[str, Field(min_length=1, max_length=_MAX_NAME)]
 OptionalName: TypeAlias = Annotated[str, Field(max_length=_MAX_NAME)]
@@ -71,7 +71,7 @@ LEAST = 1e-6
 
 def _least(value: float) -> float:
     if 0 < value < LEAST:
-        raise PydanticCustomError("least", "it should be 0, or 0.000001 and more")
+        raise PydanticCustomError("least", "it should be 0, or at least 0.000001")
     return value
 
 

@@ -31,4 +31,4 @@ class MoveBundles(Edit):
             run.move(bundle, destination, now)
 
     def lacks(self, context: EditContext) -> str:
-        return "" if self.moves else "Say what to move."
+        return "" if self.moves else "Enter the moves."

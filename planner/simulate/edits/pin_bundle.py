@@ -16,7 +16,7 @@ class PinBundle(Edit):
     """
 
     title: ClassVar[str] = "Pin a bundle"
-    hint: ClassVar[str] = "Pulsar cannot pin a bundle; the nearest it has is an isolation policy for its namespace."
+    hint: ClassVar[str] = "Pulsar cannot pin a bundle. The closest equivalent is an isolation policy for its namespace."
     bundle: BundleName
     broker: BrokerName
     kind: Literal["pin_bundle"] = "pin_bundle"
@@ -33,8 +33,8 @@ class PinBundle(Edit):
 
     def commands(self, cluster: str, program: Sequence[str]) -> Iterator[Command]:
         text = (
-            f"Pulsar cannot pin {self.bundle} to {self.broker}. It is moved there below, and stays only until"
-            " shedding or a restart takes it away; the nearest Pulsar has is an isolation policy for its"
-            " namespace."
+            f"Pulsar cannot pin {self.bundle} to {self.broker}. This plan moves the bundle there, but it "
+            "stays only until shedding or a restart moves it away. The closest equivalent to a pin is an "
+            "isolation policy for its namespace."
         )
         yield Command(section="notes", note=text)

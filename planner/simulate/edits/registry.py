@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     AnyEdit: TypeAlias = Edit
 else:
     AnyEdit = Annotated[Union[EDITS], Field(discriminator="kind")]  # noqa: UP007 - a union of what is registered
-    """One of them; files and links tell which by its `kind`."""
+    "One of these kinds; files and links name it in the field `kind`."
 
 KINDS: Final[Mapping[str, type[Edit]]] = {
     str(next(f.default for f in fields(edit) if f.name == "kind")): edit for edit in EDITS

@@ -20,15 +20,15 @@ class RollingRestart(Edit):
         pause_min: How long after one is back the next goes down.
     """
 
-    title: ClassVar[str] = "Restart brokers in turn"
+    title: ClassVar[str] = "Rolling restart"
     kind: Literal["rolling_restart"] = "rolling_restart"
     brokers: BrokerNames = ()
     at_min: AtMinute = 0.0
-    down_min: Annotated[Minutes, Ask(label="Minutes away", half=True)] = 2.0
+    down_min: Annotated[Minutes, Ask(label="Downtime (min)", half=True)] = 2.0
     pause_min: Annotated[Minutes, Ask(label="Pause (min)", half=True)] = 3.0
 
     def what(self) -> str:
-        return f"restart {some(self.brokers, 'all brokers')} in turn, {self.down_min:g} min each"
+        return f"restart {some(self.brokers, 'all brokers')} one by one, {self.down_min:g} min each"
 
     def emptied(self) -> tuple[str, ...]:
         return self.brokers or ("every broker",)
@@ -41,7 +41,8 @@ class RollingRestart(Edit):
 
     def commands(self, cluster: str, program: Sequence[str]) -> Iterator[Command]:
         text = (
-            f"By hand: restart {some(self.brokers, 'all brokers', SHOWN)} one after the other, each {self.down_min:g}"
-            f" min away and {self.pause_min:g} min apart, and only then go on: a restart moves bundles by itself."
+            f"By hand: restart {some(self.brokers, 'all brokers', SHOWN)} one by one, each down for "
+            f"{self.down_min:g} min and {self.pause_min:g} min apart. Continue only then: a restart moves "
+            "bundles by itself."
         )
         yield Command(section="brokers", note=text, by_hand=True)

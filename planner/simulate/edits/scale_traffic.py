@@ -10,10 +10,10 @@ from planner.simulate.edits.edit import Ask, AtMinute, Edit, EditContext, Minute
 from planner.simulate.load_model import Shape, ShapeKind
 
 _SHAPES = {
-    "step": "from then on, or for a while",
-    "growth": "grows to it",
-    "daily": "swings up to it and back",
-    "spike": "spikes to it once",
+    "step": "changes at once, for good or for a while",
+    "growth": "grows to the factor",
+    "daily": "swings up to the factor and back",
+    "spike": "spikes to the factor once",
 }
 
 
@@ -41,7 +41,7 @@ class ScaleTraffic(Edit):
     kind: Literal["scale_traffic"] = "scale_traffic"
     scope: Annotated[Literal["cluster", "namespace", "bundle", "topic"], Ask(label="Of", pick="tabs")] = "cluster"
     target: Annotated[
-        OptionalName, Ask(pick=lambda said: said["scope"], help="A partitioned topic: all its partitions")
+        OptionalName, Ask(pick=lambda said: said["scope"], help="For a partitioned topic: all its partitions")
     ] = ""
     factor: Annotated[float, Field(ge=0, le=1_000_000), Ask(label="Factor", step=0.5, half=True, help="0 stops it")] = (
         2.0
@@ -49,22 +49,22 @@ class ScaleTraffic(Edit):
     shape: Annotated[ShapeKind, Ask(label="How", options=_SHAPES)] = "step"
     at_min: AtMinute = 0.0
     duration_min: Annotated[
-        Minutes, Ask(label="Duration (min)", step=10.0, half=True, start=_length, help="0 with step: for ever")
+        Minutes, Ask(label="Duration (min)", step=10.0, half=True, start=_length, help="0 with step: permanent")
     ] = 0.0
 
     def what(self) -> str:
         target, length = self.target or "the cluster", f"{self.duration_min:g} min"
         match self.shape:
             case "growth":
-                return f"traffic of {target} grows to {self.factor:g} times within {length}"
+                return f"traffic of {target} grows to {self.factor:g}x within {length}"
             case "daily":
-                return f"traffic of {target} swings up to {self.factor:g} times every {length}"
+                return f"traffic of {target} swings up to {self.factor:g}x every {length}"
             case "spike":
-                return f"traffic of {target} spikes to {self.factor:g} times within {length}"
+                return f"traffic of {target} spikes to {self.factor:g}x within {length}"
         lasts = f" for {length}" if self.duration_min else ""
         if self.factor == 0:
             return f"stop the traffic of {target}{lasts}"
-        return f"{self.factor:g} x traffic of {target}{lasts}"
+        return f"{self.factor:g}x traffic of {target}{lasts}"
 
     def when(self) -> str:
         lasting = bool(self.duration_min) and self.shape != "step"
@@ -81,8 +81,8 @@ class ScaleTraffic(Edit):
     def supposed(self) -> str:
         lasts = f" over {self.duration_min:g} min" if self.duration_min else ""
         return (
-            f"traffic of {self.target or 'the cluster'} times {self.factor:g} ({self.shape}) from minute"
-            f" {self.at_min:g}{lasts}."
+            f"traffic of {self.target or 'the cluster'} changes to {self.factor:g}x ({self.shape}) from "
+            f"minute {self.at_min:g}{lasts}."
         )
 
     def lacks(self, context: EditContext) -> str:

@@ -15,12 +15,12 @@ class SetAntiAffinity(Edit):
     title: ClassVar[str] = "Anti-affinity group"
     namespace: NamespaceName
     kind: Literal["set_anti_affinity"] = "set_anti_affinity"
-    group: Annotated[OptionalName, Ask(label="Group", placeholder="empty: leaves its group")] = ""
+    group: Annotated[OptionalName, Ask(label="Group", placeholder="Empty: remove from its group")] = ""
 
     def what(self) -> str:
         if not self.group:
-            return f"take {self.namespace} out of its anti-affinity group"
-        return f"put {self.namespace} into the anti-affinity group {self.group}"
+            return f"remove {self.namespace} from its anti-affinity group"
+        return f"add {self.namespace} to the anti-affinity group {self.group}"
 
     def apply(self, run: Running, now: int) -> None:
         run.cluster.namespace_at(self.namespace)

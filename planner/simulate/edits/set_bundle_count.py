@@ -1,4 +1,4 @@
-"""A namespace is made anew."""
+"""A namespace is recreated."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -6,21 +6,21 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from planner.pulsar.admin_commands import Command, positional
+from planner.pulsar.admin_commands import Command, count_text, positional
 from planner.simulate.edits.edit import Ask, Edit, NamespaceName, Running
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetBundleCount(Edit):
-    """A namespace is made anew with a number of equal bundles, which are looked up and placed from the start."""
+    """A namespace is recreated with a number of equal bundles, which are looked up and placed again."""
 
-    title: ClassVar[str] = "Make a namespace anew"
+    title: ClassVar[str] = "Recreate a namespace"
     namespace: NamespaceName
     bundles: Annotated[int, Field(ge=1, le=100_000), Ask(label="Bundles", start=16)]
     kind: Literal["set_bundle_count"] = "set_bundle_count"
 
     def what(self) -> str:
-        return f"make {self.namespace} anew with {self.bundles} bundles"
+        return f"recreate {self.namespace} with {count_text(self.bundles, 'bundle')}"
 
     def apply(self, run: Running, now: int) -> None:
         run.cluster.recut(self.namespace, self.bundles)
@@ -34,8 +34,9 @@ class SetBundleCount(Edit):
             words=(*program, *words) if name else (),
             by_hand=True,
             note=(
-                f"Pulsar cannot change the number of bundles of an existing namespace: {self.namespace} gets"
-                f" {self.bundles} only if it is made anew and its topics move there (splits only ever add bundles)."
+                "Pulsar cannot change the number of bundles of an existing namespace, and splits only "
+                f"add bundles. To get {count_text(self.bundles, 'bundle')}, recreate {self.namespace} and "
+                "move its topics there."
             ),
         )
 

@@ -34,7 +34,9 @@ class SetDispatchRate(Edit):
     title: ClassVar[str] = "Dispatch limit"
     target: Annotated[Name, Ask(label="Of", pick="namespace or topic")]
     kind: Literal["set_dispatch_rate"] = "set_dispatch_rate"
-    level: Annotated[Literal["topic", "subscription"], Ask(label="Limits", help="All dispatch, or each")] = "topic"
+    level: Annotated[
+        Literal["topic", "subscription"], Ask(label="Limits", help="All dispatch of the topic, or each subscription")
+    ] = "topic"
     msg_per_period: Annotated[
         int, Field(ge=-1, le=2**31 - 1), Ask(label="Messages (-1: no limit)", start=1000, step=100, half=True)
     ] = -1
@@ -42,7 +44,7 @@ class SetDispatchRate(Edit):
         int, Field(ge=-1, le=2**62), Ask(label="Bytes (-1: no limit)", step=1_000_000, half=True)
     ] = -1
     period_s: Annotated[int, Field(ge=1, le=86_400), Ask(label="Period (s)", half=True)] = 1
-    relative_to_publish_rate: Annotated[bool, Ask(label="Above the publish rate", half=True)] = False
+    relative_to_publish_rate: Annotated[bool, Ask(label="Relative to the publish rate", half=True)] = False
 
     @staticmethod
     def of(limit: LimitEdit) -> "SetDispatchRate | None":
@@ -83,7 +85,7 @@ class SetDispatchRate(Edit):
             return f"remove the dispatch limit of {whom}"
         period = "second" if self.period_s == 1 else f"{self.period_s} s"
         more = " above its publish rate" if self.relative_to_publish_rate else ""
-        return f"dispatch at most {' and '.join(parts)} a {period} from {whom}{more}"
+        return f"limit dispatch of {whom} to {' and '.join(parts)} per {period}{more}"
 
     def plan(self, run: Running) -> None:
         super(SetDispatchRate, self).plan(run)

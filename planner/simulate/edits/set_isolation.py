@@ -31,17 +31,17 @@ class SetIsolation(Edit):
     """
 
     title: ClassVar[str] = "Isolation policy"
-    name: Annotated[Name, Ask(label="Name of the policy", start=_first_policy)]
+    name: Annotated[Name, Ask(label="Policy name", start=_first_policy)]
     kind: Literal["set_isolation"] = "set_isolation"
     namespaces: Annotated[
         _Expressions,
-        Ask(label="Namespaces (regular expressions)", pick="names", placeholder="tenant/.*; none removes it"),
+        Ask(label="Namespaces (regular expressions)", pick="names", placeholder="tenant/.*; empty removes the policy"),
     ] = ()
     primary: Annotated[
         _Expressions, Ask(label="Primary brokers (regular expressions)", pick="names", placeholder="broker-1.*")
     ] = ()
     secondary: Annotated[_Expressions, Ask(label="Secondary brokers", pick="names", placeholder="broker-2.*")] = ()
-    min_limit: Annotated[int, Field(ge=0, le=10_000), Ask(label="Primaries wanted (min_limit)")] = 1
+    min_limit: Annotated[int, Field(ge=0, le=10_000), Ask(label="Required primary brokers (min_limit)")] = 1
 
     def what(self) -> str:
         if not self.namespaces:
@@ -72,12 +72,12 @@ class SetIsolation(Edit):
         words += [f"min_limit={self.min_limit},usage_threshold=100", "--unload-scope", "none"]
         if not self.primary:
             words.append(None)
-        note = "The bundles that have to leave are unloaded below, so the policy itself unloads nothing."
+        note = "The bundles that must leave are unloaded below; the policy itself unloads nothing."
         yield command_of("policies", program, words, f"set the {what}", note)
 
     def lacks(self, context: EditContext) -> str:
         names = {policy.name for policy in context.snapshot.policies.isolation}
         names.update(edit.name for edit in context.edits if isinstance(edit, SetIsolation))
         if not self.namespaces:
-            return "" if self.name in names else "Say which namespaces the policy is for."
-        return "" if self.primary else "Say which brokers are primary."
+            return "" if self.name in names else "Enter the namespaces of the policy."
+        return "" if self.primary else "Enter the primary brokers."

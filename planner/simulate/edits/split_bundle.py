@@ -52,7 +52,7 @@ class SplitBundle(Edit):
         namespace, _, ends = self.bundle.rpartition("/")
         command = SplitCommand(namespace, ends, self.algorithm, self.positions or None, self.unload)
         outcome = answer(cluster.snapshot(now), command, run.config)
-        why = "; ".join(reason.text for reason in outcome.reasons) or "asked for"
+        why = "; ".join(reason.text for reason in outcome.reasons) or "requested"
         if outcome.verdict is Verdict.SPLIT:
             run.split(at, outcome.boundaries, now, why, unload=outcome.children_unloaded)
         else:
@@ -60,4 +60,4 @@ class SplitBundle(Edit):
             run.note(now, "split_refused", at, cluster.server_of(at), why=error)
 
     def lacks(self, context: EditContext) -> str:
-        return "Say where to cut." if _needs_positions(self.algorithm) and not self.positions else ""
+        return "Enter the split positions." if _needs_positions(self.algorithm) and not self.positions else ""

@@ -32,18 +32,18 @@ def test_names_that_are_allowed(given: str, name: str) -> None:
 @pytest.mark.parametrize(
     ("given", "remedy"),
     [
-        ("http://planner.example:8501/", "Give planner.example."),
-        ("https://user@planner.example/x?y", "Give planner.example."),
-        ("planner.example:8501", "Give planner.example."),
-        ("http://[::1]:8501/", "Give ::1."),
-        ("ab.cd:80", "Give ab.cd."),
-        ("plänner.example", "Give xn--plnner-cua.example."),
+        ("http://planner.example:8501/", "Use planner.example."),
+        ("https://user@planner.example/x?y", "Use planner.example."),
+        ("planner.example:8501", "Use planner.example."),
+        ("http://[::1]:8501/", "Use ::1."),
+        ("ab.cd:80", "Use ab.cd."),
+        ("plänner.example", "Use xn--plnner-cua.example."),
         ("", "The name is empty."),
         (" ", "The name is empty."),
-        ("a b", "Give a name alone"),
-        ("a,b", "Give a name alone"),
-        ("x*.example", "Give a name alone"),
-        ("http://", "Give a name alone"),
+        ("a b", "Use the name alone"),
+        ("a,b", "Use the name alone"),
+        ("x*.example", "Use the name alone"),
+        ("http://", "Use the name alone"),
     ],
 )
 def test_what_is_no_name(given: str, remedy: str, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
@@ -86,4 +86,4 @@ def test_a_name_of_the_configuration_that_is_none_is_told(
     monkeypatch.setattr(st, "get_option", lambda name: {"server.allowedHosts": given}[name])
     with caplog.at_level(logging.WARNING):
         assert headers.allowed_hosts() == ("localhost",)
-    assert "Give planner.example." in caplog.text
+    assert "Use planner.example." in caplog.text

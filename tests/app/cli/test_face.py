@@ -53,7 +53,7 @@ def test_every_block_of_the_page_runs_in_order(
     said = capsys.readouterr().out
     assert len(blocks()) >= 8
     assert "threshold 5" in said
-    assert "no-such-file.zip There is no such file" in said
+    assert "no-such-file.zip There is no file and no sample" in said
     assert {type(names[name]).__name__ for name in ("usage", "flow", "bars")} == {"Figure"}
 
 
@@ -96,17 +96,17 @@ def test_a_scenario_is_built_over_another_one(outcome: planner.Outcome) -> None:
 @pytest.mark.parametrize(
     ("wrong", "what"),
     [
-        (lambda _: planner.load_snapshot("none"), "no such file"),
-        (lambda _: planner.open_link("1.AAAAAAAAAAAAAAAAAA"), "changed on its way"),
+        (lambda _: planner.load_snapshot("none"), "no file and no sample"),
+        (lambda _: planner.open_link("1.AAAAAAAAAAAAAAAAAA"), "was altered"),
         (lambda _: planner.make_scenario(cycles=0), "cycles"),
         (lambda _: planner.make_scenario(settings={"noSuch": 1}), "noSuch"),
         (lambda _: planner.make_scenario({"kind": "none"}), "edit"),
         (lambda _: planner.make_scenario(strategy="AvgShedder"), "needs a cluster"),
-        (lambda _: planner.capture_cluster("ftp://x", "out"), "no http or https"),
-        (lambda _: planner.capture_cluster("http://x", "out", speed=3), "no such option"),
-        (lambda o: planner.explain_decision(o, broker="b", cycle=9), "no such cycle"),
-        (lambda o: planner.figure(o, "pie"), "no such figure"),
-        (lambda o: planner.figure(planner.compare({"a": o}), "pie"), "no such measure"),
+        (lambda _: planner.capture_cluster("ftp://x", "out"), "not an http or https"),
+        (lambda _: planner.capture_cluster("http://x", "out", speed=3), "option does not exist"),
+        (lambda o: planner.explain_decision(o, broker="b", cycle=9), "cycle does not exist"),
+        (lambda o: planner.figure(o, "pie"), "figure does not exist"),
+        (lambda o: planner.figure(planner.compare({"a": o}), "pie"), "measure does not exist"),
         (lambda o: planner.to_arrow(o.trace.start, "clients"), "no such part"),
         (lambda _: planner.to_pandas(3), "no table"),
         (lambda _: planner.replay_history("nowhere"), "no such folder"),

@@ -65,12 +65,12 @@ def test_a_saved_plan_is_a_scenario(capsys: pytest.CaptureFixture[str], tmp_path
         (["--moves", "0"], "0 is not a valid budget for moves"),
         (["--under", "1"], "No plan brings every broker below 1 %"),
         (["--drain", "nowhere:8080"], "The cluster has no broker nowhere:8080"),
-        (["--pin", "a/b/c"], "A pin names a bundle and a broker"),
+        (["--pin", "a/b/c"], "A pin is a bundle and a broker"),
         (["--traffic", "0"], "Traffic cannot be multiplied by 0"),
-        (["--wave-clients", "0"], "disconnects nobody"),
+        (["--wave-clients", "0"], "cannot contain a move"),
         (["--seed", "-1"], "The seed and the number of splits cannot be negative"),
         (["--splits", "-1"], "The seed and the number of splits cannot be negative"),
-        (["--save", "plan.json", "--scenario", "other.json"], "cannot be saved as one about the snapshot"),
+        (["--save", "plan.json", "--scenario", "other.json"], "cannot be saved as a plan for the snapshot"),
     ],
 )
 def test_bad_questions_get_one_sentence(capsys: pytest.CaptureFixture[str], words: list[str], sentence: str) -> None:

@@ -165,7 +165,7 @@ def test_settings_of_a_plan_are_asked_about(five: Snapshot, tmp_path: Path) -> N
     plan = best_plan(five, Question(moves=MOVES, rounds=1))
     keeps = Stability(stable=False, cycle=1, shed=(), undone=0, splits=0, why="", keeps={THRESHOLD: 21})
     script = script_of(steps(plan, waves_of(plan), keeps, NO_PAUSE), five)
-    assert f"# At its end it asks whether to change these settings: {THRESHOLD}: 10 -> 21." in script
+    assert f"# At the end it asks whether to change these settings: {THRESHOLD}: 10 -> 21." in script
     stand_in = StandIn(tmp_path, five)
     for answers, after in (("", {}), ("no\n", {}), ("yes\n", {THRESHOLD: "21"})):
         stand_in.reset(five)
@@ -201,7 +201,7 @@ def test_brokers_that_a_scenario_adds_get_real_names(five: Snapshot, tmp_path: P
     assert stand_in.changes() == []
     done = stand_in.run(there, answers="yes\nreal-1:8080\nreal-2:8080\n")
     assert done.returncode == 0, done.stdout
-    assert "By hand: start 2 brokers, and give their real ids for added-1:8080, added-2:8080." in done.stdout
+    assert "By hand: start 2 brokers, and note the real ids for added-1:8080, added-2:8080." in done.stdout
     assert not [call for call in stand_in.calls() if any("added-" in word for word in call)]
     owners = stand_in.state()["owners"]
     names = {"added-1:8080": "real-1:8080", "added-2:8080": "real-2:8080"}

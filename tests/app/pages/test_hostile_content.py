@@ -38,7 +38,7 @@ def test_a_far_moment_that_an_older_release_saved(page: Page, small: Snapshot, n
     test = page(name, snapshot=far.digest[:12])
     assert not test.exception
     if registry.page(name).subject is not Subject.NOTHING:
-        assert "cannot be read from the workspace any more" in errors(test)
+        assert "can no longer be read from the workspace" in errors(test)
         picker = next(box for box in test.selectbox if box.label == "Snapshot")
         assert "after the year 9999" in picker.options[0]
 

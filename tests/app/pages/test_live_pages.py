@@ -98,7 +98,7 @@ def test_any_address_without_authentication(page: Page, cluster: Cluster, monkey
     assert not [s for s in test.selectbox if s.label == "Token variable"]
     next(t for t in test.text_input if t.label == "Admin URL of any broker").set_value("file:///etc/passwd")
     send(test)
-    assert "no http or https address" in shown(test)
+    assert "not an http or https address" in shown(test)
     next(t for t in test.text_input if t.label == "Admin URL of any broker").set_value(cluster.url)
     next(t for t in test.text_input if t.label == "Namespaces (optional)").set_value("acme/*")
     until_it_has_ended(send(test))

@@ -16,7 +16,7 @@ from planner.workspace.samples import load_sample, samples
 from tests.app.pages.test_pages import texts
 
 OLD: tuple[ReleaseName, ...] = (RELEASES[0], "3.2.3")
-AVG = "AvgShedder (not in Pulsar {}: decided as if it were there)"
+AVG = "AvgShedder (not in Pulsar {}: simulated as if it were)"
 
 Page = Callable[..., AppTest]
 

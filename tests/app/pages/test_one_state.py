@@ -50,7 +50,7 @@ def walk(test: AppTest, name: str) -> AppTest:
 def test_every_page_tells_the_scenario(page: Page, name: str) -> None:
     test = page(name, scenario=encode_link(SCENARIO, digest(), "PIP"))
     assert not test.exception
-    words = "AvgShedder instead of ThresholdShedder · 1.3 x traffic of the cluster · add 1 broker"
+    words = "AvgShedder instead of ThresholdShedder · 1.3x traffic of the cluster · add 1 broker"
     assert f"**Scenario:** {words}" in shown(test)
     about = registry.page(name).subject.value
     assert about in shown(test)

@@ -114,7 +114,7 @@ def test_a_full_cluster_is_said_to_be_full(page: Page) -> None:
     ("label", "words"),
     [
         ("Lose a broker", "kill broker-00"),
-        ("Grow 30 %", "1.3 x traffic of the cluster"),
+        ("Grow 30 %", "1.3x traffic of the cluster"),
         ("Add a broker", "add 1 broker"),
         ("Try AvgShedder", ""),
         ("Drain a broker", "drain broker-14"),
@@ -245,7 +245,7 @@ def test_a_cluster_of_another_release_opens_on_every_page(page: Page, version: s
         assert (f"differ from the defaults of Pulsar {decides.name}" in said) == (name == "snapshots"), name
         if f"Pulsar {version} ·" in said:
             assert (f"rules and defaults of {decides.name}, the nearest" in said) == (version == "5.0.0"), name
-            assert ("were read in its classes and not run" in said) == (version == "5.0.1"), name
+            assert ("were read in its classes, not run" in said) == (version == "5.0.1"), name
 
 
 def test_a_link_without_a_release_is_decided_by_the_reference_and_says_so(page: Page) -> None:
@@ -255,9 +255,9 @@ def test_a_link_without_a_release_is_decided_by_the_reference_and_says_so(page: 
     link = encode_link(Scenario(cycles=2), saved.digest, saved.name)
     test = page("what_if", scenario=link)
     said = texts(test).replace("\\", "")
-    assert "The cluster runs Pulsar 4.0.8; this is decided by the rules and defaults of 4.2.4." in said
+    assert "The cluster runs Pulsar 4.0.8. Decisions follow the rules and defaults of 4.2.4." in said
     assert "decided as Pulsar 4.2.4" in said
-    assert any("at most 1000 above" in note.value for note in test.text)
+    assert any("by at most 1000" in note.value for note in test.text)
 
 
 def test_the_first_page_waits_for_no_library_that_it_does_not_need() -> None:

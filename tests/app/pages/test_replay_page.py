@@ -186,13 +186,13 @@ class TestForm:
     def test_a_strategy_is_not_varied_beside_strategies(self, page: Page) -> None:
         test = page("replay", strategies="UniformLoadShedder", grid="loadBalancerLoadSheddingStrategy:ThresholdShedder")
         assert not test.exception
-        assert "A strategy decides this setting" in shown(test)
+        assert "A strategy sets this setting" in shown(test)
         assert not [b for b in test.button if b.label == "Replay"]
 
     def test_a_wrong_value_is_told(self, page: Page) -> None:
         test = page("replay", grid=f"{SHEDDING}:5,x")
         assert not test.exception
-        assert "is not a value of this setting" in shown(test)
+        assert "is not a valid value of this setting" in shown(test)
         assert not [b for b in test.button if b.label == "Replay"]
 
     def test_the_open_scenario_is_the_base(self, page: Page) -> None:
@@ -221,7 +221,7 @@ class TestForm:
             "BrokerThresholdShedderPercentage=7",
             "BrokerThresholdShedderPercentage=9",
         ]
-        assert "left no word" in shown(test)  # its process was never started
+        assert "ended without a message" in shown(test)  # its process was never started
 
 
 class TestJob:
@@ -318,7 +318,7 @@ def test_folders_that_look_like_days_are_named(
     monkeypatch.setenv("PLANNER_HISTORIES", str(place.parent))
     test = page("replay")
     assert not test.exception
-    assert any("cluster=east/day=2027-01-11: It is named as a day" in text.value for text in test.text)
+    assert any("cluster=east/day=2027-01-11: This folder has the name of a day" in text.value for text in test.text)
 
 
 def test_a_job_that_never_began_took_no_time(stored: StoredJob) -> None:

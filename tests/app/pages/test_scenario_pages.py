@@ -177,7 +177,7 @@ class TestWhatIf:
         assert test.query_params["scenario"] == changed
 
     @pytest.mark.parametrize(
-        "text", [encode_link(Scenario(), "f" * 64, "our production"), "no link"], ids=["waits", "none"]
+        "text", [encode_link(Scenario(), "f" * 64, "our production"), "not a link"], ids=["waits", "none"]
     )
     def test_why_a_link_is_not_taken_stays_though_the_page_draws_itself_again(self, page: Page, text: str) -> None:
         test = page("what_if", scenario=text)
@@ -261,7 +261,7 @@ class TestWhatIf:
         test = page("what_if", snapshot=sample()[:12])
         press(test, "Add")
         switch = next(t for t in test.toggle if "traffic" in t.label)
-        assert switch.label == "2 x traffic of the cluster"
+        assert switch.label == "2x traffic of the cluster"
         switch.set_value(False).run()
         scenario = decode_link(test.query_params["scenario"]).scenario
         assert scenario is not None
@@ -387,7 +387,7 @@ class TestMoves:
         owner = start.bundles.owner.copy()
         owner[row] = start.brokers.name.index(first.destination)
         info = replace(start.info, captured_at_ms=later)
-        state.workspace().add(replace(start.with_owner(owner), info=info), "half way")
+        state.workspace().add(replace(start.with_owner(owner), info=info), "halfway")
         test = page("moves", snapshot=sample()[:12])
         assert not test.exception
         assert any("3 steps: 1 done, 2 still to do" in info.value for info in test.info)

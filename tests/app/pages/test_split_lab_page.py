@@ -144,7 +144,7 @@ def test_choices_one_after_the_other_all_count(page: Page) -> None:
     test = page("split_lab", snapshot=digest("split-topic-count.json"), bundle="0x00000000_0x80000000")
     for algorithm, said in (
         ("range_equally_divide", "cut at 0x40000000"),
-        ("specified_positions_divide", "no position given"),
+        ("specified_positions_divide", "without a position"),
         ("topic_count_equally_divide", "cut at 0x4d000000"),
     ):
         next(s for s in test.selectbox if s.label == "Algorithm").set_value(algorithm).run()

@@ -51,7 +51,7 @@ def test_a_difference_is_opened_as_a_scenario(page: Callable[..., AppTest]) -> N
     test = finished(page("upgrade", snapshot=UNIFORM.digest[:12], to="4.0.8"))
     assert [row["release"] for row in test.dataframe[0].value.to_dict("records")] == ["4.2.4, today", "4.0.8"]
     assert test.dataframe[0].value["highest usage (%)"].nunique() == 2
-    assert "at most 1000 above" in _said(test)
+    assert "by at most 1000" in _said(test)
     opens = [button.label for button in test.button if button.label.startswith("Open")]
     assert opens == ["Open 4.0.8 as a scenario"]
 

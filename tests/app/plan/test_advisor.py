@@ -211,7 +211,7 @@ class TestYardsticks:
         both = [Scenario(name=name, settings=own, pulsar_version="3.2.3") for name, own in (("now", {}), ("a", avg))]
         advice = advise(replay({"now": [(9, 9)], "a": [(1, 1)]}), both, ASK, old)
         assert advice.chosen == "now"
-        assert advice.notes == ("a (not in Pulsar 3.2.3: decided as if it were there) is left out.",)
+        assert advice.notes == ("a (not in Pulsar 3.2.3: simulated as if it were) is left out.",)
 
 
 class TestEvidence:

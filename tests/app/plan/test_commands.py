@@ -297,7 +297,7 @@ def test_unloads_come_in_batches_with_pauses(small: Snapshot) -> None:
     assert [c.bundle for c in moved] == list(small.bundle_names[:7])
     assert [(c.source, c.destination) for c in moved] == [(m.source, m.destination) for m in final_moves(trace)]
     counted = re.fullmatch(
-        r"Batch 1 of 3: 3 bundles, ([\d,]+) topics, ([\d,]+) clients to reconnect\.", commands[0].note
+        r"Batch 1 of 3: 3 bundles, ([\d,]+) topics, ([\d,]+) clients disconnected\.", commands[0].note
     )
     assert counted
     rows = [trace.end.bundle_position[small.bundle_names[at]] for at in range(3)]
@@ -350,12 +350,15 @@ def test_what_pulsar_cannot_do_is_said(several: Snapshot) -> None:
     text = listed(plan_commands(trace))
     for part in (
         f"Pulsar cannot pin {bundle} to {broker}",
-        f"Pulsar cannot change the number of bundles of an existing namespace: {several.namespaces[-1]} gets 9",
-        "start 2 brokers, and give their real ids for added-1:8080, added-2:8080",
+        (
+            "Pulsar cannot change the number of bundles of an existing namespace, and splits only add bundles."
+            f" To get 9 bundles, recreate {several.namespaces[-1]}"
+        ),
+        "start 2 brokers, and note the real ids for added-1:8080, added-2:8080",
         f"pulsar-admin --admin-url http://{broker} brokers shutdown --max-concurrent-unload-per-sec 2",
-        f"Supposed: {several.brokers.name[1]} dies at minute 2",
-        "restart all brokers one after the other, each 2 min away and 3 min apart",
-        f"Supposed: traffic of {namespace} times 2.5 (step) from minute 0",
+        f"Assumption: {several.brokers.name[1]} dies at minute 2",
+        "restart all brokers one by one, each down for 2 min and 3 min apart",
+        f"Assumption: traffic of {namespace} changes to 2.5x (step) from minute 0",
         "of brokers that the scenario kills",
     ):
         assert part in text
@@ -483,7 +486,7 @@ class TestScript:
         stand_in.reset(several, {"loadBalancerAutoBundleSplitEnabled": "false"})
         done = stand_in.run(script, fail_on="brokers delete-dynamic-config")
         assert done.returncode == 6
-        assert "THAT FAILED. Run these commands yourself" in done.stdout
+        assert "RESTORING SETTINGS FAILED. Run these commands yourself" in done.stdout
         lines = done.stdout.splitlines()
         for name, value in ((SHEDDING, "true"), ("loadBalancerAutoBundleSplitEnabled", "false")):
             assert f"pulsar-admin brokers update-dynamic-config --config {name} --value {value}" in lines
@@ -545,7 +548,7 @@ class TestScript:
                     stand_in.forget_runs()
                 done = stand_in.run(script)
                 assert done.returncode == (4 if forgets else 0)  # the split is made, and only its notes know
-                assert "An earlier run of this script was cut short" in done.stdout
+                assert "An earlier run of this script was interrupted" in done.stdout
                 assert stand_in.state()["settings"] == dynamic | ({} if forgets else {"minUnloadMessage": "77"})
                 assert stand_in.runs_with(SHEDDING) == "true"
 
@@ -613,7 +616,7 @@ class TestScript:
         assert done.returncode == 4, done.stderr
         assert f"Skipped: {away} is not on" in done.stdout
         assert f"Already there: {there} is on {destinations[there]}." in done.stdout
-        assert "capture again" in done.stdout
+        assert "capture the cluster again" in done.stdout
         assert stand_in.state()["owners"] == self.owners(trace) | {away: third}
         assert stand_in.state()["settings"] == {}, "settings follow the moves"
 
@@ -646,7 +649,9 @@ class TestScript:
         drained = several.brokers.name[0]
         assert f"{drained} owns no bundles any more." in half.stdout
         assert f"Stop {drained} before you answer: once this script ends, the load balancer moves" in half.stdout
-        assert half.stdout.count("Type yes when it is done, or stop to end here: ") == 3, "any other word asks again"
+        assert half.stdout.count("Type yes when this is done, or stop to end the script: ") == 3, (
+            "any other word asks again"
+        )
         names = {"added-1:8080": "real-1:8080", "added-2:8080": "real-2:8080"}
         owners = stand_in.state()["owners"]
         assert {bundle: owners[bundle] for bundle in moves} == {

@@ -117,7 +117,7 @@ class TestThresholdNeverReached:
         finding = only(trace_of([self.USAGE] * 2, view=self.VIEW), "threshold_never_reached")
         assert "the highest score was 80.0 %, the threshold 83.2 %" in finding.evidence
         assert finding.changes == {LOWER: True}
-        assert "It sheds in the last cycle then." in finding.remedy
+        assert "It then sheds in the last cycle." in finding.remedy
 
     def test_a_lower_threshold_where_the_switch_does_not_help(self) -> None:
         usage = (0.56, 0.48, 0.40)

@@ -1,4 +1,4 @@
-"""A plan beside a later capture: what is done, what is left, what went elsewhere."""
+"""A plan beside a later capture: what is done, what is left, what diverged."""
 
 from dataclasses import replace
 
@@ -61,7 +61,7 @@ def test_before_it_everything_is_left_and_after_it_everything_is_done(start: Sna
     assert set(states(before).values()) <= {"left"}
     after = follow(trace, captured_later(trace.end, start, trace.settings))
     assert {step.state for step in after.steps} <= {"done"}
-    assert after.sentence.startswith("The plan is carried out" if steps else "The plan has no step")
+    assert after.sentence.startswith("The plan is complete" if steps else "This plan has no step")
     assert not after.advice
 
 
@@ -81,8 +81,8 @@ def test_half_of_a_plan_and_what_others_did(start: Snapshot) -> None:
     }
     assert {step.name: step.found for step in found.steps}[moves[2].bundle] == third
     assert [name for name, _, _ in found.strayed] == [start.bundle_names[33]]
-    assert found.sentence == "Of 5 steps: 1 done, 3 still to do, 1 went elsewhere."
-    assert "plan again" in found.advice
+    assert found.sentence == "Of 5 steps: 1 done, 3 still to do, 1 diverged."
+    assert "Plan again" in found.advice
     assert found.minutes == 10
 
 
@@ -103,7 +103,7 @@ def test_a_part_waits_for_its_split(start: Snapshot) -> None:
     trace = run(start, split, MoveBundle(bundle=children[1], destination=other))
     found = follow(trace, captured_later(start, start))
     assert states(found) == {start.bundle_names[40]: "left", children[1]: "left"}
-    assert "as a part of" in found.steps[1].found
+    assert "as part of" in found.steps[1].found
 
 
 def test_added_brokers_have_other_names_in_the_end(start: Snapshot) -> None:

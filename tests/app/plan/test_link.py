@@ -101,15 +101,15 @@ def test_a_link_of_this_version_stays_readable() -> None:
 def test_every_cut_is_recognised(small: Snapshot) -> None:
     text = encode_link(random_scenario(small, 5), DIGEST, "x")
     for length in range(2, len(text)):
-        with pytest.raises(LinkError, match="cut off"):
+        with pytest.raises(LinkError, match="incomplete"):
             decode_link(text[:length])
     with pytest.raises(LinkError, match=f"{len(text) - 7} of {len(text) - 2} characters"):
         decode_link(text[:-5])
-    with pytest.raises(LinkError, match="no link"):
+    with pytest.raises(LinkError, match="not a link"):
         decode_link("")
-    with pytest.raises(LinkError, match="no link"):
+    with pytest.raises(LinkError, match="not a link"):
         decode_link("1")
-    with pytest.raises(LinkError, match="added"):
+    with pytest.raises(LinkError, match="extra characters"):
         decode_link(text + "AAAA")
     assert decode_link(f"  {text}\n") == decode_link(text)
 
@@ -119,7 +119,7 @@ def test_every_change_of_one_character_is_recognised(small: Snapshot) -> None:
     draw = random.Random(3)  # noqa: S311
     for place in range(2, len(text)):
         other = draw.choice([c for c in string.ascii_letters + string.digits + "-_" if c != text[place]])
-        with pytest.raises(LinkError, match=r"changed|cut off"):
+        with pytest.raises(LinkError, match=r"altered|incomplete"):
             decode_link(text[:place] + other + text[place + 1 :])
 
 
@@ -156,22 +156,22 @@ def test_forged_bodies_raise_nothing_else(body: bytes) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b'{"name":"x"}', "no scenario"),
+        (b'{"name":"x"}', "not a scenario"),
         (b'{"name":"x","scenario":{"version":1,"cycles":0}}', "cycles"),
-        (b'{"name":"x","scenario":{"version":1,"cycles":NaN}}', "no JSON"),
-        (b'{"name":"x","scenario":{"version":1,"cycles":1,"cycles":2}}', "no JSON"),
+        (b'{"name":"x","scenario":{"version":1,"cycles":NaN}}', "not JSON"),
+        (b'{"name":"x","scenario":{"version":1,"cycles":1,"cycles":2}}', "not JSON"),
         (b'{"name":"x","scenario":{"version":1,"steps":[{"edit":{"kind":"run"}}]}}', "steps.0.edit"),
         (b'{"name":"x","scenario":{"version":1,"settings":{"minUnloadMessage":1e999}}}', "minUnloadMessage"),
         (b'{"name":"x","scenario":{"version":1,"settings":{"noSuch":1}}}', "noSuch"),
         (b'{"name":"x","scenario":{"version":2}}', "Update the planner"),
-        (b'{"name":"x","scenario":{"version":0}}', "Make the scenario anew"),
+        (b'{"name":"x","scenario":{"version":0}}', "Create the scenario again"),
         (b'{"name":"x","scenario":{"version":1,"evil":1}}', "evil"),
         (b'{"name":5}', "snapshot"),
         (b"[]", "snapshot"),
-        (b"[" * 20_000, "no JSON"),
-        (b"[" * 200 + b"]" * 200, "no JSON"),
-        (b'{"name":"x","scenario":' + b"9" * 5_000 + b"}", "no JSON"),
-        (b"\xff\xfe", "no JSON"),
+        (b"[" * 20_000, "not JSON"),
+        (b"[" * 200 + b"]" * 200, "not JSON"),
+        (b'{"name":"x","scenario":' + b"9" * 5_000 + b"}", "not JSON"),
+        (b"\xff\xfe", "not JSON"),
         (b'{"name":"\\ud800","scenario":{"version":1,"name":"\\ud800"}}', "name"),
     ],
 )
@@ -192,7 +192,7 @@ def test_versions_are_told_apart() -> None:
         decode_link("2" + text[1:])
     with pytest.raises(LinkError, match="older planner"):
         decode_link("0" + text[1:])
-    with pytest.raises(LinkError, match="changed"):  # the same bytes, sealed for another version
+    with pytest.raises(LinkError, match="altered"):  # the same bytes, sealed for another version
         decode_link("1." + _sealed(b"\0" + bytes(40), b"2.")[2:])
 
 
@@ -216,7 +216,7 @@ def test_a_large_scenario_is_named_by_its_digest() -> None:
     assert back.scenario is None
     assert (back.scenario_digest, back.snapshot_digest) == (scenario_digest(large), DIGEST)
     assert back.snapshot_name == "prod"
-    with pytest.raises(LinkError, match="longer than any"):
+    with pytest.raises(LinkError, match="too long to come from"):
         decode_link(encode_link(large, DIGEST))
     with pytest.raises(LinkError, match="too long"):
         scenario_link(Scenario(), DIGEST, "prod", address="https://" + "a" * 1_990, keep=keep)
@@ -225,9 +225,9 @@ def test_a_large_scenario_is_named_by_its_digest() -> None:
 def test_what_cannot_be_read_is_not_written() -> None:
     with pytest.raises(ScenarioError, match="cycles"):
         encode_link(Scenario(cycles=0), DIGEST)
-    with pytest.raises(LinkError, match="no digest"):
+    with pytest.raises(LinkError, match="not a valid digest"):
         encode_link(Scenario(), "short")
-    with pytest.raises(LinkError, match="no digest"):
+    with pytest.raises(LinkError, match="not a valid digest"):
         encode_reference("x" * 64, DIGEST)
     assert decode_link(encode_link(Scenario(), DIGEST, "a\ud800b" + "c" * 500)).snapshot_name == ("a?b" + "c" * 57)
 

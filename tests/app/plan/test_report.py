@@ -58,10 +58,10 @@ def test_everything_is_there(small: Snapshot) -> None:
     link = f"https://planner.example/what-if?scenario={encode_link(trace.scenario, 'ab' * 32)}"
     text = markdown_report(trace, snapshot_name="Production", findings=[finding], link=link)
     headings = re.findall(r"^## (.*)$", text, re.MULTILINE)
-    assert [heading for heading in headings if heading != "What it supposes"] == [
+    assert [heading for heading in headings if heading != "Assumptions and notes"] == [
         "The question",
         "The verdict",
-        "The loss of a broker",
+        "Loss of a broker",
         "Risks",
         "Moves",
         "Commands",
@@ -79,7 +79,7 @@ def test_everything_is_there(small: Snapshot) -> None:
         assert f"| {row.measure} | {row.now} | {row.after} |" in text
     worst = review_losses(trace.start, assumptions=trace.scenario.assumptions)
     name = ", ".join(worst.names(int(worst.worst_first()[0])))
-    assert f"| The worst loss | `{name}` | " in text
+    assert f"| Worst loss | `{name}` | " in text
     assert "**Too much** (high)" in text
     assert "`minUnloadMessage=10`" in text
     for measure in MEASURES:
@@ -104,8 +104,8 @@ def test_nothing_changed(small: Snapshot) -> None:
     for part in (
         "What does the load balancer do with other settings?",
         "No cycle was simulated.",
-        "No known failure pattern",
-        "Every bundle is served at the end",
+        "No findings",
+        "Every bundle ends with the owner",
     ):
         assert part in text
     assert "stopped before its last cycle" in markdown_report(replace(trace, complete=False))

@@ -95,7 +95,7 @@ def test_nothing_that_differs_concerns_the_cluster(small: Snapshot) -> None:
 def test_a_rule_makes_the_difference(uniform: Snapshot) -> None:
     answer = ask(of(uniform, "4.0.8"), "4.2.4")
     assert len(answer.upgrade.rules) == 1
-    assert "at most 1000 above" in answer.upgrade.rules[0]
+    assert "by at most 1000" in answer.upgrade.rules[0]
     today, after, kept = answer.runs.values()
     assert today.plan != after.plan == kept.plan
     assert "the rules differ, and no setting restores the old ones" in answer.found.kept

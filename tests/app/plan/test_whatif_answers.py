@@ -96,7 +96,7 @@ class TestOtherTargets:
         second = self.TRACE.start.bundle_names[1]
         found = asked(self.TRACE, Target(bundle=second))
         assert not found.shed
-        assert "larger bundles already make up" in found.reasons[0]
+        assert "larger bundles already cover" in found.reasons[0]
         for answer in found.answers:
             config = self.TRACE.settings.changed(**{c.setting: c.value for c in answer.changes})
             assert sheds(self.TRACE, Target(bundle=second), config)
@@ -166,7 +166,7 @@ class TestOtherStrategies:
         asked = {w.shedder: w.obstacle for w in what_if(trace, 1, Target(broker), SHEDDERS)}
         assert set(asked) == {s.name for s in SHEDDERS}
         if manager is LoadManager.MODULAR:
-            assert asked["AvgShedder"] == f"not in Pulsar {version}: decided as if it were there"
+            assert asked["AvgShedder"] == f"not in Pulsar {version}: simulated as if it were"
 
     def test_hit_counts_of_the_cycles_watched(self) -> None:
         rates = {0: (16_000, 1500), 1: (100,)}

@@ -136,5 +136,7 @@ def test_command_writes_what_can_be_read(tmp_path: Path, capsys: pytest.CaptureF
 
 def test_command_says_what_is_wrong_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["generate", "--seed", "-1", "--out", str(tmp_path / "c.json")]) == 2
-    assert capsys.readouterr().err.splitlines() == ["error: seed: -1 cannot be used. Give a whole number from 0 on."]
+    assert capsys.readouterr().err.splitlines() == [
+        "error: seed: -1 is not a valid seed. Use a whole number of 0 or more."
+    ]
     assert not (tmp_path / "c.json").exists()

@@ -304,10 +304,10 @@ class TestBrokers:
         unused = replace(used, bundles=replace(used.bundles, has_stats=has_stats))
 
         def told(start: Snapshot, **changes: Any) -> list[str]:
-            return [note for note in run(start, cycles=1, **changes).notes if "that nobody uses" in note]
+            return [note for note in run(start, cycles=1, **changes).notes if "without topics" in note]
 
         (said,) = told(unused)
-        assert said.startswith(f"{leader} leads and owns bundles that nobody uses (2).")
+        assert said.startswith(f"The leader, {leader}, owns bundles without topics (2).")
         assert "(100 msg/s each" in said
         assert not told(used)
         assert not told(replace(unused, info=replace(unused.info, leader="")))
@@ -394,7 +394,7 @@ class TestTraffic:
         ]
         trace = simulate([first, *later], Scenario(cycles=4, settings=QUIET))
         said = [note for note in trace.notes if "is new in the recorded history" in note]
-        assert said == [f"{whole.namespaces[last]} is new in the recorded history: its traffic is left out."]
+        assert said == [f"{whole.namespaces[last]} is new in the recorded history: its traffic is ignored."]
         rates = [float(cycle.state.msg_rate_per_s.sum()) for cycle in trace.cycles]
         assert rates[3] == pytest.approx(rates[0])
 
@@ -600,6 +600,6 @@ def test_an_interval_without_end_is_gone_through_where_something_may_happen(samp
     days, never = run(5_000), run(2**31 - 1)
     assert [event.bundle for event in never.events] == [event.bundle for event in days.events]
     assert [list(cycle.owner) for cycle in never.cycles] == [list(cycle.owner) for cycle in days.cycles]
-    assert not any("long time" in note for note in days.notes)
-    assert any("long time" in note for note in never.notes)
+    assert not any("long interval" in note for note in days.notes)
+    assert any("long interval" in note for note in never.notes)
     assert price_of(snapshot, never.scenario).seconds > 30 * price_of(snapshot, Scenario(cycles=2)).seconds

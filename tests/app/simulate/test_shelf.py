@@ -57,7 +57,7 @@ def test_a_run_that_fills_its_room_says_how_far_it_came(
 ) -> None:
     monkeypatch.setattr(shelf, bound, most)
     steps = (Step(AddBrokers(count=3)),)
-    with pytest.raises(ScenarioError, match=r"After \d of 9 cycles there are .* Watch at most \d cycles"):
+    with pytest.raises(ScenarioError, match=r"After \d of 9 cycles there are .* Simulate at most \d cycles"):
         simulate(small, Scenario(steps=steps, cycles=9), keep=Shelf(9, small).keep)
 
 

@@ -112,20 +112,20 @@ HOSTILE: dict[str, tuple[Special, str]] = {
     "cut off": (cut_off, "cannot be reached"),
     "another protocol": (no_http, "cannot be reached"),
     "redirects in circles": (in_circles, "redirects more than 3 times"),
-    "another host": (elsewhere, "redirects to http://192.0.2.1:80, which is no broker"),
-    "a file": (to_a_file, "redirects to file://:0, which is no broker"),
-    "no location": (nowhere, "redirects nowhere"),
+    "another host": (elsewhere, "redirects to http://192.0.2.1:80, which is not a broker"),
+    "a file": (to_a_file, "redirects to file://:0, which is not a broker"),
+    "no location": (nowhere, "redirects without an address"),
     "nonsense": (to_nonsense, "Invalid URL in location header"),
     "a web page": (page, "HTML page, not JSON: Sign in"),
     "compressed": (compressed, "compressed"),
 }
 JSON: dict[str, tuple[Special, str]] = {
     "deep": (deep, "nested too deeply"),
-    "no JSON": (says(b"hello"), "Not JSON"),
-    "an object": (says(b'{"brokers": []}'), "no list"),
-    "a number": (says(b"7"), "no list"),
-    "numbers": (says(b"[1, 2]"), "no broker id"),
-    "addresses": (says(b'["http://192.0.2.1:80/"]'), "no broker id"),
+    "no JSON": (says(b"hello"), "Not valid JSON"),
+    "an object": (says(b'{"brokers": []}'), "not a list"),
+    "a number": (says(b"7"), "not a list"),
+    "numbers": (says(b"[1, 2]"), "not a broker id"),
+    "addresses": (says(b'["http://192.0.2.1:80/"]'), "not a broker id"),
     "nothing": (says(b"[]"), "lists no broker"),
     "empty": (says(b""), "empty"),
     "too many": (says(b"[" + b",".join(b'"b%d:1"' % i for i in range(2_001)) + b"]"), "2,001 brokers"),
@@ -157,7 +157,7 @@ def test_a_load_report(cluster: Cluster, options: Options, kind: str) -> None:
     result = capture_cluster(options(cluster, limits=bounds(kind)))
     brokers = result.snapshot.brokers
     assert [n for n, k in zip(brokers.name, brokers.has_load_data, strict=True) if not k] == [cluster.ids[RECORDED[1]]]
-    assert any("gave no load report" in warning for warning in result.snapshot.info.warnings)
+    assert any("returned no load report" in warning for warning in result.snapshot.info.warnings)
     (missing,) = result.missing
     assert missing.note
     assert any(missing.note.split(".")[0] in warning for warning in result.snapshot.info.warnings)
@@ -280,7 +280,7 @@ def test_a_metadata_store_that_does_not_answer(
     else:
         limits = {"store_nodes": 20}
     began = time.monotonic()
-    with pytest.raises(CaptureError, match="more than 20 nodes" if trouble == "endless" else "does not answer"):
+    with pytest.raises(CaptureError, match="more than 20 nodes" if trouble == "endless" else "did not answer"):
         capture_cluster(options(cluster, limits=limits, **given))
     assert time.monotonic() - began < 30
 
@@ -288,7 +288,7 @@ def test_a_metadata_store_that_does_not_answer(
 def test_a_node_that_may_not_be_read_is_said(cluster: Cluster, zookeeper: ZooKeeper, options: Options) -> None:
     zookeeper.forbidden.add("/loadbalance/broker-time-average")
     result = capture_cluster(options(cluster, metadata_store=zookeeper.address))
-    said = "/loadbalance/broker-time-average: the metadata store refuses to show it"
+    said = "/loadbalance/broker-time-average: the metadata store denies access"
     assert any(said in warning for warning in result.snapshot.info.warnings)
 
 
@@ -326,7 +326,7 @@ def test_brokers_outside_of_the_pattern_are_not_asked(cluster: Cluster, options:
     result = capture_cluster(options(cluster, brokers_in=(wanted,), credentials=credentials))
     asked = {broker for broker, _, _, headers in cluster.asked if "Authorization" in headers}
     assert asked == {RECORDED[0]}
-    notes = [w for w in result.snapshot.info.warnings if "outside of --brokers-in" in w]
+    notes = [w for w in result.snapshot.info.warnings if "not covered by --brokers-in" in w]
     assert len(notes) == len(RECORDED) - 1
 
 
@@ -350,7 +350,7 @@ def test_a_metadata_store_that_lies_is_named(
 ) -> None:
     zookeeper.lies["/loadbalance/bundle-data"] = LIES[lie]
     limits = {"request_s": 5.0, "connect_s": 1.0, "attempts": 1}
-    with pytest.raises(CaptureError, match="ZooKeeper gave no answer") as error:
+    with pytest.raises(CaptureError, match="ZooKeeper did not answer") as error:
         capture_cluster(options(cluster, metadata_store=zookeeper.address, limits=limits))
     assert "without the metadata store" in str(error.value)
     assert "Traceback" not in capfd.readouterr().err

@@ -87,14 +87,14 @@ def test_a_damaged_journal_and_damaged_parts(cluster: Cluster, options: Options)
 
 def test_other_options_want_another_folder(cluster: Cluster, options: Options) -> None:
     capture_cluster(options(cluster))
-    with pytest.raises(CaptureError, match="a capture of something else"):
+    with pytest.raises(CaptureError, match="a capture with other options"):
         capture_cluster(options(cluster, namespaces=("acme/*",)))
 
 
 def test_a_folder_with_something_else_is_left_alone(cluster: Cluster, options: Options, tmp_path: Path) -> None:
     (tmp_path / "mine" / "raw").mkdir(parents=True)
     (tmp_path / "mine" / "raw" / "letter.txt").write_text("dear")
-    with pytest.raises(CaptureError, match="holds something that is no capture"):
+    with pytest.raises(CaptureError, match="contains files that are not a capture"):
         capture_cluster(options(cluster, out=tmp_path / "mine"))
     assert [p.name for p in (tmp_path / "mine").rglob("*") if p.is_file()] == ["letter.txt"]
 

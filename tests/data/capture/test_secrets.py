@@ -66,7 +66,7 @@ def test_a_token_from_the_environment(
 
 def test_a_wrong_token(guarded: Cluster, options: Options, token_file: Path) -> None:
     token_file.write_text("another")
-    with pytest.raises(CaptureError, match=r"refused with HTTP 401.*token that may ask"):
+    with pytest.raises(CaptureError, match=r"refused with HTTP 401.*token with the permission"):
         capture_cluster(options(guarded, credentials=Credentials(token_file=token_file)))
 
 
@@ -135,7 +135,7 @@ def test_settings_are_captured_where_the_brokers_use_the_token_of_whoever_captur
     assert not snapshot.settings.flag("loadBalancerSheddingEnabled")
     assert snapshot.info.settings_from == "brokers"
     assert snapshot.info.dynamic_settings == {"loadBalancerSheddingEnabled": "false.held-by.xyz"}
-    said = "The brokers use the same token as you; their configuration was read, secrets were removed."
+    said = "The brokers use the same token as you. Their configuration was read; secrets were removed."
     assert said in snapshot.info.warnings
     assert not any("Settings were not captured" in warning for warning in snapshot.info.warnings)
     assert found_below(result.folder, SECRET) == []
@@ -155,7 +155,7 @@ def test_a_setting_that_is_the_token_is_not_kept(
     result = capture_cluster(options(guarded, credentials=Credentials(token_file=token_file)))
     notes = [part.note for part in result.missing]
     assert len(notes) == 3
-    assert all("A setting that the planner needs holds a secret" in note for note in notes)
+    assert all("A setting that the planner needs contains a secret" in note for note in notes)
     assert result.snapshot.info.settings_from == "defaults"
     assert found_below(result.folder, SECRET) == []
 
@@ -283,7 +283,7 @@ def test_a_redirect_does_not_leave_tls(
     plain = f"http://{cluster.ids[RECORDED[1]]}{path}"
     cluster.special["", path] = lambda handler: handler.give(307, b"", Location=plain)
     result = capture_cluster(options(cluster, credentials=Credentials(ca_file=ca_file)))
-    assert "which is no broker of the cluster" in result.missing[0].note
+    assert "which is not a broker of the cluster" in result.missing[0].note
 
 
 def test_addresses_over_tls_come_from_the_metadata_store(
@@ -398,7 +398,7 @@ def test_an_issuer_that_refuses(
     guarded: Cluster, issuer: Issuer, options: Options, key_file: Path, status: int, answer: Any
 ) -> None:
     issuer.status, issuer.token = status, answer
-    with pytest.raises(CaptureError, match="The issuer gives no token") as caught:
+    with pytest.raises(CaptureError, match="The issuer returned no token") as caught:
         capture_cluster(options(guarded, credentials=Credentials(oauth2_file=key_file)))
     assert "hunter2" not in str(caught.value)
     assert not guarded.asked

@@ -83,7 +83,7 @@ def test_addresses_of_a_store_are_checked_by_its_kind() -> None:
     assert registry.kind_of("zk:zk-1:2181").name == "ZooKeeper"
     assert registry.kind_of("etcd:http://e1:2379") is ETCD
     for address, words in (
-        ("etcd:///", "no address of etcd"),
+        ("etcd:///", "not an address of etcd"),
         ("zk:", "ZooKeeper"),
         ("rocksdb:x", "ZooKeeper and etcd"),
     ):

@@ -135,7 +135,7 @@ def test_why_the_last_capture_failed_is_what_is_told_in_the_end(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "x")
 
     monkeypatch.setattr("planner.history.watched.put_in_place", full)
-    with pytest.raises(CaptureError, match=r"No space left on device.* Make room") as raised:
+    with pytest.raises(CaptureError, match=r"No space left on device.* Free some disk space") as raised:
         watch(options(cluster), failures=2, captures=0)
     assert "the cluster answers" not in str(raised.value)
 
@@ -149,7 +149,7 @@ def test_what_is_made_of_a_capture_does_not_end_a_watch(
     monkeypatch.setattr("planner.shadow.watched.ShadowWatch.add", stumbles)
     told = ["--admin-url", cluster.url, "--history", str(tmp_path / "h"), "--captures", "2", "--interval", "0.05"]
     assert main(["watch", "--shadow", *told]) == 0
-    assert capsys.readouterr().err.count("shadow: OverflowError: int too large Captures go on.") == 2
+    assert capsys.readouterr().err.count("shadow: OverflowError: int too large Captures continue.") == 2
     assert len(moments(tmp_path / "h")) == 2
 
 
@@ -414,7 +414,7 @@ def test_a_broker_that_left_leaves_no_answers_behind(cluster: Cluster, options: 
     for watched in (second, third):
         assert watched.snapshot is not None
         assert list(watched.snapshot.brokers.name) == [names[0], names[2]]
-        assert not [w for w in watched.snapshot.info.warnings if "are both" in w or "none of the brokers" in w]
+        assert not [w for w in watched.snapshot.info.warnings if "are both" in w or "not one of the brokers" in w]
 
 
 def test_a_refusal_says_why_and_whether_a_token_was_sent(
@@ -424,8 +424,8 @@ def test_a_refusal_says_why_and_whether_a_token_was_sent(
     wrong = tmp_path / "token"
     wrong.write_text("a-wrong-token")
     for credentials, remedy in (
-        (Credentials(), "None was sent; give a token that may ask"),
-        (Credentials(token_file=wrong), "The one that was sent does not do; give a token that may ask"),
+        (Credentials(), "The request had no token. Use a token with the permission"),
+        (Credentials(token_file=wrong), "The token is not sufficient. Use a token with the permission"),
     ):
         (seen,) = watch(options(closed, credentials=credentials), captures=1)
         assert "HTTP 401 (Authentication required)" in str(seen.error)

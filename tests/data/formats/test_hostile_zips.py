@@ -53,9 +53,9 @@ def test_names_that_lead_out(name: str) -> None:
 
 
 def test_names_with_control_characters() -> None:
-    assert "no proper name" in refused(zipped(("mani\nfest.json", b"{}")))
+    assert "not have a valid name" in refused(zipped(("mani\nfest.json", b"{}")))
     data = zipped(("manifestX.json", b"{}")).getvalue().replace(b"manifestX.json", b"manifest\x00.text")
-    assert "no proper name" in refused(io.BytesIO(data))
+    assert "not have a valid name" in refused(io.BytesIO(data))
 
 
 @pytest.mark.parametrize("kind", [stat.S_IFLNK, stat.S_IFIFO, stat.S_IFCHR])
@@ -80,7 +80,7 @@ def test_repeated_names(second: str) -> None:
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 def test_rare_compression(method: int) -> None:
-    assert "rare way" in refused(zipped(("manifest.json", b"{}"), method=method))
+    assert "unsupported compression method" in refused(zipped(("manifest.json", b"{}"), method=method))
 
 
 def test_bomb_by_ratio(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,7 +140,7 @@ def test_zip64_is_not_needed() -> None:
 def test_truncated(cluster: Snapshot, keep: int) -> None:
     whole = io.BytesIO()
     write_zip(cluster, whole)
-    assert "no whole zip" in refused(io.BytesIO(whole.getvalue()[:keep]))
+    assert "zip is not complete" in refused(io.BytesIO(whole.getvalue()[:keep]))
 
 
 def test_flipped_bits(cluster: Snapshot) -> None:
@@ -160,7 +160,7 @@ def test_empty() -> None:
 def test_zip_in_a_zip(cluster: Snapshot) -> None:
     inner = io.BytesIO()
     write_zip(cluster, inner)
-    assert "holds another zip" in refused(zipped(("inner.zip", inner.getvalue())))
+    assert "contains another zip" in refused(zipped(("inner.zip", inner.getvalue())))
 
 
 def test_several_snapshots() -> None:

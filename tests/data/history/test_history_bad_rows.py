@@ -118,14 +118,14 @@ def test_a_line_that_cannot_be_is_put_aside_alone(tmp_path: Path, bad: Any) -> N
 @pytest.mark.parametrize(
     ("series", "reason"),
     [
-        ({**SERIES, "values": [[[AT / 1_000], "1"]]}, "no pair of time and number"),
-        ({**SERIES, "values": [[AT / 1_000, ["1"]]]}, "no pair of time and number"),
+        ({**SERIES, "values": [[[AT / 1_000], "1"]]}, "not a pair of time and number"),
+        ({**SERIES, "values": [[AT / 1_000, ["1"]]]}, "not a pair of time and number"),
         ({**SERIES, "values": [[AT, "1"]]}, ""),  # ms for seconds: the year 59010
         ({**SERIES, "values": [[1, "1"]]}, "no time"),
         ({**SERIES, "metric": SERIES["metric"] | {"cluster": "x" * 300}}, "too long for a folder"),
         ({**SERIES, "metric": SERIES["metric"] | {"topic": TOPIC + "x" * 5_000}}, "too long"),
         ({**SERIES, "metric": SERIES["metric"] | {"topic": [TOPIC]}}, "no"),
-        ({**SERIES, "values": "deep"}, "no pair of time and number"),
+        ({**SERIES, "values": "deep"}, "not a pair of time and number"),
     ],
 )
 def test_a_series_that_cannot_be_is_put_aside_alone(tmp_path: Path, series: Any, reason: str) -> None:
@@ -175,7 +175,7 @@ def test_a_gzip_that_unfolds_without_end_is_given_up(tmp_path: Path, monkeypatch
     path.write_bytes(gzip.compress(json.dumps(GOOD).encode() + b"\n" + bytes(30 << 20)))
     kept, (aside,) = check(path)
     assert len(kept) == 1
-    assert "nothing behind it was read" in aside["text"]
+    assert "the rest of the file was not read" in aside["text"]
     assert aside["measure"] < 1_000_000
 
 
@@ -204,7 +204,7 @@ def test_many_bad_rows_are_listed_up_to_a_number_and_all_counted(tmp_path: Path)
     assert len(aside) == records.MOST_ASIDE + 1
     last = max(aside, key=lambda row: row["rows"])
     assert (last["rows"], last["line"]) == (500, records.MOST_ASIDE + 1)
-    assert "the first: Not JSON" in last["text"]
+    assert "The first: Not valid JSON" in last["text"]
 
 
 numbers = st.one_of(st.floats(-2, 1e9), st.integers(-2, 1 << 64), st.sampled_from([None, "1", True, 1e308]))
@@ -251,7 +251,7 @@ def test_a_name_that_is_not_utf_8_costs_its_own_file(spark: "SparkSession", tmp_
         done = ingest([raw], root, Options(), spark)
         assert done.files_read + done.files_unchanged == 3
     done = ingest([raw / odd, raw / "good.jsonl"], tmp_path / "other", Options(), spark)
-    assert done.reasons == (("Its name, or that of a folder it is in, is not UTF-8. Rename it.", 1),)
+    assert done.reasons == (("The name of the file or of a folder above it is not UTF-8. Rename it.", 1),)
     asides = [row for file in (root / SET_ASIDE).iterdir() for row in pq.read_table(file).to_pylist()]
     assert sorted(Path(row["file"]).relative_to(raw).parts for row in asides) == [
         ("b\\udcffd", "x.jsonl"),
@@ -297,8 +297,8 @@ def test_wrong_clocks_cost_their_rows_and_no_day(spark: "SparkSession", tmp_path
     assert (done.rows_read, done.rows_set_aside) == (len(rows), 3)
     said = "\n".join(done.lines)
     assert "the clock of fast:1 is 90.0 s ahead" in said
-    assert "1 set aside: The time is years off" in said
-    assert "2 set aside: The broker's clock is more than a day off" in said
+    assert "1 set aside: The time is years away" in said
+    assert "2 set aside: The broker's clock differs by more than a day" in said
     (file,) = (tmp_path / "h" / SET_ASIDE).iterdir()
     assert [row["line"] for row in pq.read_table(file).to_pylist()] == [51, 102, 103]
     (entry,) = read_ledger(tmp_path / "h").sources.values()
@@ -349,7 +349,7 @@ def test_one_damaged_manifest_costs_its_own_day(spark: "SparkSession", tmp_path:
     "lost", [ConnectionRefusedError(111, "Connection refused"), ConnectionResetError(104, "reset")]
 )
 def test_a_lost_jvm_is_not_taken_for_the_disk(tmp_path: Path, lost: Exception) -> None:
-    with pytest.raises(ReplayError, match="Java process is gone") as caught, _said_plainly(tmp_path):
+    with pytest.raises(ReplayError, match="Java process has ended") as caught, _said_plainly(tmp_path):
         raise lost
     assert "run the same command again" in caught.value.remedy
     with pytest.raises(ReplayError, match="Cannot write"), _said_plainly(tmp_path):

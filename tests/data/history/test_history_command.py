@@ -99,7 +99,7 @@ def test_ingest_says_what_it_did(
     assert main(["history", "ingest", str(tmp_path / "raw"), "--out", str(tmp_path / "h")]) == 0
     said = capsys.readouterr()
     assert "rows read = " in said.out
-    assert "1 set aside: Not JSON" in said.out
+    assert "1 set aside: Not valid JSON" in said.out
     assert "k 2027-01-11: " in said.out
     assert "1 days to make" in said.err
 
@@ -130,7 +130,7 @@ def test_bad_arguments_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture
     assert main(["history", "ingest", str(tmp_path / "absent"), "--out", str(tmp_path / "h")]) == 2
     assert "cannot be read" in capsys.readouterr().err
     assert main(["history", "ingest", str(tmp_path), "--interval-s", "0", "--out", str(tmp_path / "h")]) == 2
-    assert "Give 1 to 86400" in capsys.readouterr().err
+    assert "Use 1 to 86400" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["history"])
 

@@ -246,7 +246,7 @@ def test_full_disk_has_a_remedy(tmp_path: Path) -> None:
         error = OSError(errno.ENOSPC, "No space left on device")
     except OSError as caught:
         error = caught
-    with pytest.raises(ReplayError, match=r"disk is full.*Make room"), writing_history(tmp_path):
+    with pytest.raises(ReplayError, match=r"disk is full.*Free some disk space"), writing_history(tmp_path):
         raise error
 
 

@@ -106,7 +106,7 @@ def test_command_writes_a_history(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert main(["history", "generate", "--out", str(tmp_path / "h"), "--days", "1", *small]) == 0
     assert "generated 2027-01-11: 24 snapshots" in capsys.readouterr().out
     assert main(["history", "generate", "--out", str(tmp_path / "h"), "--days", "0"]) == 2
-    assert "Give 1 to 3660" in capsys.readouterr().err
+    assert "Use a number from 1 to 3660" in capsys.readouterr().err
     (tmp_path / "file").write_text("x")
     assert main(["history", "generate", "--out", str(tmp_path / "file"), "--days", "1", *small]) == 2
     assert "Choose another folder" in capsys.readouterr().err
@@ -116,5 +116,5 @@ def test_out_of_bounds_is_refused() -> None:
     for wrong in ({"interval_s": 0}, {"noise": 2.0}, {"cluster": replace(CLUSTER, brokers=0)}):
         with pytest.raises(SettingError):
             next(snapshots_of_day(replace(QUIET, **wrong), 1, 0))
-    with pytest.raises(FormatError, match="no day"):
+    with pytest.raises(FormatError, match="not a valid day"):
         next(snapshots_of_day(replace(QUIET, first_day="tomorrow"), 1, 0))

@@ -162,8 +162,8 @@ def test_bad_rows_are_kept_aside_with_file_line_and_reason(made: Made) -> None:
     for (file, line), row in found.items():
         if file == name:
             assert row["raw"] == lines[line - 1]
-    assert "Not JSON" in found[name, 6]["reason"]
-    assert "no known kind" in found["notes.txt", 0]["reason"]
+    assert "Not valid JSON" in found[name, 6]["reason"]
+    assert "kind of the file is unknown" in found["notes.txt", 0]["reason"]
 
 
 def test_day_holds_what_its_manifest_says(made: Made) -> None:
@@ -281,7 +281,7 @@ def test_missing_file_of_a_day_that_changes_is_named(spark: "SparkSession", tmp_
     path.unlink()
     (tmp_path / "late.jsonl").write_bytes(line.replace(b'"limit":', b'"limit":1'))
     before = stamps(tmp_path / "history")
-    with pytest.raises(ReplayError, match="a file it was made from is gone"):
+    with pytest.raises(ReplayError, match="a file that it was built from is missing"):
         ingest([tmp_path / "late.jsonl"], tmp_path / "history", OPTIONS, spark)
     assert stamps(tmp_path / "history") == before
 
@@ -305,7 +305,7 @@ def test_troubles_of_spark_have_a_remedy(tmp_path: Path) -> None:
         ("java.io.IOException: No space left on device\n\tat x", "disk is full"),
         ("java.lang.OutOfMemoryError: Java heap space", "memory"),
         ("java.net.ConnectException: Connection refused", "cannot be reached"),
-        ("Error while sending or receiving", "Java process is gone"),
+        ("Error while sending or receiving", "Java process has ended"),
         ("something else.\n\tat org.apache", "something else. Run the same"),
     ):
         with pytest.raises(ReplayError, match=words) as caught, module._said_plainly(tmp_path):

@@ -23,7 +23,7 @@ from planner.history.records import Aside, Record, Tally
 from tests.data.history.test_history_assemble import DAY, START, assemble
 
 TOPIC = "persistent://shop/orders/t"
-NOTE = "differ in nothing but the label"
+NOTE = "differ only in the label"
 
 
 def answer(*series: Mapping[str, Any]) -> dict[str, Any]:
@@ -176,7 +176,7 @@ def test_bundle_of_an_older_snapshot_that_two_brokers_serve_was_split_since() ->
     assert snapshots[-1].info.settings_from == "brokers"
     assert snapshots[-1].info.dynamic_settings == {"loadBalancerSheddingEnabled": "false"}
     assert min(rates(snapshots[-1]).values()) > 0
-    assert "it was split since it was reported" in " ".join(assembler.notes())
+    assert "it was split after the last report" in " ".join(assembler.notes())
 
 
 def test_reported_bundle_is_not_cut() -> None:
@@ -263,7 +263,7 @@ def test_series_of_a_consumer_is_put_aside() -> None:
     )
     assert [type(item) for item in found] == [Record, Aside]
     assert isinstance(found[1], Aside)
-    assert "of one consumer" in found[1].reason
+    assert "about a single consumer" in found[1].reason
 
 
 @pytest.mark.parametrize(("subscription", "others"), [("", ""), ("s", ""), ("s", '{"a": "b"}'), ("\x00s", "")])
@@ -292,7 +292,7 @@ def test_host_with_two_brokers_is_of_neither() -> None:
     assembler, found = assemble([answer(*series, one("pulsar_lb_cpu_usage", [83, 83], instance="", broker="h"))])
     assert found[-1].brokers.name == ("h:8080", "h:8081")
     assert assembler.rows().not_placed == 2
-    assert "where several brokers are" in " ".join(assembler.notes())
+    assert "several brokers run there" in " ".join(assembler.notes())
 
 
 def test_ipv6_host_is_no_address_with_a_port() -> None:

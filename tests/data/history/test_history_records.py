@@ -163,26 +163,26 @@ def test_what_looks_like_a_key_is_none(extra: str) -> None:
 @pytest.mark.parametrize(
     ("row", "words"),
     [
-        (b"{\n", "Not JSON"),
-        (b"[1]", "no JSON object"),
+        (b"{\n", "Not valid JSON"),
+        (b"[1]", "not a JSON object"),
         (b'{"cpu": NaN}', "NaN is not a number"),
         (b"\xff\xfe", "not UTF-8"),
-        ({"a": 1}, "nothing the planner knows"),
+        ({"a": 1}, "no known form"),
         ({**REPORT, "lastUpdate": 0}, "time is missing"),
         ({**REPORT, "webServiceUrl": None}, "broker is not named"),
-        ({**REPORT, "cpu": {"usage": -4, "limit": 5}}, "no finite number"),
-        ({**REPORT, "cpu": {"usage": "4", "limit": 5}}, "no finite number"),
-        ({**REPORT, "cpu": {"usage": 1e39, "limit": 5}}, "1e+39 of 5 is no percentage"),
-        ({**REPORT, "cpu": {"usage": 4, "limit": 1e-40}}, "no percentage"),
+        ({**REPORT, "cpu": {"usage": -4, "limit": 5}}, "not a finite number"),
+        ({**REPORT, "cpu": {"usage": "4", "limit": 5}}, "not a finite number"),
+        ({**REPORT, "cpu": {"usage": 1e39, "limit": 5}}, "1e+39 of 5 is not a valid percentage"),
+        ({**REPORT, "cpu": {"usage": 4, "limit": 1e-40}}, "not a valid percentage"),
         ({**REPORT, "lastStats": {"acme/orders/0x0_0x1": STATS}}, "not a bundle name"),
-        ({**REPORT, "lastStats": {BUNDLE: {**STATS, "msgRateIn": -1}}}, "no finite number"),
-        ({**REPORT, "lastStats": {BUNDLE: {**STATS, "topics": 1.5}}}, "no whole number"),
-        ({**REPORT, "lastStats": {BUNDLE: {**STATS, "topics": "2"}}}, "no whole number"),
-        ({**REPORT, "lastStats": {BUNDLE: 3}}, "no object"),
+        ({**REPORT, "lastStats": {BUNDLE: {**STATS, "msgRateIn": -1}}}, "not a finite number"),
+        ({**REPORT, "lastStats": {BUNDLE: {**STATS, "topics": 1.5}}}, "not a whole number"),
+        ({**REPORT, "lastStats": {BUNDLE: {**STATS, "topics": "2"}}}, "not a whole number"),
+        ({**REPORT, "lastStats": {BUNDLE: 3}}, "not an object"),
         ({"time_ms": AT, "broker": "b:1", "topics": {"a/b": {"0x00000000_0xffffffff": {"p": {"x": {}}}}}}, "topic"),
         ({"time_ms": AT, "topics": {}}, "broker is not named"),
         ({"status": "error", "error": "query timed out"}, "query timed out"),
-        ({"topic": "persistent://a/b/c", "key": "k", "publish_time_ms": AT, "value": {}}, "none of the load balancer"),
+        ({"topic": "persistent://a/b/c", "key": "k", "publish_time_ms": AT, "value": {}}, "not from a load balancer"),
     ],
 )
 def test_bad_line_is_put_aside_with_its_reason(row: Any, words: str) -> None:
@@ -240,7 +240,7 @@ def test_bad_series_and_samples_are_counted() -> None:
     found = list(records_of_export(io.BytesIO(data), "c", Tally()))
     aside = [a for a in found if isinstance(a, Aside)]
     assert [(a.line, a.rows) for a in aside] == [(1, 3), (2, 2), (3, 2), (4, 2), (5, 1)]
-    assert "NaN is no finite number" in aside[0].reason
+    assert "NaN is not a finite number" in aside[0].reason
     assert sum(r.rows for r in found) == 12
 
 
@@ -249,7 +249,7 @@ def test_export_that_is_cut_off_keeps_what_comes_before() -> None:
     found = list(records_of_export(io.BytesIO(data[: len(data) * 3 // 5]), "c", Tally()))
     assert [isinstance(r, Record) for r in found[:-1]] == [True] * (len(found) - 1)
     assert isinstance(found[-1], Aside)
-    assert "cut off" in found[-1].reason
+    assert "incomplete or damaged" in found[-1].reason
     (error,) = records_of_export(io.BytesIO(b'{"status":"error","error":"too many points"}'), "c", Tally())
     assert isinstance(error, Aside)
     assert b"too many points" in error.raw

@@ -119,7 +119,7 @@ def test_a_state_that_has_changed_is_refused(tmp_path: Path) -> None:
     pieces = pieces_of(tmp_path / "raw", tmp_path / "read")
     start = make_day(tmp_path / "h", CUT, ToMake(DayPlan("c", DAY, {}), pieces, ahead=True)).starts[2]
     Path(start.path).write_bytes(b"oops")
-    with pytest.raises(ReplayError, match=f"{DAY} of c cannot be made.*has changed"):
+    with pytest.raises(ReplayError, match=f"{DAY} of c cannot be made.*have changed"):
         make_run(tmp_path / "h", CUT, ToMakeRun("c", DAY, pieces, start))
 
 

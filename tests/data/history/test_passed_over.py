@@ -29,12 +29,12 @@ def day(root: Path) -> Path:
 
 SPOILT: dict[str, Callable[[Path], object]] = {
     "no manifest.json": lambda path: (path / "manifest.json").unlink(),
-    "is no folder": lambda path: path.rename(path.parent / ".gone") and path.write_text("x"),
-    "day=2027-1-15: It looks": lambda path: path.rename(path.with_name("day=2027-1-15")),
-    "2027-01-15: It looks": lambda path: path.rename(path.with_name("2027-01-15")),
-    "copy: It looks": lambda path: path.rename(path.with_name("a copy")),
+    "is not a folder": lambda path: path.rename(path.parent / ".gone") and path.write_text("x"),
+    "day=2027-1-15: This folder looks": lambda path: path.rename(path.with_name("day=2027-1-15")),
+    "2027-01-15: This folder looks": lambda path: path.rename(path.with_name("2027-01-15")),
+    "copy: This folder looks": lambda path: path.rename(path.with_name("a copy")),
     "tiny/day=": lambda path: path.parent.rename(path.parent.with_name("tiny")),
-    "It looks like a day": lambda path: path.rename(path.parent.parent / path.name),
+    "This folder looks like a day": lambda path: path.rename(path.parent.parent / path.name),
 }
 
 
@@ -65,4 +65,7 @@ def test_a_replay_names_them(
     shutil.copytree(day(history), day(history).with_name("day=2027-01-16"))
     (history / "cluster=tiny" / "day=2027-01-16" / "manifest.json").unlink()
     assert main(["replay", "--history", str(history), "--detach"]) == 0
-    assert "note: cluster=tiny/day=2027-01-16: It is named as a day and has no manifest.json" in capsys.readouterr().err
+    assert (
+        "note: cluster=tiny/day=2027-01-16: This folder has the name of a day but no manifest.json"
+        in capsys.readouterr().err
+    )

@@ -97,7 +97,7 @@ def test_a_folder_that_others_may_change_is_not_used(part: str, tmp_path: Path) 
     home = tmp_path / "java"
     (home / "bin").mkdir(parents=True, mode=0o700)
     (home / part).chmod(0o777)
-    with pytest.raises(ReplayError, match="others may change it"):
+    with pytest.raises(ReplayError, match="others can change it"):
         bundled_java(home)
     (home / part).chmod(0o700)
     assert bundled_java(home).home == home

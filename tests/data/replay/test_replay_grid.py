@@ -67,7 +67,7 @@ def test_each_scenario_is_decided_by_other_releases_too(small: Snapshot) -> None
     }
     assert grid_from_json(grid_to_json(wanted).encode(), "x") == wanted
     unknown = json.dumps({**FORMAT, "releases": ["9.9"]}).encode()
-    with pytest.raises(ReplayError, match="not known"):
+    with pytest.raises(ReplayError, match="is unknown"):
         grid_from_json(unknown, "x")
 
 
@@ -95,17 +95,17 @@ def test_a_file_says_the_same(small: Snapshot) -> None:
     ("content", "said"),
     [
         ("{", "f.json"),
-        ({"format": "x"}, "This is no grid"),
+        ({"format": "x"}, "This is not a grid"),
         ({**FORMAT, "strategies": ["NoShedder"]}, "not a shedding strategy"),
-        ({**FORMAT, "settings": {"loadBalancerNo": [1]}}, "cannot be tried"),
+        ({**FORMAT, "settings": {"loadBalancerNo": [1]}}, "cannot vary in a grid"),
         ({**FORMAT, "settings": {SHEDDING: [-1]}}, SHEDDING),
         ({**FORMAT, "settings": {SHEDDING: []}}, "no value"),
-        ({**FORMAT, "settings": {SHEDDING: 5}}, "This is no list of values"),
-        ({**FORMAT, "settings": 5}, "This is no object of names and lists"),
+        ({**FORMAT, "settings": {SHEDDING: 5}}, "This is not a list of values"),
+        ({**FORMAT, "settings": 5}, "This is not a valid object of names and lists"),
         ({**FORMAT, "scenarios": [{"version": 9}]}, "format version"),
         (
             {**FORMAT, "settings": {SHEDDING: list(range(1, 99)), "loadBalancerCPUResourceWeight": list(range(9))}},
-            "more than 500",
+            "the maximum is 500",
         ),
         ([{"version": 1, "name": "a"}, {"version": 1, "name": "a", "seed": 2}], "same name"),
     ],
@@ -121,7 +121,7 @@ def test_as_many_scenarios_as_are_allowed_and_one_more(small: Snapshot, replay_h
     found = scenarios_of(grid_from_json(json.dumps(listed).encode(), "f.json"), small)
     assert len(found) == 500
     replace(make_job(replay_history), scenarios=found).check()
-    with pytest.raises(ReplayError, match="501 scenarios, more than 500"):
+    with pytest.raises(ReplayError, match="501 scenarios; the maximum is 500"):
         replace(make_job(replay_history), scenarios=(*found, Scenario(name="one more"))).check()
 
 

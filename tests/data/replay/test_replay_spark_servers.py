@@ -76,7 +76,7 @@ def test_a_cluster_without_workers_is_said_and_new_ones_go_on(
         wait_for(stored, lambda status: status.done > 0)
         cluster.workers[0].kill()
         begin_s = time.monotonic()
-        wait_for(stored, lambda status: status.stage == "No Spark worker is left: waits for it")
+        wait_for(stored, lambda status: status.stage == "No Spark worker is left: waiting")
         assert time.monotonic() - begin_s < 60
         cluster.add_worker()
         done = wait_for(stored)
@@ -144,7 +144,7 @@ def test_spark_connect(
         done = wait_for(stored)
     lines = log_tail(stored.folder).splitlines()
     begin, end = (
-        next(datetime.fromisoformat(line[:19]) for line in lines if mark in line) for mark in ("Runs on", "Done.")
+        next(datetime.fromisoformat(line[:19]) for line in lines if mark in line) for mark in ("Running on", "Done.")
     )
     assert done.rate_per_min > done.done * 60 / ((end - begin).total_seconds() + 1)  # without the start of Spark
     assert (done.state, done.done, done.failed) == ("done", 12, 0)

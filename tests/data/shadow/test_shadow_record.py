@@ -117,15 +117,15 @@ def test_the_score_counts_what_is_claimed() -> None:
     assert (score.in_time, score.in_time_right) == (2, 2)
     assert (score.destinations, score.destinations_right) == (2, 1)
     assert (score.splits, score.splits_right) == (5, 4)
-    assert score.text.startswith("cycles right 4 of 5 (80.0%)")
+    assert score.text.startswith("correct cycles 4 of 5 (80.0%)")
     assert score_of([]).text == (
-        "cycles right 0 of 0; with unloads 0 of 0; of these seen in time 0 of 0; destinations 0 of 0; splits 0 of 0"
+        "correct cycles 0 of 0; with unloads 0 of 0; of these, seen in time 0 of 0; destinations 0 of 0; splits 0 of 0"
     )
 
 
 def test_a_line_about_a_cycle() -> None:
     assert describe(cycle()) == ("cycle 1: right: 1 predicted, 1 unloaded, 1 split; 1 went elsewhere (late report)")
-    assert "inputs not seen in time" in describe(cycle(actual=(), in_time=False))
+    assert "input not seen in time" in describe(cycle(actual=(), in_time=False))
 
 
 def at(snapshot: Snapshot, second: int) -> Snapshot:
@@ -159,7 +159,7 @@ def test_shadow_goes_through_a_history(
     assert main(["shadow", "--history", str(tmp_path)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("cycle 1: right: ")
-    assert lines[-1].startswith("cycles right 1 of 1 (100.0%); with unloads 1 of 1")
+    assert lines[-1].startswith("correct cycles 1 of 1 (100.0%); with unloads 1 of 1")
     assert main(["shadow", "--history", str(tmp_path), "--cluster", "by-hand", "--json"]) == 0
     said = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert said[0]["actual"]
@@ -203,12 +203,12 @@ def test_an_alert_that_cannot_judge_has_a_status_of_its_own(
     err = capsys.readouterr().err
     following = read_next(HistoryFolder(tmp_path, 1).folder_of("by-hand"))
     assert following is not None
-    lines = [line for line in err.splitlines() if "--interval 5, or less" in line]
+    lines = [line for line in err.splitlines() if "--interval 5 or less" in line]
     if status:
         assert found == 3
-        assert "Nothing could be judged: of 1 cycles with unloads none was seen in time." in err
+        assert "No cycle could be judged: none of 1 cycles with unloads was seen in time." in err
         assert lines
-        assert "10 s apart and brokers report every 5 s" in following.too_seldom
+        assert "10 s apart, but brokers report every 5 s" in following.too_seldom
     else:
         assert not lines
         assert following.too_seldom == ""
@@ -246,7 +246,7 @@ def test_a_history_gets_a_record_once(
     assert len(recorded) == 1
     assert read_next(folder) is not None
     assert main(["shadow", "--history", str(tmp_path), "--record"]) == 2
-    assert "There is a record of this cluster already" in capsys.readouterr().err
+    assert "This cluster already has a record" in capsys.readouterr().err
     assert ShadowRecord(folder).read() == recorded
 
 
@@ -287,7 +287,7 @@ def test_watch_with_shadow(cluster: Cluster, tmp_path: Path, capsys: pytest.Capt
     history = tmp_path / "history"
     arguments = ["--admin-url", cluster.url, "--history", str(history), "--interval", "0.05", "--captures", "3"]
     assert main(["watch", *arguments, "--shadow"]) == 0
-    assert "shadow: cycles right 0 of 0" in capsys.readouterr().out
+    assert "shadow: correct cycles 0 of 0" in capsys.readouterr().out
     assert read_next(history / "cluster=planner") is not None
     assert all(".shadow" not in source.path for source in find_sources([history], tmp_path / "out"))
 
@@ -339,5 +339,5 @@ def test_a_damaged_day_is_told_and_passed_over(tmp_path: Path) -> None:
     watch.follow(tmp_path, name)
     assert len(wrong) == 1
     assert damaged.name in wrong[0]
-    assert "goes on with the next day" in wrong[0]
+    assert "continues with the next day" in wrong[0]
     assert {cycle.to_ms // day_ms - START_MS // day_ms for cycle in watch.cycles} == {0, 2}

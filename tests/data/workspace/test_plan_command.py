@@ -119,11 +119,11 @@ def test_follow_says_how_far_a_plan_is(
         assert main(["plan", "--snapshot", "pip-364", "--scenario", file, *words]) == 0
         said.append(capsys.readouterr().out)
     done, left = said
-    assert "The plan is carried out" in done
+    assert "The plan is complete" in done
     assert "still to do: move " in left
     assert "Run the script of the plan again" in left
     assert main(["plan", "--snapshot", "pip-364", "--scenario", file, *words[:2], "--broker", "nobody"]) == 2
-    assert "names no broker" in capsys.readouterr().err
+    assert "does not name a broker" in capsys.readouterr().err
 
 
 def test_commands_report_and_csv(
@@ -149,14 +149,14 @@ def test_another_snapshot_is_warned_of(tmp_path: Path, capsys: pytest.CaptureFix
     path.write_text(scenario_file(Scenario(cycles=1), "ab" * 32, "Another"), encoding="utf-8")
     assert main(["plan", "--snapshot", "pip-364", "--scenario", str(path)]) == 0
     err = capsys.readouterr().err
-    assert err.startswith("warning: the scenario was made over the snapshot Another (abababababab); this is another")
+    assert err.startswith("warning: the scenario was made for the snapshot Another (abababababab); this is a different")
     assert snapshot_digest(SNAPSHOT)[:12] in err
 
 
 @pytest.mark.parametrize(
     ("snapshot", "scenario", "message"),
     [
-        ("no-such", '{"version":1}', "no-such: There is no such file, and no such sample"),
+        ("no-such", '{"version":1}', "no-such: There is no file and no sample"),
         ("pip-364", "{", "cannot be read"),
         ("pip-364", '{"version":1,"cycles":0}', "cycles"),
         ("pip-364", '{"version":1,"settings":{"minUnloadMesage":1}}', "minUnloadMessage"),
@@ -170,7 +170,7 @@ def test_another_snapshot_is_warned_of(tmp_path: Path, capsys: pytest.CaptureFix
             '{"version":1,"steps":[{"edit":{"kind":"move_bundle","bundle":"a\\nb","destination":"x"}}]}',
             "edit 1: The cluster has no bundle a\\nb at that moment",
         ),
-        ("a\nb\u2028c", '{"version":1}', "a\\nb\\u2028c: There is no such file"),
+        ("a\nb\u2028c", '{"version":1}', "a\\nb\\u2028c: There is no file and no sample"),
     ],
 )
 def test_errors_are_one_line(
@@ -191,8 +191,8 @@ def test_errors_are_one_line(
     [
         ("/no/such/file", "Cannot read: No such file"),
         ("a\0b", "Cannot read"),
-        ("https://planner.example/", "holds no scenario"),
-        ("1." + "A" * 40, "changed on its way"),
+        ("https://planner.example/", "does not contain a scenario"),
+        ("1." + "A" * 40, "was altered"),
         ("2." + "A" * 40, "newer planner"),
     ],
 )

@@ -53,7 +53,7 @@ def test_list_and_delete(tmp_path: Path) -> None:
     kept.delete(saved.digest)
     kept.delete(saved.digest)
     assert kept.list() == ()
-    with pytest.raises(StoreError, match="not kept on this server"):
+    with pytest.raises(StoreError, match="not stored on this server"):
         kept.load(saved.digest)
     workspace.close()
 

@@ -69,9 +69,12 @@ BUNDLE = "t/n/0x00000000_0xffffffff"
 @pytest.mark.parametrize(
     ("vector", "what"),
     [
-        ({**TOP, "input": {"bundleStats": {BUNDLE: {"topics": 2**31}}}}, "2147483648 is no count"),
-        ({**TOP, "input": {"bundleStats": {BUNDLE: {"topics": 2**31 - 1, "consumerCount": 1}}}}, "is no count"),
-        ({**TOP, "input": {"bundleStats": {}, "namespaceBundleCounts": {"t/n": 2**63}}}, "is no count"),
+        ({**TOP, "input": {"bundleStats": {BUNDLE: {"topics": 2**31}}}}, "2147483648 is not a valid count"),
+        (
+            {**TOP, "input": {"bundleStats": {BUNDLE: {"topics": 2**31 - 1, "consumerCount": 1}}}},
+            "is not a valid count",
+        ),
+        ({**TOP, "input": {"bundleStats": {}, "namespaceBundleCounts": {"t/n": 2**63}}}, "is not a valid count"),
         (
             {
                 **TOP,
@@ -140,15 +143,15 @@ GOOD = {"kind": "top_k_bundles", "id": "v", "config": {}, "input": {"bundleStats
     [
         ("missing.jsonl", None, "No such file"),
         ("blank.jsonl.gz", gzip.compress(b"\n" * (9 << 20), 1, mtime=0), "There is more than 1 MiB of blank lines"),
-        ("empty.jsonl", b"\n", "line 1: Holds no vector"),
-        ("text.jsonl", b"hello\n", "line 1: Not JSON: Expecting value at column 1"),
-        ("cut.jsonl", json.dumps(GOOD).encode() + b"\n\n{\n", "line 3: Not JSON"),
+        ("empty.jsonl", b"\n", "line 1: The file contains no vector"),
+        ("text.jsonl", b"hello\n", "line 1: Not valid JSON: Expecting value at column 1"),
+        ("cut.jsonl", json.dumps(GOOD).encode() + b"\n\n{\n", "line 3: Not valid JSON"),
         ("latin.jsonl", b'{"kind": "\xe9"}\n', "line 1: Not UTF-8: byte 0xe9 at column 11"),
-        ("deep.jsonl", b"[" * 200_000, "line 1: Not JSON that can be read"),
+        ("deep.jsonl", b"[" * 200_000, "line 1: Not readable JSON"),
         ("plain.jsonl.gz", b"hello\n", "line 1: Not gzip, or damaged"),
         ("cut.jsonl.gz", gzip.compress(json.dumps(GOOD).encode(), mtime=0)[:-9], "line 1: Not gzip, or damaged"),
         ("broken.jsonl.gz", gzip.compress(b"x" * 999, mtime=0)[:12] + b"\xff" * 40, "Not gzip, or damaged"),
-        ("renamed.jsonl", gzip.compress(b"hello\n", mtime=0), "line 1: Compressed with gzip, but not named so"),
+        ("renamed.jsonl", gzip.compress(b"hello\n", mtime=0), "line 1: The file is compressed with gzip, but its name"),
         ("array.jsonl", b"[]\n", "line 1: Not a vector: the line holds an array"),
         ("none.jsonl", json.dumps({**GOOD, "expected": None}).encode(), "line 1: Not a vector: 'expected' is null"),
         ("config.jsonl", json.dumps({**GOOD, "config": [1]}).encode(), "line 1: Not a vector: 'config' is an array"),

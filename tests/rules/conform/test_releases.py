@@ -91,11 +91,11 @@ class TestNotes:
     def test_a_strategy_that_a_release_lacks(self, version: str, *, there: bool) -> None:
         config = Settings({"loadBalancerLoadSheddingStrategy": AvgShedder.java_class}, release(version))
         notes = release_notes(version, config)
-        assert notes == () if there else "gives way to OverloadShedder" in notes[-1]
+        assert notes == () if there else "is replaced by OverloadShedder" in notes[-1]
 
     def test_another_release_than_the_cluster_runs(self) -> None:
         first, *more = release_notes("3.0.7", Settings())
-        assert first == "The cluster runs Pulsar 3.0.7; this is decided by the rules and defaults of 4.2.4."
+        assert first == "The cluster runs Pulsar 3.0.7. Decisions follow the rules and defaults of 4.2.4."
         assert len(more) >= len(differing(release("3.0.7"), REFERENCE)) > len(SWITCHES) / 2
         assert all("3.0.7" in one for one in more)
 
@@ -123,7 +123,7 @@ class TestNotes:
     def test_a_setting_without_effect(self) -> None:
         config = Settings({"loadBalancerSheddingExcludedNamespaces": "a/b"}, release("4.0.8"))
         (note,) = release_notes("4.0.8", config)
-        assert "does not know loadBalancerSheddingExcludedNamespaces" in note
+        assert "no effect in Pulsar 4.0.8: loadBalancerSheddingExcludedNamespaces" in note
 
 
 # fmt: off

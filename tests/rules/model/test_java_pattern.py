@@ -66,12 +66,12 @@ def test_reads_as_java_does(expression: str, yes: list[str], no: list[str]) -> N
     [
         ("[", "'['"),
         ("(", "not closed"),
-        (")", "closes no group"),
-        ("*a", "before '*'"),
-        ("a**", "before '*'"),
+        (")", "has no opening"),
+        ("*a", "precedes '*'"),
+        ("a**", "precedes '*'"),
         ("a{", "'{'"),
-        ("a{2,1}", "ends before"),
-        ("[b-a]", "ends before"),
+        ("a{2,1}", "upper limit"),
+        ("[b-a]", "reversed"),
         ("[a-\\d]", "ends in a set"),
         ("\\", "backslash"),
         ("\\y", "unknown escape"),
@@ -83,9 +83,9 @@ def test_reads_as_java_does(expression: str, yes: list[str], no: list[str]) -> N
         ("\\1(a)", "back reference"),
         ("a\\b{g}", "not evaluated"),
         ("\\p{javaMirrored}", "javaMirrored"),
-        ("(a{1000}){1000}", "more steps"),
-        ("((a{0,50}){0,50}){0,9}", "more steps"),
-        ("a{99999999999}", "more steps"),
+        ("(a{1000}){1000}", "more than"),
+        ("((a{0,50}){0,50}){0,9}", "more than"),
+        ("a{99999999999}", "more than"),
         ("(" * 500 + ")" * 500, "groups inside groups"),
         ("[" * 500, "classes inside classes"),
         ("a" * 10_001, "longer"),
@@ -154,7 +154,7 @@ def test_search_for_a_policy_ends_at_an_expression_that_java_cannot_read() -> No
     assert found == {"t/a": first, "t/n": bad, "t/m": None, "t/z": None, "[": None}
     assert not isolation_failure(policies, "t/a")
     assert not isolation_failure(policies, "t/n")
-    assert "'[' of the isolation policy p" in isolation_failure(policies, "t/z")
+    assert "'[' in the isolation policy p" in isolation_failure(policies, "t/z")
 
 
 def test_a_policy_s_bad_expressions_are_named() -> None:
@@ -163,7 +163,7 @@ def test_a_policy_s_bad_expressions_are_named() -> None:
     notes = expression_notes(policies)
     assert len(notes) == 3
     assert "policy p" in notes[0]
-    assert "'[' of namespaces is no regular expression" in notes[0]
-    assert "the filter of the extensible one fails and keeps every candidate" in notes[0]
+    assert "the namespace expression '[' is not a valid regular expression" in notes[0]
+    assert "the filter of the extensible load manager fails and keeps every candidate" in notes[0]
     assert "back reference" in notes[1]
     assert len(notes[2]) < 250

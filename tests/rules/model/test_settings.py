@@ -47,7 +47,7 @@ class TestCatalog:
     @pytest.mark.parametrize("setting", NUMBERS, ids=by_name)
     def test_bounds_hold(self, setting: Setting) -> None:
         if setting.minimum is None:
-            assert "0 or less switches it off" in setting.note
+            assert "0 or less turns it off" in setting.note
             assert setting.parse(-1.0) == -1.0
         else:
             assert setting.parse(setting.minimum) == setting.minimum
@@ -57,7 +57,7 @@ class TestCatalog:
             assert setting.maximum is not None
             assert setting.maximum <= INTEGER_LIMITS[setting.kind]
             assert setting.parse(setting.maximum) == setting.maximum
-            with pytest.raises(SettingError, match="is not a value"):
+            with pytest.raises(SettingError, match="is not a valid value"):
                 setting.parse(int(setting.maximum) + 1)
         for value in (math.nan, math.inf):
             with pytest.raises(SettingError):

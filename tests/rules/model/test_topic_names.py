@@ -39,7 +39,7 @@ TAKEN: tuple[tuple[str, tuple[ReleaseName, ...], str, str], ...] = (
     ("segment://t/n/x/0000-ffff-0", NEW[1:], "segment://t/n/x/0000-ffff-0", "t/n"),
 )
 REFUSED: tuple[tuple[str, tuple[ReleaseName, ...], str], ...] = (
-    ("persistent://t/c/n/x", NEW, "it has four parts, with a cluster, as Pulsar takes them up to 4.0"),
+    ("persistent://t/c/n/x", NEW, "it has four parts, with a cluster, which Pulsar accepts up to 4.0"),
     ("topic://t/n/x", (*OLD, *LATE, NEW[0]), "has no domain 'topic', which only Pulsar 5 has"),
     ("segment://t/n/x/0000-ffff-0", (*OLD, *LATE, NEW[0]), "has no domain 'segment', which only Pulsar 5 has"),
     ("segment://t/n/x", NEW[1:], "a segment is named parent/hashStart-hashEnd-id"),
@@ -47,7 +47,7 @@ REFUSED: tuple[tuple[str, tuple[ReleaseName, ...], str], ...] = (
     (f"persistent://t/n/{WIDE}", (*LATE, *NEW), "its local name is blank"),
     (f"persistent://t/n/{SEPARATOR}", (*LATE, *NEW), "its local name is blank"),
     ("persistent://t/n/", (*OLD, *LATE, *NEW), "its local name is blank"),
-    ("persistent://t/c/n n/x", (*OLD, *LATE), "has other characters than"),
+    ("persistent://t/c/n n/x", (*OLD, *LATE), "contains characters other than"),
     ("foo://t/n/x", (*OLD, *LATE, *NEW), "has no domain 'foo'"),
     ("persistent://t/n", (*OLD, *LATE, *NEW), "it lacks a tenant, a namespace or a local name"),
     ("t/n/x", (*OLD, *NEW), "it has no domain"),
@@ -111,10 +111,10 @@ def test_a_cluster_with_such_topics_is_one(version: ReleaseName, namespace: str,
 @pytest.mark.parametrize(
     ("version", "namespace", "name", "why"),
     [
-        ("4.2.4", "t/c/n", "persistent://t/c/n/x", "'t/c/n' names a cluster, which Pulsar takes up to 4.0 only"),
+        ("4.2.4", "t/c/n", "persistent://t/c/n/x", "'t/c/n' includes a cluster, which Pulsar accepts only up to 4.0"),
         ("4.2.4", "t/n", "topic://t/n/x", "no domain 'topic', which only Pulsar 5 has"),
-        ("4.0.8", "t/n", "Persistent://t/n/x", "its domain in capitals, which Pulsar 4.0.8 writes in lower case"),
-        ("4.2.4", "t/n", "persistent://t/other/n/x", "as Pulsar takes them up to 4.0 and 4.2.4 does not"),
+        ("4.0.8", "t/n", "Persistent://t/n/x", "its domain in capitals, which Pulsar 4.0.8 converts to lower case"),
+        ("4.2.4", "t/n", "persistent://t/other/n/x", "which Pulsar accepts up to 4.0 and 4.2.4 does not"),
     ],
 )
 def test_a_cluster_that_cannot_have_them_is_refused_truthfully(

@@ -141,7 +141,7 @@ def test_avg_needs_two_high_hits_and_binds_the_destination() -> None:
     assert placed.acceptable == ("b0:8080",)
     _, drawn = PLACEMENT.select(bundle, snapshot.brokers.name[1:], snapshot, bindings, Settings(), 1)
     assert set(drawn.acceptable) == set(snapshot.brokers.name[1:])
-    assert "too little" in why_after(snapshot, memory, maxUnloadPercentage=0.5)
+    assert "too small" in why_after(snapshot, memory, maxUnloadPercentage=0.5)
 
 
 def why_after(snapshot: Snapshot, memory: SheddingMemory[Any], **overrides: Any) -> str:

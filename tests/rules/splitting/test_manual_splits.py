@@ -154,7 +154,7 @@ def test_unload_is_heeded_by_the_modular_manager_only() -> None:
     _, extensible = ask({**BASE, "loadManager": "extensible", "request": request(unload=True)})
     assert modular.children_unloaded
     assert not extensible.children_unloaded
-    assert "ignores the wish to unload" in extensible.notes[0]
+    assert "ignores the request to unload" in extensible.notes[0]
 
 
 def test_supported_but_unknown_name_means_the_default() -> None:
@@ -170,7 +170,7 @@ def test_supported_but_unknown_name_means_the_default() -> None:
 def test_ignored_positions_and_replaced_algorithms_are_noted() -> None:
     _, ignored = ask({**BASE, "request": request(positions=[5])})
     assert ignored.boundaries == (0x40000000,)
-    assert ignored.notes == ("range_equally_divide ignores the positions given.",)
+    assert ignored.notes == ("range_equally_divide ignores the positions.",)
     config = {"defaultNamespaceBundleSplitAlgorithm": "no_such_algorithm"}
     _, replaced = ask({**BASE, "config": config, "request": request()})
     assert replaced.algorithm == "range_equally_divide"

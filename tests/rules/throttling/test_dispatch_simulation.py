@@ -226,11 +226,11 @@ def test_no_topics() -> None:
 REFUSED: list[tuple[str, dict[str, Any]]] = [
     ("period of the limit", {"limit": DispatchRate(1, period_s=0)}),
     ("messages per entry", {"messages_per_entry": 0}),
-    ("bytes of an entry", {"entry_bytes": 0}),
+    ("bytes per entry", {"entry_bytes": 0}),
     ("partitions", {"partitions": 0}),
     ("no broker", {"brokers": ()}),
     ("publish rate", {"publish": PublishPattern(float("nan"))}),
-    ("longer than", {"publish": PublishPattern(1, 1, 0, 5, 2)}),
+    ("longer than the interval", {"publish": PublishPattern(1, 1, 0, 5, 2)}),
     ("backlog", {"subscriptions": (SubscriptionLoad(backlog_msgs=-1),)}),
     ("redelivered", {"subscriptions": (SubscriptionLoad(redelivered_fraction=1),)}),
     ("too many", {"partitions": 10_000, "subscriptions": (SubscriptionLoad(),) * 30}),
@@ -252,7 +252,7 @@ def test_impossible_times_are_refused(options: Any) -> None:
 
 
 def test_an_unknown_limiter_is_refused() -> None:
-    with pytest.raises(SettingError, match="none of Pulsar's own"):
+    with pytest.raises(SettingError, match="not one of Pulsar's own"):
         run(load(), dispatchRateLimiterFactoryClassName="com.example.Mine")
 
 

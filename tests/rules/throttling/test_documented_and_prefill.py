@@ -30,11 +30,11 @@ def test_documented_cases_come_out_with_their_real_numbers() -> None:
         for case, trace in zip(DOCUMENTED, play(), strict=True)
     }
     assert delivered["30 of 10 delivered"] == [30, 0, 0, 30, 0, 0]
-    assert delivered["10 per second, 6 messages in an entry"] == [60, 0, 0, 0, 0, 0]
-    precise = delivered["the same with preciseDispatcherFlowControl"]
+    assert delivered["10 per second, 6 messages per entry"] == [60, 0, 0, 0, 0, 0]
+    precise = delivered["the same example with preciseDispatcherFlowControl"]
     assert precise == [60, 0, 0, 0, 0, 0], "2 entries of 6 would be 12"
-    assert delivered["the same with dispatchThrottlingOnBatchMessageEnabled"] == [60] * 6
-    assert delivered["both of them"] == [60] * 6
+    assert delivered["the same example with dispatchThrottlingOnBatchMessageEnabled"] == [60] * 6
+    assert delivered["with both settings"] == [60] * 6
     eleven = play(DOCUMENTED[:1], 2)[0]
     assert eleven.total("delivered_msgs")[0] == 11
     assert eleven.allowed()[1] == 9

@@ -102,7 +102,7 @@ def test_a_policy_wins_as_a_whole() -> None:
         Source.NAMESPACE: "byte_limit_lost",
         Source.BROKER: "byte_limit_lost",
     }
-    assert "its 500 bytes limit nothing either" in chain.candidates[-1].reason.text
+    assert "its 500 bytes are no limit either" in chain.candidates[-1].reason.text
     assert "overridden by the topic policy" in chain.candidates[-1].reason.text
 
 
