@@ -65,6 +65,12 @@ def cluster(session: nox.Session) -> None:
 
 
 @nox.session
+def mutants(session: nox.Session) -> None:
+    """A random sample of mutants, 85 % to be killed (hours; extra `mutants`): `nox -s mutants -- --sample 50`."""
+    session.run("python", "tools/mutants.py", *session.posargs)
+
+
+@nox.session
 def bench(session: nox.Session) -> None:
     """Benchmarks, each with ratios side by side: `nox -s bench -- simulation`."""
     for name in session.posargs or ("simulation", "formats", "extensible"):

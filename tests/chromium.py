@@ -1,7 +1,7 @@
 """The browser of the tests: one that is installed, or one that is brought and said so.
 
-Looked for: the program that `PLANNER_CHROMIUM` names, Chromium, Chrome and Edge where systems put them, and Playwright's
-own Chromium. Where there is none, Playwright's is downloaded; where that fails and the user is root on a system with
+Candidates are the program that `PLANNER_CHROMIUM` names, Chromium, Chrome and Edge where systems put them, and
+Playwright's own Chromium. Without any, Playwright's is downloaded; if that fails and the user is root on a system with
 `apt-get`, the distribution's package is installed.
 """
 

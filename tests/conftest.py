@@ -40,6 +40,7 @@ hypothesis.settings.load_profile("house")
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--rewrite` writes the goldens that are text anew; look at the difference before it is kept."""
     parser.addoption("--rewrite", action="store_true", help="write goldens that are text anew")
+    parser.addoption("--plots", default="", metavar="FOLDER", help="draw each story of tests/stories there")
 
 
 _LONGEST = (

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from planner.cli.output import SHOWN, opened, tell_price, warn, write_file
+from planner.cli.output import SHOWN, opened, tell_price, warn_switched_off, write_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,7 +80,6 @@ def optimize(
     """
     from planner.cluster.digest import snapshot_digest
     from planner.cluster.errors import ScenarioError
-    from planner.explain.switched_off import switched_off
     from planner.optimize.absorb import left_by, surviving, with_traffic
     from planner.optimize.answer import best_plan, without_groups
     from planner.optimize.carry_out import Basis, document, moves_csv, steps, steps_back
@@ -137,7 +136,7 @@ def optimize(
         write_file(save, scenario_file(carried_out, snapshot_digest(captured), name))
     stability = stability_of(plan)
     if as_json or back or commands:
-        warn(*(one.text for one in switched_off(captured)))
+        warn_switched_off(captured)
     if as_json:
         found = document(
             plan, waves, stability, name=name, options=options, ungrouped=without_groups(plan), basis=basis

@@ -53,6 +53,14 @@ def opened(text: str) -> "tuple[str, Snapshot]":
     return name, snapshot
 
 
+def warn_switched_off(snapshot: "Snapshot") -> None:
+    """Say on standard error what of the load balancer is off."""
+    from planner.explain.switched_off import switched_off
+
+    for one in switched_off(snapshot):
+        sys.stderr.write(f"{'warning' if one.stops_shedding else 'note'}: {one.text}\n")
+
+
 def tell_price(snapshot: "Snapshot", *scenarios: "Scenario") -> None:
     """Say on standard error how long simulations will take, where that is long."""
     from planner.simulate.price import price_of, price_text

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from planner.cli.output import SHOWN, opened, tell_price, warn, write_file
+from planner.cli.output import SHOWN, opened, tell_price, warn_switched_off, write_file
 
 _SHORT = 12
 
@@ -44,7 +44,6 @@ def plan(
     from planner.cluster.digest import snapshot_digest
     from planner.explain.diagnosis import diagnose
     from planner.explain.outcome import Outcome
-    from planner.explain.switched_off import switched_off
     from planner.share.commands import CommandOptions, plan_commands
     from planner.share.export import events_csv, json_text, plan_document
     from planner.share.follow import follow as following
@@ -74,7 +73,7 @@ def plan(
     if csv is not None:
         write_file(csv, events_csv(trace))
     if as_json or commands or report is not None:
-        warn(*(one.text for one in switched_off(cluster)))
+        warn_switched_off(cluster)
     if as_json:
         document = plan_document(trace, snapshot_name=name, findings=findings, options=options)
         sys.stdout.write(json_text(document))

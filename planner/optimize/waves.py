@@ -48,12 +48,21 @@ def waves_of(plan: Plan, most_clients: int = 1_000) -> tuple[Wave, ...]:
 
     While a wave runs a receiver may have everything that arrives before anything has left it; even so it stays at or
     below its limit: `loadBalancerBrokerOverloadedThresholdPercentage`, or what it uses before or after the plan where
-    that is more.
+    that is more. Moves may overtake each other; where that leaves some without an order, they keep that of the plan,
+    in which the filters allow each.
 
     Args:
         plan: The plan.
         most_clients: Producers and consumers disconnected in a wave at most; a single bundle may have more.
     """
+    found = _waves(plan, most_clients, overtaking=True)
+    if any(wave.over for wave in found):
+        in_order = _waves(plan, most_clients, overtaking=False)
+        found = min(found, in_order, key=lambda waves: sum(len(wave.over) for wave in waves))
+    return found
+
+
+def _waves(plan: Plan, most_clients: int, *, overtaking: bool) -> tuple[Wave, ...]:
     rules = replace(plan.question, moves=None, topics=None, clients=None, bytes_per_s=None, pins={})
     model = model_of(plan.at_start, rules)
     state = State(model)
@@ -63,12 +72,12 @@ def waves_of(plan: Plan, most_clients: int = 1_000) -> tuple[Wave, ...]:
     found: list[Wave] = []
     tried: set[tuple[int, int]] = set()
     while waiting:
-        chosen = _next(state, waiting, limits, most_clients)
+        chosen = _next(state, waiting, limits, most_clients, overtaking=overtaking)
         over: tuple[str, ...] = ()
         moves: list[tuple[int, int, Relocation]]
         if chosen:
             moves = [(at, *waiting.pop(at)) for at in chosen]
-        elif (place := _temporary(state, waiting, limits, tried)) is not None:
+        elif overtaking and (place := _temporary(state, waiting, limits, tried)) is not None:
             at, to = place
             tried.add(place)
             move = waiting[at][1]
@@ -77,7 +86,8 @@ def waves_of(plan: Plan, most_clients: int = 1_000) -> tuple[Wave, ...]:
             moves = [(at, to, replace(move, destination=name, acceptable=(name,), why=why))]
             waiting[at] = (waiting[at][0], replace(move, source=name))
         else:
-            at = min(waiting, key=lambda one: _excess(state, one, waiting[one][0], limits))
+            some = waiting if overtaking else [next(iter(waiting))]
+            at = min(some, key=lambda one: _excess(state, one, waiting[one][0], limits))
             moves = [(at, *waiting.pop(at))]
             over = (moves[0][2].destination,)
         for bundle, to, _ in moves:
@@ -93,7 +103,12 @@ def _excess(state: State, bundle: int, to: int, limits: FloatArray) -> float:
 
 
 def _next(
-    state: State, waiting: Mapping[int, tuple[int, Relocation]], limits: FloatArray, most_clients: int
+    state: State,
+    waiting: Mapping[int, tuple[int, Relocation]],
+    limits: FloatArray,
+    most_clients: int,
+    *,
+    overtaking: bool,
 ) -> list[int]:
     """Return bundles that may move together now: with all that arrives, and nothing gone, nobody is above its limit."""
     model, usage = state.model, state.model.usage
@@ -102,19 +117,19 @@ def _next(
     for at, (to, _) in waiting.items():
         cost = float(model.cost[_CLIENTS, at])
         if chosen and clients + cost > most_clients:
-            if clients >= _FULL * most_clients:
+            if clients >= _FULL * most_clients or not overtaking:
                 break
             continue
         load = usage.own[:, to] + served[:, to] + usage.bundle[:, at]
-        if max(float((load * model.scale[:, to]).max()), float(usage.fixed[to])) > limits[to]:
-            continue
-        if not state.allowed(np.array([at]))[0, to]:
-            continue
-        if state.changing[state.space[at]] and any(state.changing[state.space[other]] for other in chosen):
-            continue  # one after the other, so that the filters see each
-        served[:, to] += usage.bundle[:, at]
-        clients += cost
-        chosen.append(at)
+        fits = max(float((load * model.scale[:, to]).max()), float(usage.fixed[to])) <= limits[to]
+        # Moves of a namespace with a group go one after the other, so that the filters see each.
+        alone = not state.changing[state.space[at]] or not any(state.changing[state.space[one]] for one in chosen)
+        if fits and alone and state.allowed(np.array([at]))[0, to]:
+            served[:, to] += usage.bundle[:, at]
+            clients += cost
+            chosen.append(at)
+        elif not overtaking:
+            break
     return chosen
 
 

@@ -320,6 +320,7 @@ finish() {
         off=$turned_off
     fi
     if [ -n "$changed" ] && noted @@SHEDDING@@ && ! is_on "$value"; then off=1 ; fi
+    [ -z "$dry_run" ] || [ -z "$held" ] || say 'Shedding and automatic splits go back to what they were.'
     if [ -n "$changed" ] && [ -s "$before" ]; then
         if [ "$status" -eq 0 ]; then
             say 'Shedding and automatic splits go back to what they were.'
