@@ -62,10 +62,10 @@ def test_only_the_registry_knows_the_file(registry: str, module: str) -> None:
         ("a release", 2),
         ("a metadata store", 2),
         ("a setting", 1),
-        ("a finding", 2),
+        ("a finding", 3),
         ("a measure", 3),
         ("a column", 3),
-        ("a command", 3),
+        ("a command", 4),
         ("a format", 3),
     ],
 )

@@ -114,12 +114,16 @@ def prose(page: str) -> str:
 
 
 def sentences(page: str) -> list[str]:
-    """Return the sentences of a document, apart from tables, headings and code; a list item ends one."""
+    """Return the sentences of a document, apart from tables, headings and code.
+
+    The end of a paragraph or list item also ends a sentence.
+    """
     lines = [line for line in prose(page).splitlines() if not line.startswith(("#", "|", "!["))]
     blocks = re.split(r"\n\s*\n|\n(?=\s*(?:[-*]|[0-9]+\.) )", "\n".join(lines))
     found = []
     for block in blocks:
         text = re.sub(r"^\s*(?:[-*]|[0-9]+\.) ", "", " ".join(block.split()))
+        text = re.sub(r"^\*\*[^*]+[.:]\*\*", "", text)  # a heading within the line
         text = re.sub(r"\]\([^)]*\)", "]", re.sub(r"`[^`]*`", "code", text))
         found += [one for one in re.split(r"(?<=[.!?])[*\")\]]*\s+", text) if re.search(r"\w", one)]
     return found
