@@ -62,6 +62,11 @@ def test_only_the_registry_knows_the_file(registry: str, module: str) -> None:
         ("a release", 2),
         ("a metadata store", 2),
         ("a setting", 1),
+        ("a finding", 3),
+        ("a measure", 3),
+        ("a column", 3),
+        ("a command", 4),
+        ("a format", 3),
     ],
 )
 def test_a_recipe_touches_so_many_places(title: str, count: int) -> None:

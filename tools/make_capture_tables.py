@@ -12,16 +12,16 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "capture.md"
 
 def requests() -> str:
     """Return the Markdown table of the requests."""
-    rows = ["| GET | Asked | Permission | Gives | Without it |", "|---|---|---|---|---|"]
+    rows = ["| GET | Requested | Permission | Provides | Without it |", "|---|---|---|---|---|"]
     for request in CATALOGUE:
-        asked = f"{request.scope}; {request.when}" if request.when else str(request.scope)
-        rows.append(f"| `{request.path}` | {asked} | {request.permission} | {request.gives} | {request.without} |")
+        requested = f"{request.scope}; {request.when}" if request.when else str(request.scope)
+        rows.append(f"| `{request.path}` | {requested} | {request.permission} | {request.gives} | {request.without} |")
     return "\n".join(rows)
 
 
 def nodes() -> str:
     """Return the Markdown table of the nodes of the metadata store."""
-    rows = ["| Node | Gives |", "|---|---|"]
+    rows = ["| Node | Provides |", "|---|---|"]
     for folder in STORE_FOLDERS:
         below = " and below" if folder.below else ""
         rows.append(f"| `{folder.path}`{below} | {folder.gives} |")
