@@ -150,7 +150,7 @@ def _take_away(view: state.Current, plan: Plan, found: Stability, ungrouped: flo
 
     with st.container(horizontal=True):
         download("Script", partial(script, back=False), "best-plan.sh", "text/x-shellscript", type="primary")
-        download("Undo script", partial(script, back=True), "way-back.sh", "text/x-shellscript")
+        download("Undo script", partial(script, back=True), "best-plan-undo.sh", "text/x-shellscript")
         told = partial(document, plan, waves, found, name=view.saved.name, ungrouped=ungrouped, basis=basis)
         download("JSON", lambda: json_text(told()).encode(), "best-plan.json", "application/json")
         download("CSV", lambda: moves_csv(waves).encode(), "best-plan.csv", "text/csv")

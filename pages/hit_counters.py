@@ -409,7 +409,7 @@ def draw(view: state.Current) -> None:
     elif choice is not None:
         st.caption(
             f"{count(len(choice.snapshots), 'snapshot')}, the last one used for {count(choice.cycles, 'cycle')}. No"
-            " unload is simulated in between, because the snapshots already show what the cluster did."
+            " unload is simulated between them, because the snapshots already show what the cluster did."
         )
         _decide(picked, choice, config)
 

@@ -34,7 +34,7 @@ _SHOWN_REASONS = 5_000
 _FEW_ROWS_PX = 280
 _CYCLE_HELP = (
     "Cycle 1 is the next one, with a newly elected leader. Later cycles see the same load again, because no unload"
-    " is carried out in between. Strategies with hit counters need several cycles."
+    " is carried out. Strategies with hit counters need several cycles."
 )
 _CYCLE_SETTINGS = (
     "loadBalancerSheddingIntervalMinutes",

@@ -17,7 +17,7 @@ Side: TypeAlias = Literal["balance", "disruption"]
 """What an objective is about."""
 
 SIDES: Final[tuple[Side, ...]] = get_args(Side)
-"""Both sides, in the order in which they are told."""
+"""Both sides, in display order."""
 
 
 @dataclass(frozen=True, slots=True)

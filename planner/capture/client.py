@@ -274,7 +274,7 @@ class AdminClient:
         return target
 
     async def _save(self, response: httpx.Response, body: "_Body") -> tuple[int, bool]:
-        """Write a body piece by piece; an error is cut off, an answer that is too long is refused.
+        """Write a body piece by piece; an error is truncated, an answer that is too long is rejected.
 
         Returns:
             What was written, in bytes, and whether a secret was in what was not.

@@ -21,7 +21,7 @@ from planner.formats.raw_capture.metadata_store import DUMP
 from planner.history.watched import HistoryFolder
 
 CAPTURING = ".capturing-"
-"""How the folder, inside the history, begins in which a capture under way lies; what follows tells clusters apart."""
+"""Prefix of the folder in the history that holds a capture in progress; the rest of its name is the cluster."""
 
 FAST: frozenset[str] = frozenset(
     {"brokers-all", "brokers-after", "leader", "dynamic-config-values", "bundles", DUMP, *MOMENT}

@@ -71,7 +71,7 @@ def capture(*, out: Path, cluster: Cluster, secrets: Secrets = Credentials(), bo
 
 
 def _printer() -> Callable[["Progress"], None]:
-    """Return what tells progress on standard error: once a second, and at each new stage."""
+    """Return a function that reports progress on standard error: once a second, and at each new stage."""
     stage, told_s = "", 0.0
 
     def tell(progress: "Progress") -> None:

@@ -143,7 +143,7 @@ def optimize(
         )
         sys.stdout.write(json_text(found))
     elif back or commands:
-        title = f"{'The way back from' if back else 'Best plan'} {plan.digest()[:_SHORT]} for {name}"
+        title = f"Best plan {plan.digest()[:_SHORT]}{', undo' if back else ''} for {name}"
         todo = (steps_back if back else steps)(plan, waves, stability, options, basis)
         sys.stdout.write(command_script(todo, title, options.program, cluster.info.cluster))
     else:

@@ -97,7 +97,7 @@ def print_scores(watch: "ShadowWatch", start: str) -> None:
 
 
 def print_line(line: str, file: TextIO | None = None) -> None:
-    """Write a line at once, on standard output unless told otherwise."""
+    """Write a line at once, by default to standard output."""
     out = file or sys.stdout
     out.write(f"{line}\n")
     out.flush()

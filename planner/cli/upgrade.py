@@ -28,7 +28,7 @@ def upgrade(
 
     Args:
         snapshot: A snapshot (folder, .zip, .json), a raw capture, or a sample by its file name, title or digest.
-        to: The release (default: the last one of the next release line). An older release shows the way back.
+        to: The release (default: the last one of the next release line). An older release shows a downgrade.
         scenario: Scenario with further changes: a file, a link, or - for standard input.
         hours: Hours to simulate on both releases.
         as_json: Print everything as JSON.

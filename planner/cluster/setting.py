@@ -15,7 +15,7 @@ SettingValue: TypeAlias = bool | int | float | str | tuple[str, ...] | None
 """Value of a setting; None only for an `optional double` that is not set."""
 
 TakesEffect: TypeAlias = Literal["now", "election", "reload", "restart", "migration"]
-"""When a running broker heeds a new value, dynamic or not.
+"""When a running broker applies a new value, dynamic or not.
 
 `now`: when it is needed next; `election`: a modular leader after its next run, an extensible broker when it becomes the
 leader next; `reload`: what is made from then on, dispatchers, replicators or connections, so that bundles must be
@@ -50,7 +50,7 @@ class Setting:
         kind: Type of its value.
         default: Value in force when it is not set.
         dynamic: True when `update-dynamic-config` accepts it.
-        takes_effect: When a running broker heeds a new value.
+        takes_effect: When a running broker applies a new value.
         unit: Unit of the value, empty for switches and names.
         group: `load balancer` or `dispatch throttling`.
         meaning: One line.

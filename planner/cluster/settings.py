@@ -127,7 +127,7 @@ class Settings(Mapping[str, SettingValue]):
         """Return a double, an int or a long as float."""
         value = self[name]
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise TypeError(f"{name} is no number")
+            raise TypeError(f"{name} is not a number")
         return float(value)
 
     def text(self, name: str) -> str:

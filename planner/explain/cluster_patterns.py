@@ -23,7 +23,7 @@ _NIC = "loadBalancerOverrideBrokerNicSpeedGbps"
 _UNLIKE = 1.2
 """How many times the other a limit is to count as another one."""
 _OF_A_KIND = 3
-"""Machines of a kind from which on one can be told to be odd."""
+"""Fewest machines of one kind among which one can be called odd."""
 _AT_THE_LIMIT = 0.9
 _MANY_CLIENTS = 0.5
 """Share of all clients from which on it is many."""

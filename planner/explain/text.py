@@ -21,7 +21,7 @@ _ALL_DIGITS = 1e4
 _STEPS = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 _BINARY_STEPS = ((2**30, "Gi"), (2**20, "Mi"), (2**10, "Ki"))
 MIB: Final = 2**20
-"""Throughput is told in MiB/s everywhere, as Pulsar's own limits are in these, whatever their names say."""
+"""Throughput is in MiB/s everywhere, like Pulsar's own limits, whatever their names say."""
 
 
 def _scaled(value: float, unit: str, steps: Sequence[tuple[float, str]] = _STEPS) -> str:

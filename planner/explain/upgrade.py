@@ -157,7 +157,7 @@ def _followed(snapshot: Snapshot, target: ReleaseName) -> dict[str, str]:
 
 
 def upgrade_of(snapshot: Snapshot, scenario: Scenario, target: ReleaseName) -> Upgrade:
-    """Return what is known of an upgrade before anything is simulated; an older target is a way back.
+    """Return what is known of an upgrade before anything is simulated; an older target is a downgrade.
 
     The scenario says what is changed besides, and which release decides today.
 

@@ -16,7 +16,7 @@ from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Policies, Snapshot, SnapshotInfo
 
 _LONG = re.compile(r"[0-9]{309}")
-"""In whatever has a whole number that is no double."""
+"""A whole number that a double cannot hold."""
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _PAGE = re.compile(r"<title[^>]*>(.{1,80}?)</title>", re.IGNORECASE | re.DOTALL)
 _SHOWN = 80

@@ -79,14 +79,14 @@ DDL = (
 
 A day is counted from 1970-01-01, a block is the first byte of it. Of a record, `subject` is its first name, `measure`
 the lag of the broker's clock, `text` the digest where it is a snapshot, and `body` everything else (`_packed`). Of a
-row put aside, `text` is the reason, `measure` its bytes, `subject` their SHA-256, and `body` the first of them.
+row set aside, `text` is the reason, `measure` its bytes, `subject` their SHA-256, and `body` the first of them.
 """
 
 SCHEMA = arrow_schema(DDL)
 """The same columns as Arrow has them."""
 
 MOST_RAW_BYTES = 1 << 16
-"""How much is kept of the bytes of a row that is put aside."""
+"""Bytes that are kept of a row that is set aside."""
 
 MOST_ASIDE = 2_000
 """How many rows that cannot be read are listed one by one, of a file or of a block of it; the others are counted."""

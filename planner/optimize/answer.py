@@ -47,7 +47,7 @@ _MOST_NODES = 2_000
 _NODES = 30
 """Nodes for each round of work in a larger cluster."""
 _TRIED = 250
-"""Moves that each round of work tries again in a cluster of up to so many bundles, and in a larger one fewer."""
+"""Moves that each round of work tries again, by the largest number of bundles for which that holds."""
 _USUAL_BUNDLES = 20_000
 LEAVING = (
     "As long as a drained broker runs, placement would prefer it for some of its bundles. Stop it as soon as it is"

@@ -1,4 +1,4 @@
-"""A plan as something to carry out: steps, a script, JSON, and the way back. Text only; nothing talks to a cluster."""
+"""A plan as something to carry out: steps, a script, JSON and the undo script. Text only; no cluster is contacted."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence

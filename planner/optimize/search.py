@@ -12,7 +12,7 @@ from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray
 from planner.optimize.question import Model
 
 EPSILON = 1e-9
-"""Usage (1.0 = 100 %) that is no difference."""
+"""Differences of usage (1.0 = 100 %) up to this one are ignored."""
 
 _MISJUDGED = (0.005, 0.01, 0.03, 0.06, 0.1)
 _GIVEN_UP = (0.1, 0.3, 0.6)

@@ -67,11 +67,11 @@ _TAKES_MS = 100
 _SILENT = 2
 _REPORTS = 2
 _TWICE = 1.9
-"""A broker whose reports are so many intervals apart made one between them."""
+"""A broker whose reports are this many intervals apart made one between them."""
 _WINDOW = 1.5
-"""So many intervals between a capture and the first report after it hold another one."""
+"""This many intervals between a capture and the first report after it hold another report."""
 _FORGOTTEN = 50
-"""After so many samples what one of them was changes no short-term average by more than half a percent."""
+"""After this many samples, a change of one of them changes no short-term average by more than half a percent."""
 _SESSION_MS = 30_000
 """After this a metadata store gives up on who fell silent (`metadataStoreSessionTimeoutMillis`)."""
 _BETWEEN = (0.6, 0.2)

@@ -46,7 +46,7 @@ EVENT_COLUMNS: Final = (
 """Columns of the CSV: cycle from 0, minutes since the start, UTC and ms since 1970, then as `Event` has them."""
 
 MOVE_COLUMNS: Final = ("bundle", "source", "destination", *EVENT_COLUMNS[10:])
-"""What is told of a relocation from start to end."""
+"""Columns about a relocation from start to end."""
 
 _EVENT: Final = EVENT_COLUMNS[3:]
 

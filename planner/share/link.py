@@ -29,7 +29,7 @@ from planner.cluster.errors import PlannerError, placed
 from planner.simulate.scenario import Scenario, scenario_from_json, scenario_to_json
 
 MOST_ADDRESS_CHARACTERS: Final = 2_000
-"""What a whole address may have; longer ones are cut off by browsers, chats and mail on their way."""
+"""Longest whole address, in characters; browsers, chats and mail truncate longer ones."""
 
 _VERSION = 1
 _WHOLE, _KEPT = 0, 1

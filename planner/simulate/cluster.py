@@ -40,7 +40,7 @@ from planner.simulate.load_model import (
 from planner.simulate.trace import BrokerState
 
 _DUST = 1e-9
-"""Share of what a machine uses that is no traffic but rounding."""
+"""Share of a machine's use up to which a difference is rounding, not traffic."""
 _CPU, _BANDWIDTH_OUT = 4, 6
 _SCALED = 7
 """Rows that follow the traffic; the others are counts."""

@@ -10,7 +10,7 @@ from planner.simulate.run import WATCHED_MIN
 from planner.simulate.scenario import Scenario
 
 TOLD_FROM_S: Final = 60.0
-"""Runs that take longer are told before they start."""
+"""Runs that take longer are announced before they start."""
 
 _CYCLE_S = 3e-3
 _BUNDLE_S = 1e-6

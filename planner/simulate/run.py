@@ -40,12 +40,12 @@ from planner.simulate.scenario import Scenario
 from planner.simulate.trace import Cycle, Event, EventKind, Trace, cycle_seed
 
 Progress: TypeAlias = Callable[[int, int], None]
-"""Is told how many cycles are done, and of how many."""
+"""Called with the number of cycles that are done, and of all."""
 
 _MS_PER_MIN = 60_000
 _FIRST_MS, _LAST_MS = 1_440 * _MS_PER_MIN, 3 * 1_440 * _MS_PER_MIN
 WATCHED_MIN = (_FIRST_MS + _LAST_MS) // _MS_PER_MIN
-"""So many minutes are gone through from one cycle to the next, at most."""
+"""Most minutes that are simulated between two cycles."""
 
 _KBIT_PER_GBIT = 1e6
 _DISPATCH = frozenset(name for names in RATE_SETTINGS.values() for name in names)

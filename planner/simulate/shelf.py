@@ -24,7 +24,7 @@ MOST_DISK_BYTES = 1 << 30
 """What the columns of a run may fill."""
 
 MOST_CYCLES = 8_000
-"""How many cycles a run may have; what is kept of each in memory comes to some 16 kB."""
+"""Most cycles of a run; each keeps about 16 kB in memory."""
 
 _Kept: TypeAlias = dict[int, tuple[npt.NDArray[Any], npt.NDArray[Any]]]
 """Columns of a cycle by their identities, each with its copy on disk."""

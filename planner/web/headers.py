@@ -52,7 +52,7 @@ COOKIE = "planner-browser"
 _COOKIE_S = 365 * 86_400
 _LOG = logging.getLogger(__name__)
 _HIDDEN = ("/_stcore/metrics", "/_stcore/agent")
-"""What tells of other visitors, or drives the pages for a program."""
+"""Addresses that reveal other visitors, or that let a program drive the pages."""
 
 
 def allowed_hosts() -> tuple[str, ...]:

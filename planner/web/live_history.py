@@ -117,6 +117,6 @@ def last_cycles(folder: Path, cycles: int, config: Settings, manager: LoadManage
     )
     st.caption(
         f"Following {count(len(found), 'cycle')}, {rhythm}. Each cycle uses the last capture before it; the last one"
-        f" is what the next cycle would see. Last capture: {fresh}. No unload is simulated in between."
+        f" is what the next cycle would see. Last capture: {fresh}. No unload is simulated between them."
     )
     return found

@@ -26,7 +26,7 @@ BROKERS: Kept[tuple[str, ...]] = Kept("named-brokers", tuple)
 
 _RANGE = re.compile(r"0x[0-9a-f]{8}_0x[0-9a-f]{8}")
 _LONG_BUNDLE = re.compile(r"^(.{11}).{8,}(.{8}/0x[0-9a-f]{8}_0x[0-9a-f]{8})$")
-"""A bundle in whose name the namespace leaves no room for the range, which tells it from the others."""
+"""A bundle whose namespace is so long that it leaves no room for the range, which distinguishes it from others."""
 _BUNDLES = {"bundle", "about"}
 _BROKERS = {"broker", "about", "owner", "from", "to", "on", "lost"}
 _MOST_DOMAINS = 16

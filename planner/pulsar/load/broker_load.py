@@ -15,7 +15,7 @@ from planner.cluster.snapshot import BrokerTable
 from planner.pulsar.load.usage import max_usage, weighted_usage
 
 _FRESH_USAGE = 1.0
-"""What a broker without a report counts as: fully used, so that nobody sends it bundles."""
+"""What a broker without a report counts as: fully used, so that it is sent no bundles."""
 
 
 @dataclass(frozen=True, eq=False)

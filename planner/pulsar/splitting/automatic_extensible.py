@@ -29,7 +29,7 @@ SETTINGS = (
     "defaultNamespaceBundleSplitAlgorithm",
     "flowOrQpsDifferenceThresholdPercentage",
 )
-"""Real names of the settings that decide; the first is for the caller to heed."""
+"""Real names of the settings that decide; the caller checks the first."""
 
 _BY_TOPICS = ReasonCode(
     "split_extensible.topics",

@@ -10,7 +10,7 @@ from planner.simulate.edits.edit import Ask, AtMinute, Edit, EditContext, Minute
 from planner.simulate.load_model import Shape, ShapeKind
 
 _SHAPES = {
-    "step": "changes at once, for good or for a while",
+    "step": "changes at once, permanently or for a while",
     "growth": "grows to the factor",
     "daily": "swings up to the factor and back",
     "spike": "spikes to the factor once",
