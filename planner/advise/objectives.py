@@ -153,10 +153,14 @@ class Question:
         """
         names = self.balance if side == "balance" else self.disruption
         found = tuple(objective_by_name(name) for name in names)
-        if not found or any(objective.side != side for objective in found):
-            raise SettingError(
-                f"No valid objective of {side} is chosen.", remedy=f"Choose at least one objective of {side}."
-            )
+        if not found:
+            raise SettingError(f"No objective of {side} is chosen.", remedy="Choose at least one.")
+        for objective in found:
+            if objective.side != side:
+                raise SettingError(
+                    f"{objective.name} is an objective of {objective.side}, not of {side}.",
+                    remedy=f"Choose it as an objective of {objective.side}.",
+                )
         return found
 
     def check(self) -> None:

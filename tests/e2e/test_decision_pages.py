@@ -73,7 +73,7 @@ def test_avg_shedder_on_one_side_only_is_a_warning(server: Server, visitor: Wind
     page = opened(server, window, "shedding", "avg-shedder.json", "", "AvgShedder sheds 1 bundle")
     expect(page.get_by_role("alert")).to_have_count(0)
     choose(page, "Placement strategy", "LeastLongTermMessageRate")
-    window.settled("Configure AvgShedder as loadBalancerLoadPlacementStrategy too")
+    window.settled("Also set loadBalancerLoadPlacementStrategy to AvgShedder")
 
 
 def test_memory_is_taken_away_as_json(server: Server, visitor: Window, tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def test_from_the_overview_to_commands(server: Server, visitor: Callable[..., Vi
     person = Keyboard(page)
     person.go("Grow 30 %")
     person.press("Enter")
-    expect(page.locator(".st-key-scenario-bar")).to_contain_text("1.3 x traffic")
+    expect(page.locator(".st-key-scenario-bar")).to_contain_text("1.3x traffic")
     window.settled("bundles shed")
     person.go("Commands")
     person.press("Enter")

@@ -39,7 +39,7 @@ def test_a_namespace_alone_and_a_topic() -> None:
 
 def test_tables_write_brokers_short_and_files_in_full(page: Page) -> None:
     test = page("overview", snapshot=STORY.digest[:12])
-    (scores,) = [found.value for found in test.dataframe if "Decisions follow" in found.value.columns]
+    (scores,) = [found.value for found in test.dataframe if "decided by" in found.value.columns]
     assert scores["broker"].tolist()[:2] == ["broker-14", "broker-10"]
     assert not any(".story.example" in str(text) for found in test.dataframe for text in found.value.to_numpy().flat)
     assert b"broker-14.story" in csv_bytes(pd.DataFrame({"broker": ["broker-14.story.example:8080"]}))

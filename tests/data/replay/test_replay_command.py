@@ -109,10 +109,10 @@ def test_json_holds_the_same_numbers(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--weight", "150"], "out of bounds"),
-        (["--first-part", "-1"], "out of bounds"),
-        (["--balance", "beauty"], "no such objective"),
-        (["--balance", "unloads"], "of the other side"),
+        (["--weight", "150"], "is out of range. Use a number from 0 to 1."),
+        (["--first-part", "-1"], "is out of range. Use a number from 0 to 1."),
+        (["--balance", "beauty"], "beauty: Unknown objective. Choose from deviation"),
+        (["--balance", "unloads"], "unloads is an objective of disruption, not of balance"),
         (["--disruption", ","], "No objective of disruption"),
     ],
 )

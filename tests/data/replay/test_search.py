@@ -78,9 +78,9 @@ class TestParameters:
         ("name", "low", "high", "says"),
         [
             ("loadBalancerThresholdShedder", None, None, "Did you mean"),
-            (THRESHOLD, 9, 9, "not below"),
+            (THRESHOLD, 9, 9, "must be below the highest"),
             (THRESHOLD, -5, 9, "0 to"),
-            ("maxUnloadBundleNumPerShedding", None, None, "no range"),
+            ("maxUnloadBundleNumPerShedding", None, None, "does not imply a range"),
             (STRATEGY, None, None, "numbers and switches"),
         ],
     )
@@ -160,7 +160,7 @@ class TestProposals:
         assert len(propose(self.SPACE, trials, 2)) == 2
 
     def test_a_bad_number_is_said(self) -> None:
-        with pytest.raises(SettingError, match="cannot be proposed"):
+        with pytest.raises(SettingError, match="Cannot propose 0 scenarios"):
             propose(self.SPACE, [], 0)
 
 
@@ -294,8 +294,8 @@ class TestMaterial:
         assert len(found.rows) == 6
         assert found.rows[0].measures["shed_bytes_per_s"] == 2
         assert found.notes == (
-            "x of job b is left out: another job has one of this name.",
-            "2 tasks of job b failed; see its log.",
+            "x of job b is left out because another job has a scenario with this name.",
+            "2 tasks of job b failed. See its log.",
         )
 
     def test_jobs_over_other_days_do_not(self, tmp_path: Path, history: Path) -> None:
