@@ -8,6 +8,7 @@ from planner.explain.text import count
 from planner.figures.scores import resource_breakdown
 from planner.web import address, state
 from planner.web.page import Page
+from planner.web.resource_map import show_resources
 from planner.web.widgets import chart, table
 
 _SHOWN_BUNDLES = 2_000
@@ -41,6 +42,7 @@ def draw(view: state.Current) -> None:
         f"{count(len(frame), 'broker')} with a usage from {spread.min():.1f} % to {spread.max():.1f} %. Usage is the"
         " share of a broker's most used resource, with the weights of the settings."
     )
+    show_resources(snapshot, "resource-map")
     names = frame["broker"].tolist()
     formats = {column: "%.2f" for column in frame.columns if column.endswith(("(%)", "/s"))}
     table(frame, "brokers", formats=formats, pick=lambda row: address.put(broker=names[row]))

@@ -420,4 +420,5 @@ PAGE = Page(
     purpose="How the hit counters of a strategy increase over consecutive snapshots, and in which cycle it acts.",
     draw=draw,
     subject=Subject.DECISION,
+    has_drawer=True,
 )

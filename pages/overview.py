@@ -13,7 +13,7 @@ from planner.explain.cluster_tables import deciding, hottest_bundles, score_fram
 from planner.explain.decision_tables import reason_rows, verdict
 from planner.explain.diagnosis import diagnose
 from planner.explain.failure_review import Standing
-from planner.explain.health import Health, health, usage_of
+from planner.explain.health import Figure, Health, figure_levels, health, usage_of
 from planner.explain.outcome import Outcome
 from planner.explain.text import bytes_per_s, count, msg_per_s, percent, plain
 from planner.figures.scores import broker_scores
@@ -26,8 +26,9 @@ from planner.web import registry, scenarios, state
 from planner.web.best_plan import best_plan_sentence
 from planner.web.findings import finding_cards
 from planner.web.moves import show_memory, show_moves
-from planner.web.page import Page, first_start
+from planner.web.page import Page, welcome
 from planner.web.quick_edits import quick_edits
+from planner.web.resource_map import show_resources
 from planner.web.reviews import losses, standing_of
 from planner.web.widgets import chart, metrics, show_notes, show_switched_off, table
 
@@ -38,8 +39,31 @@ _LOOKS = {"bad": ("error", "error"), "warning": ("warning", "warning"), "good": 
 """By how urgent a verdict is: what draws it, and its icon."""
 
 
-def _key_figures(view: state.Current, now: Standing, step: CycleStep | None) -> None:
-    """Draw what counts: use, room, the worst loss, the next cycle."""
+_LABELS: dict[Figure, str] = {
+    "highest": "Highest usage",
+    "average": "Average usage",
+    "deviation": "Deviation",
+    "headroom": "Headroom",
+}
+_SHED = "Shed next cycle"
+
+
+def _trends(outcome: Outcome | None) -> dict[str, list[float]]:
+    """Return the course of key figures over the simulated cycles, by their labels; none of a single cycle."""
+    if outcome is None or len(outcome.trace.cycles) < 2:  # noqa: PLR2004 - a line has two ends
+        return {}
+    spread = outcome.spread
+    found = {
+        _LABELS["highest"]: spread.highest * 100,
+        _LABELS["average"]: spread.average * 100,
+        _LABELS["deviation"]: spread.std * 100,
+        _SHED: outcome.counts.shed.astype(np.float64),
+    }
+    return {label: values.round(2).tolist() for label, values in found.items() if np.isfinite(values).all()}
+
+
+def _key_figures(view: state.Current, now: Standing, step: CycleStep | None, outcome: Outcome | None = None) -> None:
+    """Draw what counts: usage, headroom, the next cycle; the sparklines are their course in the simulated cycles."""
     snapshot, limit = view.snapshot, view.snapshot.settings.integer(_LIMIT)
     least, mean, _ = usage_of(snapshot, snapshot.settings)
     brokers = snapshot.brokers
@@ -52,18 +76,27 @@ def _key_figures(view: state.Current, now: Standing, step: CycleStep | None) -> 
     hottest = f"{short_names(brokers.name)[first[0]]}, {decides[first[0]]}" if first and now.peak_usage > 0 else ""
     moved = "unknown" if step is None else f"{len(step.decision.moves):,}"
     figures = [
-        ("Highest usage", percent(now.peak_usage), f"Overloaded above {limit} %; the lowest is {percent(least)}."),
+        (_LABELS["highest"], percent(now.peak_usage), f"Overloaded above {limit} %; the lowest is {percent(least)}."),
         (
-            "Average usage",
+            _LABELS["average"],
             percent(mean),
             "Mean over all brokers. A broker's usage is that of its most used resource, with weights.",
         ),
-        ("Deviation", f"{now.std * 100:.1f} points", "Standard deviation of usage over all brokers, in points."),
-        ("Headroom", factor, f"Factor by which all traffic can grow until one broker is full. {who}"),
-        ("Shed next cycle", moved, "Bundles that a newly elected leader would shed."),
+        (
+            _LABELS["deviation"],
+            f"{now.std * 100:.1f} points",
+            "Standard deviation of usage over all brokers, in points.",
+        ),
+        (_LABELS["headroom"], factor, f"Factor by which all traffic can grow until one broker is full. {who}"),
+        (_SHED, moved, "Bundles that a newly elected leader would shed."),
         ("Throughput", bytes_per_s(throughput), f"In and out, {msg_per_s(rate)}."),
     ]
-    metrics(figures, _CARD_PX, {"Highest usage": hottest})
+    trends = _trends(outcome)
+    if outcome is not None and trends:
+        course = f" The sparkline shows the next {count(len(outcome.trace.cycles), 'cycle')}, simulated."
+        figures = [(label, value, f"{text}{course if label in trends else ''}") for label, value, text in figures]
+    levels = {_LABELS[name]: level for name, level in figure_levels(snapshot, snapshot.settings, now).items()}
+    metrics(figures, _CARD_PX, {_LABELS["highest"]: hottest}, levels, trends)
 
 
 def _busiest_first(snapshot: Snapshot) -> list[int]:
@@ -163,10 +196,18 @@ def _next_cycle(view: state.Current, step: CycleStep) -> None:
         f"As decided by a newly elected leader, which has no averages and no hit counts yet. {decision.shedder.summary}"
     )
     show_notes(decision.notes, "Notes on this decision")
-    titles = ["Broker scores", "Why each broker", f"Moves ({len(decision.moves):,}) and splits", "Hottest bundles"]
-    scores, why, moves, hottest = st.tabs(titles)
+    titles = [
+        "Broker scores",
+        "Resources",
+        "Why each broker",
+        f"Moves ({len(decision.moves):,}) and splits",
+        "Hottest bundles",
+    ]
+    scores, used, why, moves, hottest = st.tabs(titles)
     with scores:
         _scores(snapshot, decision, why)
+    with used:
+        show_resources(snapshot, "resources")
     with moves:
         _moves(view, step)
     with hottest:
@@ -212,18 +253,19 @@ def _hottest(snapshot: Snapshot) -> None:
 
 def draw(view: state.Current) -> None:
     """Draw the page: the verdict, what counts, what to ask next, findings; then the next cycle in detail."""
-    if state.IS_NEW.get():
-        first_start()
+    welcome(view)
     show_switched_off(view.captured)
     snapshot, now = view.snapshot, standing_of(view)
     verdict_place = st.empty()
     _verdict(verdict_place, health(snapshot, snapshot.settings, now, None, ()))
+    figures_place = st.empty()
     try:
         step = state.step(view)
     except PlannerError:
         _key_figures(view, now, None)
         raise
-    _key_figures(view, now, step)
+    with figures_place.container():
+        _key_figures(view, now, step, view.outcome)
     if not len(snapshot.brokers):
         return
     _next_questions(view)
@@ -231,6 +273,9 @@ def draw(view: state.Current) -> None:
     if outcomes is not None:
         mended = outcomes[0] if view.outcome is None else None
         _verdict(verdict_place, health(snapshot, snapshot.settings, now, mended, diagnose(outcomes[0])))
+        if view.outcome is None:
+            with figures_place.container():
+                _key_figures(view, now, step, outcomes[0])
         _findings(view, outcomes[0])
     _next_cycle(view, step)
 
@@ -240,4 +285,5 @@ PAGE = Page(
     icon=":material/monitoring:",
     purpose="The state of the cluster, its problems and their remedies, and what Pulsar does in the next cycle.",
     draw=draw,
+    welcomes=True,
 )

@@ -180,4 +180,5 @@ PAGE = Page(
     purpose="The bundles that a strategy sheds with your settings, and why each bundle moves or stays.",
     draw=draw,
     subject=Subject.DECISION,
+    has_drawer=True,
 )

@@ -321,4 +321,5 @@ PAGE = Page(
     purpose="Whether a bundle is worth splitting, where it would be split, and which requests Pulsar refuses.",
     draw=draw,
     subject=Subject.DECISION,
+    has_drawer=True,
 )

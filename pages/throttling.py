@@ -420,4 +420,5 @@ PAGE = Page(
     purpose="The dispatch limit that applies to a topic, why it applies, and its effect on backlog and delivery.",
     draw=draw,
     subject=Subject.DECISION,
+    has_drawer=True,
 )

@@ -329,4 +329,5 @@ PAGE = Page(
     draw=draw,
     subject=Subject.SCENARIO,
     changes_scenario=True,
+    has_drawer=True,
 )

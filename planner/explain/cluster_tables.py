@@ -1,6 +1,7 @@
 """A cluster as tables: its brokers and their resources, its namespaces, its bundles."""
 
 from collections import Counter
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -148,6 +149,59 @@ def resource_frame(snapshot: Snapshot, broker: int) -> pd.DataFrame:
             meaning = "decides the usage" if name == decides else "counts, but another resource is higher"
         rows.append((label, usage, limit, unit, percent, weight, meaning))
     return pd.DataFrame(rows, columns=["resource", "used", "limit", "unit", "% of limit", "weight", "meaning"])
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceShares:
+    """Every resource of every broker, the broker with the highest usage first.
+
+    Attributes:
+        brokers: Broker ids.
+        resources: What each resource is called.
+        percents: Use in percent of the limit, NaN where the limit or the use is unknown. Shape (resources, brokers).
+        counts: Which resources count towards the usage, by the load manager and the weights.
+    """
+
+    brokers: tuple[str, ...]
+    resources: tuple[str, ...]
+    percents: FloatArray
+    counts: tuple[bool, ...]
+
+
+def resource_shares(snapshot: Snapshot) -> ResourceShares:
+    """Return every resource of every broker."""
+    brokers, manager = snapshot.brokers, snapshot.info.load_manager
+    weights = ResourceWeights.of(snapshot.settings, manager)
+    order = np.argsort(-weighted_usage(brokers, snapshot.settings, manager), kind="stable")
+    percents = usage_percent_by_resource(brokers).astype(np.float64)
+    limits = np.array([getattr(brokers, _RESOURCES[name][4]) for name in RESOURCES], dtype=np.float64)
+    known = np.where((limits > 0) & np.isfinite(percents), percents, np.nan)
+    counts = tuple(
+        getattr(weights, _RESOURCES[name][2]) != 0 and not (name == "memory" and manager is LoadManager.MODULAR)
+        for name in RESOURCES
+    )
+    return ResourceShares(
+        brokers=tuple(brokers.name[i] for i in order.tolist()),
+        resources=tuple(_RESOURCES[name][0] for name in RESOURCES),
+        percents=known[:, order],
+        counts=counts,
+    )
+
+
+def resource_text(shares: ResourceShares) -> str:
+    """Return what `ResourceShares` shows, in a sentence or two of Markdown."""
+    percents = shares.percents
+    if not np.isfinite(percents).any():
+        return "No broker reports the use and limit of a resource."
+    counted = percents[list(shares.counts)]
+    names = [name for name, counts in zip(shares.resources, shares.counts, strict=True) if counts]
+    ignored = [name for name, counts in zip(shares.resources, shares.counts, strict=True) if not counts]
+    rest = f" Not counted: {', '.join(ignored)}." if ignored else ""
+    if not np.isfinite(counted).any():
+        return f"No counted resource is known.{rest}"
+    at, broker = np.unravel_index(int(np.nanargmax(counted)), counted.shape)
+    top = f"{shares.brokers[int(broker)]}, {names[int(at)]}: {float(counted[at, broker]):.1f} % of the limit"
+    return f"**Resources of each broker**, highest usage first. Most used: {top}.{rest}"
 
 
 def measure(snapshot: Snapshot, name: str) -> FloatArray:

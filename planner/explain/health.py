@@ -17,6 +17,9 @@ from planner.pulsar.load.usage import weighted_usage
 Level: TypeAlias = Literal["bad", "warning", "good"]
 """How urgent it is."""
 
+Figure: TypeAlias = Literal["highest", "average", "deviation", "headroom"]
+"""A key figure of a cluster that can be urgent."""
+
 APART = 0.15
 """From which difference on between the most and the least used broker a cluster counts as unbalanced."""
 _CAUSES = (
@@ -54,6 +57,28 @@ def usage_of(snapshot: Snapshot, config: Settings) -> tuple[float, float, float]
     usage = weighted_usage(snapshot.brokers, config, snapshot.info.load_manager)
     there = usage[snapshot.brokers.registered & snapshot.brokers.has_load_data]
     return (float(there.min()), float(there.mean()), float(there.max())) if len(there) else (0.0, 0.0, 0.0)
+
+
+def figure_levels(snapshot: Snapshot, config: Settings, now: Standing) -> dict[Figure, Level]:
+    """Return which key figures of a cluster are urgent, by the limits that the verdict uses.
+
+    Args:
+        snapshot: The cluster.
+        config: Settings in force.
+        now: How near it is to its limits.
+    """
+    least, mean, highest = usage_of(snapshot, config)
+    limit = config.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100
+    levels: dict[Figure, Level] = {}
+    if now.over_threshold:
+        levels["highest"] = "bad"
+    if mean >= limit:
+        levels["average"] = "bad"
+    if highest - least >= APART:
+        levels["deviation"] = "warning"
+    if now.growth.factor < 1:
+        levels["headroom"] = "bad"
+    return levels
 
 
 def health(

@@ -7,9 +7,22 @@ import plotly.graph_objects as go
 
 from planner.cluster.arrays import BoolArray, FloatArray
 from planner.cluster.decisions import Line
-from planner.figures.theme import ACCENT, CATEGORICAL, LINE_DASHES, MUTED, WARNING, finish, name_brokers, short_names
+from planner.explain.cluster_tables import ResourceShares
+from planner.figures.theme import (
+    ACCENT,
+    CATEGORICAL,
+    LINE_DASHES,
+    MUTED,
+    SEQUENTIAL,
+    WARNING,
+    finish,
+    name_brokers,
+    short_names,
+)
 
 _SHOWN = 200
+_NUMBERED = 30
+"""Most brokers whose cells have room for their numbers."""
 
 
 def broker_scores(
@@ -85,6 +98,36 @@ def resource_breakdown(labels: Sequence[str], percents: Sequence[float], counted
     figure = finish(figure, height=240, x_title="% of the limit")
     figure.update_yaxes(autorange="reversed")
     figure.update_xaxes(range=[0, max(100.0, *percents) if len(percents) else 100.0])
+    return figure
+
+
+def resource_map(shares: ResourceShares) -> go.Figure:
+    """Draw resources against brokers, coloured by their share of the limit; blank where that is unknown."""
+    top = float(np.nanmax(shares.percents)) if np.isfinite(shares.percents).any() else 100.0
+    few = len(shares.brokers) <= _NUMBERED
+    labels = [
+        name if counts else f"{name} (not counted)"
+        for name, counts in zip(shares.resources, shares.counts, strict=True)
+    ]
+    figure = go.Figure(
+        go.Heatmap(
+            z=shares.percents,
+            x=short_names(shares.brokers),
+            y=labels,
+            zmin=0,
+            zmax=max(top, 100.0),
+            colorscale=SEQUENTIAL,
+            colorbar={"title": {"text": "% of the limit"}, "thickness": 12},
+            texttemplate="%{z:.0f}" if few else None,
+            hovertemplate="%{x}<br>%{y}: %{z:.1f} % of the limit<extra></extra>",
+            hoverongaps=False,
+            xgap=1,
+            ygap=1,
+        )
+    )
+    figure = finish(figure, height=260)
+    figure.update_yaxes(autorange="reversed")
+    name_brokers(figure.layout.xaxis, len(shares.brokers))
     return figure
 
 

@@ -16,11 +16,14 @@ from planner.cluster.errors import PlannerError
 from planner.cluster.host_names import allowed_name, host_name
 from planner.web.uploads import Uploads
 
+DRAWER = Path(__file__).with_name("drawer.js").read_text(encoding="utf-8")
+"""The only script of ours: opens and closes the drawer of small screens."""
+
 
 def _inline_scripts() -> str:
-    """Return the hashes of the scripts inside of Streamlit's index page, the only ones that are no file of its own."""
+    """Return the hashes of the scripts that are not files: those inside Streamlit's index page, and ours."""
     page = (Path(st.__file__).parent / "static" / "index.html").read_bytes()
-    found = re.findall(rb"<script>(.*?)</script>", page, re.DOTALL)
+    found = [*re.findall(rb"<script>(.*?)</script>", page, re.DOTALL), DRAWER.encode()]
     return " ".join(f"'sha256-{b64encode(sha256(script).digest()).decode()}'" for script in found)
 
 

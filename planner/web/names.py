@@ -1,7 +1,7 @@
 """Names of brokers, bundles, namespaces and topics wherever they stand: written short, with ways to learn more.
 
-A cell or a bar that a person clicks is told about below: each name of its row with links to the pages about it, which
-carry the context, and whatever is too long for its column in full.
+A panel beside a clicked cell or bar shows each name of its row with links to the pages about it, and texts that are too
+long for their columns in full.
 """
 
 import re
@@ -33,6 +33,7 @@ _MOST_DOMAINS = 16
 _LONG = 34
 """Text with more letters than this may be truncated in a table."""
 _MOST = 6
+_PANEL_PX = 340
 
 
 def snapshot() -> Snapshot | None:
@@ -145,7 +146,7 @@ def panel(row: Mapping[str, Any]) -> None:
     long = {column: text for column, text in texts.items() if len(text) > _LONG and text not in names}
     if not places and not long:
         return
-    with st.container(border=True):
+    with st.container(border=True, width=_PANEL_PX, key="beside-panel"):
         for column, text in long.items():
             st.markdown(f"**{plain(column)}:** {plain(text)}")
         for place in places:

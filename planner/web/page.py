@@ -1,6 +1,6 @@
 """What a page is, and what all pages have: a head with the snapshot in view, its notes, errors, the empty state."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
@@ -20,14 +20,15 @@ from planner.web.choices import adopt_settings, adopt_strategies
 from planner.web.names import BROKERS, IN_VIEW, tell
 from planner.web.scenario_bar import copy_link, draw_bar
 from planner.web.session import Kept, bound
-from planner.web.widgets import button, show_error, show_notes, show_refused
+from planner.web.widgets import button, note_list, show_error, show_refused
 from planner.workspace.database import SavedSnapshot
-from planner.workspace.samples import samples
+from planner.workspace.samples import sample_by_digest, samples
 
 _TITLE = 60
 """Longest name of a snapshot in a window's title."""
-_NAMED = "topic, bundle, namespace, broker"
+_NAMED = "Find a topic, bundle, broker …"
 """What the field that all pages have finds, and goes to."""
+_FIND_PX, _PICKER_PX = 200, 250
 _ARRIVED = Kept("arrived", lambda: ("", "", ""))
 """What is said of a snapshot that was just loaded, until somebody goes on: title of the page, digest, words."""
 
@@ -53,6 +54,8 @@ class Page:
             with the place beside the title.
         subject: What it is about.
         changes_scenario: Whether it is the page on which scenarios are changed.
+        welcomes: Whether it is the page that new visitors see first; any other ends the welcome.
+        has_drawer: Whether it draws a form into the sidebar, which is a closed drawer on small screens.
     """
 
     title: str
@@ -61,6 +64,8 @@ class Page:
     draw: Callable[[Any], None]
     subject: Subject = Subject.SNAPSHOT
     changes_scenario: bool = False
+    has_drawer: bool = False
+    welcomes: bool = False
 
     def show(self) -> None:
         """Draw the page; what cannot be shown is said."""
@@ -75,16 +80,23 @@ class Page:
         st.set_page_config(page_title=f"{self.title} · Pulsar bundle planner")
         if self.subject is not Subject.NOTHING:
             scenarios.take_from_address(self.title)
-        head, aside = st.columns([1, 1], vertical_alignment="bottom")
-        with head:
-            st.title(self.title)
-            st.caption(self.purpose)
+        with st.container(key="page-head", gap="xxsmall"):
+            top = st.container(horizontal=True, vertical_alignment="center", key="page-line")
+            bar = st.container()
+        with top:
+            st.title(self.title, help=self.purpose, width="content")
+            if self.has_drawer:
+                with st.container(key="open-drawer", width="content"):
+                    st.button("Edit", icon=":material/tune:")  # what it does is in drawer.js
         show_refused()
         title, digest, words = _ARRIVED.take()
         IN_VIEW.put("")
         BROKERS.put(())
         if self.subject is Subject.NOTHING:
-            copy_link(lambda: address.at(**address.parts()))
+            with top:
+                st.caption(self.purpose, width="stretch")
+                aside = st.container(width=_PICKER_PX)
+                copy_link(lambda: address.at(**address.parts()))
             self.draw(aside)
             return
         view = _snapshot_in_view()
@@ -95,23 +107,26 @@ class Page:
         if (title, digest) == (self.title, view.digest):
             _ARRIVED.put((title, digest, words))
             st.success(words, icon=":material/check_circle:")
-        finder, picker = aside.columns(2, vertical_alignment="bottom")
-        text = address.text("q", "Find", placeholder=_NAMED, max_chars=500, place=finder)
-        with picker:
-            _picker(view.digest)
+        with top:
+            warnings, text = _line(view)
+        for icon, warning in warnings:
+            st.warning(plain(warning), icon=f":material/{icon}:")
         _find(view, text)
-        _describe(view, scenarios.present(view).settings_over(view.captured))
         if self.subject is Subject.DECISION:
             adopt_strategies(view)
             adopt_settings(view)
         scenarios.attach(view)
         offers = self.subject in {Subject.SNAPSHOT, Subject.DECISION}
-        if draw_bar(view, self.subject.value, offers=offers, own=self.changes_scenario):
+        with bar:
+            after = draw_bar(view, self.subject.value, offers=offers, own=self.changes_scenario)
+        if after:
             found = scenarios.run(view, scenarios.present(view))
             if found is None:
                 return
             view = view.after(found[0])
         self.draw(view)
+        if not self.welcomes:
+            state.no_longer_new()
 
 
 def _snapshot_in_view() -> state.Current | None:
@@ -136,8 +151,18 @@ def _empty_state(text: str) -> None:
     _cards()
 
 
-def first_start() -> None:
-    """Welcome whoever is new with three cards: what is shown already, a real cluster, one of their own."""
+def welcome(view: state.Current) -> None:
+    """Welcome whoever is new with three cards; later in one line, as long as the workspace has nothing but samples."""
+    if state.IS_NEW.get():
+        _first_start()
+    elif sample_by_digest(view.digest) is not None and state.has_samples_only():
+        with st.container(horizontal=True, vertical_alignment="center", key="welcome-line"):
+            st.caption("This is a sample cluster.", width="content")
+            registry.link("snapshots", "Add a snapshot of your own cluster")
+
+
+def _first_start() -> None:
+    """Draw what this is, and the three cards."""
     st.markdown(
         "**Welcome.** This planner predicts the decisions of Pulsar's load balancer, explains each one, and shows"
         " the result of a change. It never changes a cluster. The first sample below is already open:"
@@ -171,7 +196,14 @@ def _picker(digest: str) -> None:
     names = {s.digest: f"{s.name} · {moment(s.captured_at_ms)}" for s in state.workspace().saved()}
 
     def draw(**bindings: Any) -> None:
-        st.selectbox("Snapshot", list(names), format_func=lambda d: names.get(d, short_digest(d)), **bindings)
+        st.selectbox(
+            "Snapshot",
+            list(names),
+            format_func=lambda d: names.get(d, short_digest(d)),
+            label_visibility="collapsed",
+            width=_PICKER_PX,
+            **bindings,
+        )
 
     bound("picker", digest or None, draw, lambda chosen: state.select(chosen or ""))
 
@@ -188,23 +220,45 @@ def _find(view: state.Current, text: str) -> None:
             tell(view.snapshot, at)
 
 
-def _describe(view: state.Current, config: Settings) -> None:
-    saved = view.saved
-    st.caption(
+def _line(view: state.Current) -> tuple[list[tuple[str, str]], str]:
+    """Draw the facts, the field that finds, and the choice of a snapshot; return warnings, and the text to find."""
+    notes, warnings = _notes(view, scenarios.present(view).settings_over(view.captured))
+    st.caption(_facts(view.saved), width="stretch")
+    _details(view.saved, notes)
+    text = address.text("q", "Find", placeholder=_NAMED, max_chars=500, label_visibility="collapsed", width=_FIND_PX)
+    _picker(view.digest)
+    return warnings, text
+
+
+def _facts(saved: SavedSnapshot) -> str:
+    """Return what a snapshot is, in a line."""
+    topics = count(saved.topics, "topic") if saved.topics else "no topic names"
+    return (
         f"{plain(saved.cluster)} · Pulsar {plain(saved.pulsar_version)} · {saved.load_manager} load manager ·"
-        f" captured {moment(saved.captured_at_ms)} · {count(saved.brokers, 'broker')},"
-        f" {count(saved.bundles, 'bundle')}, {count(saved.topics, 'topic') if saved.topics else 'no topic names'} ·"
-        f" `{short_digest(saved.digest)}`"
+        f" {count(saved.brokers, 'broker')}, {count(saved.bundles, 'bundle')}, {topics} ·"
+        f" captured {moment(saved.captured_at_ms)} · `{short_digest(saved.digest)}`"
     )
-    if warning := settings_warning(view.snapshot.info):
-        st.warning(plain(warning), icon=":material/settings_alert:")
-    if saved.description:
-        st.markdown(plain(saved.description))
+
+
+def _notes(view: state.Current, config: Settings) -> tuple[list[str], list[tuple[str, str]]]:
+    """Return the notes on a snapshot, and its warnings, each with an icon."""
+    saved = view.saved
     release = release_notes(saved.pulsar_version, config)
-    for note in release[:1]:
-        st.warning(plain(note), icon=":material/rule:")
-    notes = (*release[1:], *saved.warnings, *expression_notes(view.snapshot.policies))
-    show_notes(notes, "Notes on this snapshot")
+    warnings = [("rule", note) for note in release[:1]]
+    if warning := settings_warning(view.snapshot.info):
+        warnings.insert(0, ("settings_alert", warning))
+    return [*release[1:], *saved.warnings, *expression_notes(view.snapshot.policies)], warnings
+
+
+def _details(saved: SavedSnapshot, notes: Sequence[str]) -> None:
+    """Draw a button that unfolds the description of a snapshot and the notes on it; nothing when there are none."""
+    if not saved.description and not notes:
+        return
+    label = f"Notes ({len(notes)})" if notes else "About"
+    with st.popover(label, icon=":material/info:", type="tertiary", key="about-snapshot"):
+        if saved.description:
+            st.markdown(plain(saved.description))
+        note_list(notes)
 
 
 def arrival(saved: SavedSnapshot, what: str) -> str:

@@ -87,15 +87,17 @@ def streamlit_page(name: str) -> StreamlitPage:
 
 
 def navigation() -> StreamlitPage:
-    """Draw the menu and return the page of the address; the first page answers under its own name, too."""
-    first = st.Page(
-        partial(go, NAMES[0], keep=True),
-        title=page(NAMES[0]).title,
-        url_path=NAMES[0].replace("_", "-"),
-        visibility="hidden",
-    )
+    """Draw the menu and return the page of the address.
+
+    The first page has an address with its name, too, and every page one with the name of its file.
+    """
+    others = {NAMES[0]: NAMES[0].replace("_", "-"), **{name: name for name in NAMES[1:] if "_" in name}}
+    hidden = [
+        st.Page(partial(go, name, keep=True), title=page(name).title, url_path=path, visibility="hidden")
+        for name, path in others.items()
+    ]
     menu = {group: [streamlit_page(name) for name in names] for group, names in GROUPS.items()}
-    menu[next(iter(menu))].append(first)
+    menu[next(iter(menu))] += hidden
     return st.navigation(menu, position="top")
 
 

@@ -63,12 +63,13 @@ def draw_bar(view: state.Current, about: str, *, offers: bool, own: bool) -> boo
     is_open, after = present != scenarios.as_captured(view), False
     if not is_open:
         address.put(**{_AFTER: ""})
-    with st.container(border=True, horizontal=True, vertical_alignment="center", key="scenario-bar"):
+    with st.container(horizontal=True, vertical_alignment="center", key="scenario-bar"):
         if is_open:
-            st.markdown(f":material/science: **Scenario:** {words(view, present)}", width="stretch")
+            said = words(view, present)
+            st.markdown(f":material/science: **Scenario:** {said}", width="stretch", help=said)
         else:
             st.markdown(":material/photo_camera: **As captured:** no scenario is open.", width="stretch")
-        with st.container(horizontal=True, vertical_alignment="center", width="content"):
+        with st.container(horizontal=True, vertical_alignment="center", width="content", gap="xsmall"):
             if is_open:
                 after = _ways(view, offers=offers, own=own)
             elif not own:
@@ -94,6 +95,7 @@ def _ways(view: state.Current, *, offers: bool, own: bool) -> bool:
         "close",
         clear,
         key="clear-scenario",
+        type="tertiary",
         help="Back to the cluster as captured. You can undo this on What-if.",
     )
     registry.link("moves", "Commands", ":material/terminal:", tab="commands")
@@ -112,7 +114,9 @@ def _link(view: state.Current, present: Scenario) -> str:
 
 def copy_link(link: Callable[[], str]) -> None:
     """Draw a button that unfolds a link to copy; it is made then."""
-    with st.popover("Copy link", icon=":material/link:", key="copy-link", on_change="rerun") as unfolded:
+    with st.popover(
+        "Copy link", icon=":material/link:", type="tertiary", key="copy-link", on_change="rerun"
+    ) as unfolded:
         if unfolded.open:
             st.caption(
                 "Opens this page in its current state, on any server that has the snapshot. The link contains no"

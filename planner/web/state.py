@@ -166,6 +166,18 @@ def open_sample(sample: Sample) -> None:
     select(add_sample(sample).digest)
 
 
+def has_samples_only() -> bool:
+    """Return whether every snapshot of the workspace is a sample."""
+    return all(sample_by_digest(saved.digest) is not None for saved in workspace().saved())
+
+
+def no_longer_new() -> None:
+    """Remember that this browser has been welcomed."""
+    if IS_NEW.get():
+        IS_NEW.put(False)
+        _remember_browser(SELECTED.get())
+
+
 def select(digest: str, **parts: str) -> None:
     """Look at another snapshot from now on, with parts of an address that go with it."""
     _remember(digest)
@@ -176,13 +188,18 @@ def _remember(digest: str) -> None:
     """Keep what is looked at, for this tab and for its browser."""
     if digest != SELECTED.get():
         SELECTED.put(digest)
-        browser = address.browser()
-        try:
-            if browser:
-                workspace().looks_at(browser, digest)
-        except StoreError as error:  # the snapshot can be looked at, and exported, all the same
-            address.note(plain(str(error)))
+        _remember_browser(digest)
     IS_NEW.put(False)
+
+
+def _remember_browser(digest: str) -> None:
+    """Keep what this browser looks at, for its next visit."""
+    browser = address.browser()
+    try:
+        if browser:
+            workspace().looks_at(browser, digest)
+    except StoreError as error:  # the snapshot can be looked at, and exported, all the same
+        address.note(plain(str(error)))
 
 
 def forget(digest: str) -> None:

@@ -11,6 +11,7 @@ import streamlit as st
 
 from planner.cluster.errors import PlannerError, SnapshotError
 from planner.cluster.snapshot import Snapshot
+from planner.explain.health import Level
 from planner.explain.switched_off import switched_off
 from planner.explain.text import plain
 from planner.share.export import no_formula
@@ -37,6 +38,8 @@ _NAMES = {
     "cluster", "when (UTC)",
 }  # fmt: skip
 """Columns that say what a row is about."""
+_ICONS = {"bad": ":material/error:", "warning": ":material/warning:"}
+"""What stands beside the label of an urgent number, for those who do not see its colour."""
 _WIDEST_PX = 520
 _ROW_PX, _EDGE_PX = 35, 2
 _LETTER_PX = 6.6
@@ -64,9 +67,15 @@ def show_notes(notes: Sequence[str], title: str) -> None:
     """Show notes behind a title that counts them; nothing when there are none."""
     if notes:
         with st.expander(f"{title} ({len(notes)})", icon=":material/info:"):
-            st.text("\n".join(f"• {note[:_LONGEST_NOTE]}" for note in notes[:_SHOWN_NOTES]))
-            if len(notes) > _SHOWN_NOTES:
-                st.caption(f"Showing {_SHOWN_NOTES} of {len(notes):,}; download the snapshot to see all.")
+            note_list(notes)
+
+
+def note_list(notes: Sequence[str]) -> None:
+    """Draw notes below each other, the first of many; nothing when there are none."""
+    if notes:
+        st.text("\n".join(f"• {note[:_LONGEST_NOTE]}" for note in notes[:_SHOWN_NOTES]))
+    if len(notes) > _SHOWN_NOTES:
+        st.caption(f"Showing {_SHOWN_NOTES} of {len(notes):,}; download the snapshot to see all.")
 
 
 def show_switched_off(snapshot: Snapshot) -> None:
@@ -80,12 +89,35 @@ def metrics(
     figures: Iterable[tuple[str, str, str]],
     width: int | Literal["stretch", "content"] = "stretch",
     below: Mapping[str, str] = MappingProxyType({}),
+    levels: Mapping[str, Level] = MappingProxyType({}),
+    trends: Mapping[str, Sequence[float]] = MappingProxyType({}),
 ) -> None:
-    """Show numbers beside each other: label, value, meaning; some with words below."""
+    """Show numbers beside each other.
+
+    Args:
+        figures: Label, value and meaning of each.
+        width: How wide each is.
+        below: Words below a number, by its label.
+        levels: How urgent a number is, by its label: a colour and an icon; none for those that are not in it.
+        trends: The course of a number, by its label, as a sparkline.
+    """
     with st.container(horizontal=True):
         for label, value, meaning in figures:
-            words = below.get(label) or None
-            st.metric(label, value, words, delta_color="off", delta_arrow="off", help=meaning or None, width=width)
+            level = levels.get(label)
+            # Numbers that are drawn again with their trends, in the same run, are other elements.
+            key = f"level-{level}-{crc32(label.encode()):x}{'-trend' if trends else ''}" if level else None
+            with st.container(key=key, width=width):
+                st.metric(
+                    label,
+                    value,
+                    below.get(label) or None,
+                    delta_color="off",
+                    delta_arrow="off",
+                    help=meaning or None,
+                    icon=_ICONS.get(level or ""),
+                    chart_data=trends.get(label),
+                    chart_type="area",
+                )
 
 
 def download(label: str, content: str | bytes | Callable[[], bytes], file: str, mime: str, **options: Any) -> None:
@@ -140,7 +172,7 @@ def table(
     bars: Mapping[str, float] = MappingProxyType({}),
     pick: Callable[[int], None] | None = None,
 ) -> None:
-    """Show a table and a button that downloads it as CSV; what a cell that is clicked names is told below.
+    """Show a table and a button that downloads it as CSV; what a clicked cell names appears beside it, with links.
 
     Args:
         frame: What to show.
@@ -179,20 +211,21 @@ def table(
         options = {"on_select": partial(_picked_row, widget, pick), "selection_mode": "single-row"}
     else:
         widget += f"-{_rows_of(frame)}"
-    found = st.dataframe(
-        shown if style is None else style,
-        hide_index=True,
-        width="stretch",
-        height=height if height is not None else "auto",
-        key=widget,
-        placeholder="—",
-        column_config=columns | dict.fromkeys((*_FILE_ONLY, *hidden)),
-        column_order=_order(frame),
-        **options,
-    )
-    cells = found["selection"]["cells"] if pick is None else []
-    if cells and cells[0][0] < len(frame):
-        names.panel(frame.iloc[cells[0][0]].drop(list(_FILE_ONLY), errors="ignore").to_dict())
+    with st.container(horizontal=True, key=f"beside-{key}"):
+        found = st.dataframe(
+            shown if style is None else style,
+            hide_index=True,
+            width="stretch",
+            height=height if height is not None else "auto",
+            key=widget,
+            placeholder="—",
+            column_config=columns | dict.fromkeys((*_FILE_ONLY, *hidden)),
+            column_order=_order(frame),
+            **options,
+        )
+        cells = found["selection"]["cells"] if pick is None else []
+        if cells and cells[0][0] < len(frame):
+            names.panel(frame.iloc[cells[0][0]].drop(list(_FILE_ONLY), errors="ignore").to_dict())
     download("Download as CSV", partial(csv_bytes, frame), f"{name}.csv", "text/csv", key=f"csv-{key}", type="tertiary")
 
 
@@ -232,7 +265,7 @@ def chart(figure: Any, summary: str, name: str, pick: Callable[[Any], None] | No
         summary: The sentence, for those who do not see the figure too.
         name: Key of the widget.
         pick: Called with the first `customdata` of a point that a person clicks, before the page is drawn again.
-            Without it, what a point names is told below.
+            Without it, what a point names appears beside the figure.
     """
     summary = names.short(summary)
     st.markdown(summary)
@@ -241,11 +274,12 @@ def chart(figure: Any, summary: str, name: str, pick: Callable[[Any], None] | No
     if pick is not None:
         options = {"on_select": partial(_picked_point, key, pick), "selection_mode": "points"}
     config = {"displaylogo": False, "displayModeBar": False}
-    found = st.plotly_chart(figure, key=key, alt=summary.replace("**", ""), config=config, **options)
-    if pick is None and options:
-        for point in found["selection"]["points"][:1]:
-            curve = figure.data[point["curve_number"]].name if point["curve_number"] < len(figure.data) else ""
-            names.panel({"x": point.get("x"), "y": point.get("y"), "curve": curve})
+    with st.container(horizontal=True, key=f"beside-{key}"):
+        found = st.plotly_chart(figure, key=key, alt=summary.replace("**", ""), config=config, **options)
+        if pick is None and options:
+            for point in found["selection"]["points"][:1]:
+                curve = figure.data[point["curve_number"]].name if point["curve_number"] < len(figure.data) else ""
+                names.panel({"x": point.get("x"), "y": point.get("y"), "curve": curve})
 
 
 def _picked_point(key: str, pick: Callable[[Any], None]) -> None:
