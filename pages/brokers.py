@@ -23,14 +23,14 @@ def _one(snapshot: Snapshot, broker: int) -> None:
     counted = frame["meaning"].isin(_COUNTS).tolist()
     figure = resource_breakdown(frame["resource"].tolist(), frame["% of limit"].tolist(), counted)
     chart(figure, f"{what} Grey resources do not count.", f"resources-{broker}")
-    table(frame, "resources", formats={"% of limit": "%.4f"})
+    table(frame, "resources", formats={"% of limit": "%.1f"})
     rows = snapshot.bundles_of(broker)
     st.markdown(f"**{count(len(rows), 'bundle')} on {snapshot.brokers.name[broker]}**")
     rows = rows[:_SHOWN_BUNDLES]
     bundles = bundle_frame(snapshot, rows).drop(columns="owner")
     bundles.insert(0, "namespace", [snapshot.namespaces[n] for n in snapshot.bundles.namespace[rows]])
     shown = bundles.sort_values("MiB/s", ascending=False)
-    table(shown, "bundles-of-broker", formats={"share of hash space (%)": "%.3f"})
+    table(shown, "bundles-of-broker", formats={"share of hash space (%)": "%.2f"})
 
 
 def draw(view: state.Current) -> None:
@@ -44,7 +44,7 @@ def draw(view: state.Current) -> None:
     )
     show_resources(snapshot, "resource-map")
     names = frame["broker"].tolist()
-    formats = {column: "%.2f" for column in frame.columns if column.endswith(("(%)", "/s"))}
+    formats = {column: "%.1f" for column in frame.columns if column.endswith(("(%)", "/s"))}
     table(frame, "brokers", formats=formats, pick=lambda row: address.put(broker=names[row]))
     st.header("Broker details", anchor=False)
     picked = address.choice("broker", "Broker", names, named=True)

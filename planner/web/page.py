@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from planner.cluster.errors import PlannerError
 from planner.cluster.settings import Settings
@@ -89,7 +90,7 @@ class Page:
                 with st.container(key="open-drawer", width="content"):
                     st.button("Edit", icon=":material/tune:")  # what it does is in drawer.js
         show_refused()
-        title, digest, words = _ARRIVED.take()
+        arrived = _ARRIVED.take()
         IN_VIEW.put("")
         BROKERS.put(())
         if self.subject is Subject.NOTHING:
@@ -98,14 +99,18 @@ class Page:
                 aside = st.container(width=_PICKER_PX)
                 copy_link(lambda: address.at(**address.parts()))
             self.draw(aside)
-            return
-        view = _snapshot_in_view()
-        if view is None:
-            return
+        elif (view := _snapshot_in_view()) is not None:
+            self._show_cluster(view, arrived, top, bar)
+
+    def _show_cluster(
+        self, view: state.Current, arrived: tuple[str, str, str], top: DeltaGenerator, bar: DeltaGenerator
+    ) -> None:
+        """Draw a page about a snapshot: its facts and the scenario into the head, then the page."""
+        title, digest, words = arrived
         st.set_page_config(page_title=f"{self.title} · {view.saved.name[:_TITLE]}")
         IN_VIEW.put(view.digest)
         if (title, digest) == (self.title, view.digest):
-            _ARRIVED.put((title, digest, words))
+            _ARRIVED.put(arrived)
             st.success(words, icon=":material/check_circle:")
         with top:
             warnings, text = _line(view)
@@ -251,13 +256,12 @@ def _notes(view: state.Current, config: Settings) -> tuple[list[str], list[tuple
 
 
 def _details(saved: SavedSnapshot, notes: Sequence[str]) -> None:
-    """Draw a button that unfolds the description of a snapshot and the notes on it; nothing when there are none."""
-    if not saved.description and not notes:
-        return
+    """Draw a button that unfolds what a snapshot is, in full, and the notes on it."""
     label = f"Notes ({len(notes)})" if notes else "About"
     with st.popover(label, icon=":material/info:", type="tertiary", key="about-snapshot"):
         if saved.description:
             st.markdown(plain(saved.description))
+        st.caption(_facts(saved))
         note_list(notes)
 
 

@@ -22,9 +22,9 @@ from planner.pulsar.placement.draw import draw
 from planner.pulsar.placement.protocol import Measure
 
 _LOWEST = ReasonCode(
-    "least_rate.lowest", "long-term rate of {msg_rate_per_s:.1f} msg/s, the lowest: may be drawn", acts=True
+    "least_rate.lowest", "long-term rate of {msg_rate_per_s:,.1f} msg/s, the lowest: may be drawn", acts=True
 )
-_HIGHER = ReasonCode("least_rate.higher", "long-term rate of {msg_rate_per_s:.1f} msg/s > {lowest_per_s:.1f}")
+_HIGHER = ReasonCode("least_rate.higher", "long-term rate of {msg_rate_per_s:,.1f} msg/s > {lowest_per_s:,.1f}")
 _OVERLOADED = ReasonCode("least_rate.overloaded", "overloaded: usage {usage_percent:.1f} % > {limit_percent:.0f} %")
 _ALL_OVERLOADED = ReasonCode(
     "least_rate.all_overloaded",

@@ -45,7 +45,7 @@ _BY_SESSIONS = ReasonCode(
 )
 _BY_RATE = ReasonCode(
     "split_extensible.msg_rate",
-    "{msg_rate_per_s:.1f} msg/s > {limit_per_s:.0f}, {hits:.0f} cycles in a row",
+    "{msg_rate_per_s:,.1f} msg/s > {limit_per_s:,.0f}, {hits:.0f} cycles in a row",
     acts=True,
     limited_by=LIMITS[2],
 )
@@ -65,7 +65,7 @@ _NOT_OWNED = ReasonCode("split_extensible.not_owned", "the broker has statistics
 _TOO_NARROW = ReasonCode("split_extensible.too_narrow", "its range holds a single hash; counted as a failure")
 _BELOW = ReasonCode(
     "split_extensible.below",
-    "within the limits: {topics:.0f} topics, {sessions:.0f} producers and consumers, {msg_rate_per_s:.1f} msg/s, "
+    "within the limits: {topics:.0f} topics, {sessions:.0f} producers and consumers, {msg_rate_per_s:,.1f} msg/s, "
     "{throughput_mib_per_s:.2f} MiB/s",
 )
 _HIT_COUNT = ReasonCode(

@@ -38,7 +38,7 @@ _BY_SESSIONS = ReasonCode(
 )
 _BY_RATE = ReasonCode(
     "split_modular.msg_rate",
-    "long-term average of {msg_rate_per_s:.1f} msg/s > {limit_per_s:.0f}",
+    "long-term average of {msg_rate_per_s:,.1f} msg/s > {limit_per_s:,.0f}",
     acts=True,
     limited_by=LIMITS[2],
 )
@@ -54,7 +54,7 @@ _FEW_TOPICS = ReasonCode("split_modular.few_topics", "{topics:.0f} topics: fewer
 _BELOW = ReasonCode(
     "split_modular.below",
     "within the limits: {topics:.0f} topics, {sessions:.0f} producers and consumers, long-term averages of "
-    "{msg_rate_per_s:.1f} msg/s and {throughput_mib_per_s:.2f} MiB/s",
+    "{msg_rate_per_s:,.1f} msg/s and {throughput_mib_per_s:.2f} MiB/s",
 )
 _NAMESPACE_FULL = ReasonCode(
     "split_modular.namespace_full",

@@ -15,8 +15,8 @@ _CUT = ReasonCode(
     "flow_or_qps_equally_divide.cut",
     (
         "cut at 0x{boundary:08x}: with the topic at 0x{hash:08x}, the part before it would have "
-        "{msg_rate_per_s:.1f} of {msg_rate_limit_per_s:.0f} msg/s and {mib_per_s:.1f} of "
-        "{mib_limit_per_s:.0f} MiB/s"
+        "{msg_rate_per_s:,.1f} of {msg_rate_limit_per_s:,.0f} msg/s and {mib_per_s:,.1f} of "
+        "{mib_limit_per_s:,.0f} MiB/s"
     ),
     acts=True,
 )
@@ -28,7 +28,7 @@ _UNKNOWN = ReasonCode("flow_or_qps_equally_divide.unknown_topics", "its topics a
 _WITHIN = ReasonCode(
     "flow_or_qps_equally_divide.within_limits",
     (
-        "{msg_rate_per_s:.1f} msg/s < {msg_rate_gate_per_s:.1f} and {mib_per_s:.2f} MiB/s < "
+        "{msg_rate_per_s:,.1f} msg/s < {msg_rate_gate_per_s:,.1f} and {mib_per_s:.2f} MiB/s < "
         "{mib_gate_per_s:.2f} (the limits plus {tolerance_percent:.0f} %)"
     ),
 )

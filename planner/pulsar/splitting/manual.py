@@ -54,7 +54,7 @@ _LARGEST_IS = ReasonCode(
 )
 _HOT_IS = ReasonCode(
     "split_manual.hot",
-    "{bundle} has a long-term average of {mib_per_s:.1f} MiB/s, the highest in its namespace",
+    "{bundle} has a long-term average of {mib_per_s:,.1f} MiB/s, the highest in its namespace",
     acts=True,
 )
 _UNSUPPORTED = ReasonCode(

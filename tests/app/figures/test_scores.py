@@ -1,9 +1,13 @@
 """Scores of brokers against what they are compared with."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from planner.cluster.decisions import Line
-from planner.figures.scores import broker_scores
+from planner.explain.cluster_tables import resource_frame, resource_shares, resource_text
+from planner.figures.scores import broker_scores, resource_map
+from planner.workspace.samples import load_sample, samples
 
 
 def test_scores_are_ranked_and_every_line_is_named() -> None:
@@ -26,6 +30,32 @@ def test_of_many_brokers_every_second_or_third_is_named() -> None:
         )
         assert figure.layout.xaxis.dtick == step
         assert figure.layout.xaxis.showticklabels is not False
+
+
+def test_every_resource_of_every_broker_is_drawn_busiest_first() -> None:
+    snapshot = load_sample(next(sample for sample in samples() if sample.file == "story.zip"))
+    shares = resource_shares(snapshot)
+    figure = resource_map(shares)
+    drawn = figure.data[0]
+    assert next(iter(drawn.x)) == "broker-14"
+    assert list(drawn.y) == [
+        "CPU", "Heap memory (not counted)", "Direct memory (not counted)", "Bandwidth in", "Bandwidth out",
+    ]  # fmt: skip
+    frame = resource_frame(snapshot, snapshot.brokers.position[shares.brokers[3]])
+    assert [row[3] for row in drawn.z] == frame["% of limit"].tolist()
+    assert "broker-14" in resource_text(shares)
+    assert "CPU: 76.0 % of the limit" in resource_text(shares)
+    assert "Not counted: Heap memory, Direct memory." in resource_text(shares)
+
+
+def test_a_resource_without_a_limit_is_blank() -> None:
+    snapshot = load_sample(next(sample for sample in samples() if sample.file == "story.zip"))
+    brokers = replace(snapshot.brokers, cpu_limit_percent=np.zeros(len(snapshot.brokers)))
+    shares = resource_shares(replace(snapshot, brokers=brokers))
+    assert np.isnan(shares.percents[0]).all()
+    assert np.isfinite(shares.percents[1:]).all()
+    figure = resource_map(shares)
+    assert figure.data[0].zmax == 100.0
 
 
 def test_without_lines_there_is_no_legend() -> None:

@@ -40,7 +40,7 @@ def link_of(test: AppTest) -> str:
 def walk(test: AppTest, name: str) -> AppTest:
     """Go to another page by the menu: the address begins anew, the session stays."""
     there = script(name)
-    for kept in ("selected_digest", "scenario_histories", "scenario_param"):
+    for kept in ("selected_digest", "is_new", "was_started", "scenario_histories", "scenario_param"):
         if kept in test.session_state:
             there.session_state[kept] = test.session_state[kept]
     return there.run()

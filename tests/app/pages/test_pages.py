@@ -15,10 +15,13 @@ from planner.cluster.releases import REFERENCE, release
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.share.link import decode_link, encode_link
+from planner.simulate.measures import broker_series, cycle_counts, imbalance_series
+from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario
 from planner.web import state
 from planner.web.registry import NAMES
 from planner.workspace.samples import load_sample, samples
+from tests.app.pages.test_one_state import walk
 from tests.app.simulate.traces import cluster
 
 Page = Callable[..., AppTest]
@@ -139,6 +142,28 @@ def test_a_newcomer_is_welcomed_until_something_is_chosen(page: Page) -> None:
     next(b for b in test.button if b.key == "empty-real-modular.json").click().run()
     assert not any("**Welcome.**" in m.value for m in test.markdown)
     assert test.query_params["snapshot"] == by_title("Real cluster, modular")[:12]
+
+
+def test_the_welcome_shrinks_to_a_line_after_another_page(page: Page) -> None:
+    test = page("overview")
+    assert any("**Welcome.**" in m.value for m in test.markdown)
+    back = walk(walk(test, "brokers"), "overview")
+    assert not any("**Welcome.**" in m.value for m in back.markdown)
+    assert any("This is a sample cluster." in caption.value for caption in back.caption)
+
+
+def test_key_figures_have_a_course_and_urgent_ones_an_icon(page: Page) -> None:
+    test = page("overview")
+    assert not test.exception
+    sample = next(sample for sample in samples() if sample.file == "story.zip")
+    trace = simulate(load_sample(sample), Scenario(pulsar_version="4.2.4", cycles=30))
+    spread = imbalance_series(broker_series(trace))
+    protos = {found.label: found.proto for found in test.metric}
+    assert list(protos["Highest usage"].chart_data) == pytest.approx(spread.highest * 100, abs=0.005)
+    assert list(protos["Deviation"].chart_data) == pytest.approx(spread.std * 100, abs=0.005)
+    assert list(protos["Shed next cycle"].chart_data) == cycle_counts(trace).shed.tolist()
+    assert not list(protos["Headroom"].chart_data)
+    assert {label for label, proto in protos.items() if proto.icon} == {"Deviation"}
 
 
 def test_overview_of_every_sample(page: Page) -> None:

@@ -10,7 +10,7 @@ from planner.cluster.load_manager import LoadManager
 from planner.cluster.snapshot import Snapshot
 from planner.explain.diagnosis import diagnose
 from planner.explain.failure_review import review_losses, standing
-from planner.explain.health import APART, health
+from planner.explain.health import APART, figure_levels, health
 from planner.explain.split_advice import split_advice
 from planner.simulate.assumptions import Assumptions
 from planner.simulate.run import simulate
@@ -46,6 +46,32 @@ def test_the_verdict_where_brokers_are_just_apart() -> None:
     assert APART == 0.15
     assert word((0.005, 0.155)) == "Unbalanced", "exactly 15 points, in doubles"
     assert word((0.005, 0.1549)) == "Healthy"
+
+
+@pytest.mark.parametrize(
+    ("usages", "limit", "urgent"),
+    [
+        ((0.25, 0.25), 50, {}),
+        ((0.25, 0.5), 50, {"deviation": "warning"}),  # at the limit is not above it
+        ((0.25, 0.53), 50, {"deviation": "warning", "highest": "bad"}),
+        ((0.5, 0.5), 50, {"average": "bad"}),
+        ((0.9, 0.9), 50, {"average": "bad", "highest": "bad"}),
+    ],
+)
+def test_the_key_figures_are_urgent_where_the_verdict_is(
+    usages: tuple[float, ...], limit: int, urgent: dict[str, str]
+) -> None:
+    snapshot = cluster(list(usages), dict.fromkeys(range(len(usages)), (10.0, 10.0)))
+    config = snapshot.settings.changed(**{LIMIT: limit})
+    assert figure_levels(snapshot, config, standing(snapshot, config, Assumptions())) == urgent
+
+
+def test_headroom_is_urgent_where_a_machine_is_past_its_capacity() -> None:
+    snapshot = cluster([0.5, 0.5], {0: (10.0, 10.0), 1: (10.0, 10.0)})
+    now = standing(snapshot, snapshot.settings, Assumptions())
+    for factor, level in ((1.0, None), (0.99, "bad")):
+        found = figure_levels(snapshot, snapshot.settings, replace(now, growth=replace(now.growth, factor=factor)))
+        assert found.get("headroom") == level
 
 
 def test_a_limit_is_exceeded_above_it_alone() -> None:
