@@ -43,7 +43,8 @@ from planner.formats.folder import write_folder
 from planner.formats.reading import read_snapshot, read_upload
 from planner.formats.rows import bundle_of_topics
 from planner.formats.validate import validate
-from planner.history.days import DayWriter, snapshot_at
+from planner.history.day_writer import DayWriter
+from planner.history.days import snapshot_at
 from planner.history.manifest import DayManifest, day_folder, day_of
 from planner.history.watched import HistoryFolder
 from planner.simulate.cluster_spec import ClusterSpec
