@@ -13,7 +13,8 @@ from planner.cluster.load_manager import LoadManager
 from planner.cluster.memory import SheddingMemory
 from planner.cluster.pulsar_json import RATES, Json
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import BrokerTable, Snapshot, TopicTable, make_topics
+from planner.cluster.snapshot import Snapshot
+from planner.cluster.tables import BrokerTable, TopicTable, make_topics
 from planner.conform.load_data import config_of, snapshot_of_load_data
 from planner.pulsar.load import broker_load
 from planner.pulsar.load.broker_load import BrokerLoadData

@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from planner.cluster.errors import FormatError, PlannerError
-from planner.cluster.snapshot import Snapshot, make_topics
+from planner.cluster.snapshot import Snapshot
+from planner.cluster.tables import make_topics
 from planner.formats.reading import read_snapshot
 from planner.formats.rows import MOMENTS, SCHEMAS, snapshots_of_rows
 from planner.formats.validate import TABLES, fitting_notes

@@ -14,18 +14,8 @@ from planner.cluster.pulsar_json import BROKER_COUNTS, EMAS
 from planner.cluster.ranges import bundle_name
 from planner.cluster.releases import REFERENCE, release
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import (
-    MAX_VERSION,
-    BrokerTable,
-    BundleTable,
-    Policies,
-    Snapshot,
-    SnapshotInfo,
-    TopicTable,
-    make_brokers,
-    make_bundles,
-    make_topics,
-)
+from planner.cluster.snapshot import MAX_VERSION, Policies, Snapshot, SnapshotInfo
+from planner.cluster.tables import BrokerTable, BundleTable, TopicTable, make_brokers, make_bundles, make_topics
 from planner.history.assumed import cuts
 from planner.history.columns import (
     AVERAGES,

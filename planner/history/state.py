@@ -14,12 +14,8 @@ from planner.cluster.hashing import topic_hash
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import FULL_HIGH, bundle_name, equal_boundaries
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import (
-    Snapshot,
-    make_brokers,
-    make_bundles,
-    make_topics,
-)
+from planner.cluster.snapshot import Snapshot
+from planner.cluster.tables import make_brokers, make_bundles, make_topics
 from planner.cluster.topic_names import namespace_of_topic
 from planner.history.assumed import Hosts
 from planner.history.columns import (

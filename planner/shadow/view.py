@@ -18,7 +18,8 @@ from planner.capture.estimate import average_columns, carried_on, new_reports, w
 from planner.cluster.arrays import BoolArray, Int64Array, frozen
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.pulsar_json import BUNDLE_STATS
-from planner.cluster.snapshot import BundleTable, Snapshot
+from planner.cluster.snapshot import Snapshot
+from planner.cluster.tables import BundleTable
 from planner.pulsar.load.averages import broker_averages, refresh
 from planner.pulsar.load.top_bundles import StatisticsMap, undecided, with_top_ranks
 from planner.pulsar.manager.cycle import the_other_way_round

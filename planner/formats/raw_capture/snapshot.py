@@ -10,7 +10,8 @@ from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import bundle_name
 from planner.cluster.releases import REFERENCE, release
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import MAX_VERSION, Snapshot, SnapshotInfo, make_brokers, make_bundles
+from planner.cluster.snapshot import MAX_VERSION, Snapshot, SnapshotInfo
+from planner.cluster.tables import make_brokers, make_bundles
 from planner.formats.raw_capture.answers import Answers, read_answers
 from planner.formats.raw_capture.bundles import (
     averages_written_ms,

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from planner.cluster.errors import PlannerError, ScenarioError
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import FULL_HIGH
-from planner.cluster.snapshot import Snapshot, make_topics
+from planner.cluster.snapshot import Snapshot
+from planner.cluster.tables import make_topics
 from planner.simulate.assumptions import Assumptions
 from planner.simulate.cluster import Cluster
 from planner.simulate.cluster_spec import ClusterSpec

@@ -21,16 +21,11 @@ from planner.cluster.moments import LAST_MS
 from planner.cluster.ranges import FULL_HIGH
 from planner.cluster.releases import release
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import (
+from planner.cluster.snapshot import DispatchRate, DispatchRatePolicy, IsolationPolicy, Policies, Snapshot, SnapshotInfo
+from planner.cluster.tables import (
     BrokerTable,
     BundleTable,
     ColumnInfo,
-    DispatchRate,
-    DispatchRatePolicy,
-    IsolationPolicy,
-    Policies,
-    Snapshot,
-    SnapshotInfo,
     TopicTable,
     column_info,
     make_brokers,

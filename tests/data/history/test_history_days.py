@@ -15,7 +15,8 @@ from planner.cluster.digest import snapshot_digest
 from planner.cluster.errors import FormatError, PlannerError, ReplayError
 from planner.cluster.files import file_digest
 from planner.cluster.load_manager import LoadManager
-from planner.cluster.snapshot import Snapshot, column_info, make_topics
+from planner.cluster.snapshot import Snapshot
+from planner.cluster.tables import column_info, make_topics
 from planner.formats.encoding import info_to_json
 from planner.formats.reading import read_snapshot
 from planner.formats.rows import SCHEMAS

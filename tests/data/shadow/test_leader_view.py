@@ -12,7 +12,8 @@ from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import FULL_HIGH
 from planner.cluster.releases import release
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import Snapshot, make_bundles
+from planner.cluster.snapshot import Snapshot
+from planner.cluster.tables import make_bundles
 from planner.pulsar.load.top_bundles import StatisticsMap, undecided, with_top_ranks
 from planner.pulsar.manager.cycle import next_cycle, the_other_way_round
 from planner.pulsar.placement.modular import unreported

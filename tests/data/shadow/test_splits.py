@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 
 from planner.cluster.ranges import FULL_HIGH
-from planner.cluster.snapshot import Snapshot, make_topics
+from planner.cluster.snapshot import Snapshot
+from planner.cluster.tables import make_topics
 from planner.pulsar.splitting.factory import apply_split
 from planner.shadow.follow import shadow_step
 from planner.shadow.record import Cause, Split, score_of
