@@ -21,7 +21,8 @@ from planner.pulsar.load.broker_load import BrokerLoadData
 from planner.pulsar.load.top_bundles import top_bundles
 from planner.pulsar.placement.protocol import Placement
 from planner.pulsar.placement.registry import PLACEMENTS
-from planner.pulsar.shedding.transfer import SHEDDER, UNLOAD_REASONS, TransferState
+from planner.pulsar.shedding.transfer import SHEDDER, TransferState
+from planner.pulsar.shedding.transfer_reasons import UNLOAD_REASONS
 from planner.pulsar.splitting import automatic_extensible
 from planner.pulsar.splitting.automatic_extensible import SPLIT_REASONS, AutoSplitState, Visit
 
