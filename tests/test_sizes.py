@@ -15,8 +15,6 @@ EXCEPTIONS = {
     "planner/simulate/cluster.py": "being split",
     "planner/simulate/cluster.py: Cluster": "being split",
     "planner/simulate/run.py": "being split",
-    "tests/app/plan/test_commands.py": "to be split by kind of command",
-    "tests/app/simulate/test_run.py": "to be split by what a run shows",
     "planner/cli/replay.py: replay": "26 options of the command; its body is short",
     "tests/app/simulate/traces.py: cluster": "one call that names every column of the cluster of the tests",
     "tools/make_samples.py: builds": "a table of the samples",
