@@ -23,7 +23,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from benchmarks.measuring import MB, ROOT, Cost, earlier_version, measured
-from planner.history.days import commit_day, read_day
+from planner.history.day_writer import commit_day
+from planner.history.days import read_day
 from planner.history.generate import snapshots_of_day
 from planner.history.ingest import ingest
 from planner.history.make import ToMake, ToMakeRun, make_day, make_run

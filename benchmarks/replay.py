@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measuring import Cost, measured
-from planner.history.days import DayWriter
+from planner.history.day_writer import DayWriter
 from planner.history.generate import snapshots_of_day, write_history
 from planner.history.ingest import ingest
 from planner.history.manifest import DAY_MS, DayManifest, complete_days

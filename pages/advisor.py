@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from planner.advise.advice import Advice, Configured
 from planner.advise.advice_text import (
     apply_script,
     compared_text,
@@ -18,7 +19,7 @@ from planner.advise.advice_text import (
     settings_changed,
     verdict_text,
 )
-from planner.advise.advisor import Advice, Configured, advise
+from planner.advise.advisor import advise
 from planner.advise.material import Material, configured_of, fits, material_of, snapshot_of, usable
 from planner.advise.objectives import OBJECTIVES, SIDES, Question, Side, value_of
 from planner.advise.search import Method, neighbours, propose, space_of, trials_of, widened

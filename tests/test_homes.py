@@ -54,7 +54,7 @@ def test_names_are_known_at_home_only() -> None:
     assert [(place, name) for place in elsewhere for name in sorted(set(named(places[place])))] == []
 
 
-def test_only_a_snapshot_touches_what_it_has_worked_out() -> None:
-    """Names and orders of bundles go from one snapshot to another by `Snapshot.sharing` alone."""
-    home = ROOT / "planner" / "cluster" / "snapshot.py"
-    assert [path for path in FILES if "__dict__" in path.read_text(encoding="utf-8")] == [home]
+def test_only_a_snapshot_and_its_tables_touch_what_they_have_worked_out() -> None:
+    """Names and orders go on by `Snapshot.sharing` (bundles) and by the table of topics (its own order) alone."""
+    homes = [ROOT / "planner" / "cluster" / name for name in ("snapshot.py", "tables.py")]
+    assert [path for path in FILES if "__dict__" in path.read_text(encoding="utf-8")] == homes

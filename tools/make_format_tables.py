@@ -5,7 +5,7 @@ python tools/make_format_tables.py
 
 from pathlib import Path
 
-from planner.cluster.snapshot import BrokerTable, BundleTable, TopicTable, column_info
+from planner.cluster.tables import BrokerTable, BundleTable, TopicTable, column_info
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "formats.md"
 TABLES: dict[str, type] = {"brokers": BrokerTable, "bundles": BundleTable, "topics": TopicTable}

@@ -20,15 +20,8 @@ from planner.cluster.hashing import topic_hash
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import FULL_HIGH
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import (
-    DispatchRate,
-    DispatchRatePolicy,
-    Snapshot,
-    SnapshotInfo,
-    make_brokers,
-    make_bundles,
-    make_topics,
-)
+from planner.cluster.snapshot import DispatchRate, DispatchRatePolicy, Snapshot, SnapshotInfo
+from planner.cluster.tables import make_brokers, make_bundles, make_topics
 from planner.formats.archive import write_zip
 from planner.formats.document import write_document
 from planner.formats.reading import read_snapshot

@@ -4,15 +4,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, Final
 
-from planner.advise.advisor import (
-    Advice,
-    Candidate,
-    Configured,
-    Evidence,
-    Holdout,
-    apply_commands,
-    changes_of,
-)
+from planner.advise.advice import Advice, Candidate, Configured, Evidence, Holdout
+from planner.advise.applying import apply_commands, changes_of
 from planner.advise.objectives import SIDES, Side
 from planner.advise.verdict import judge
 from planner.cluster.setting import conf_value

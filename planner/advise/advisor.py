@@ -9,275 +9,42 @@ part of the days only, whether it would have held on the rest.
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Final, TypeAlias
 
 import numpy as np
 
-from planner.advise.objectives import SIDES, Question, Side, index_of, references, value_of
+from planner.advise.advice import (
+    ALIKE,
+    Advice,
+    Candidate,
+    Configured,
+    DayPair,
+    Evidence,
+    Holdout,
+    MeasureChange,
+    SettingRange,
+    Step,
+)
+from planner.advise.objectives import SIDES, Question, index_of, references, value_of
 from planner.advise.pareto import distance_to_front, knee_scores, pareto_front, weighted_scores
 from planner.cluster.arrays import FloatArray
 from planner.cluster.errors import PlannerError, SettingError
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.releases import REFERENCE, release
-from planner.cluster.setting import SettingValue, conf_value
+from planner.cluster.setting import SettingValue
 from planner.cluster.settings import Settings
 from planner.explain.text import count
-from planner.pulsar.admin_commands import Command
 from planner.pulsar.manager.cycle import effective_shedder
 from planner.replay.aggregate import DayRow, aggregate, totals_of
-from planner.share.commands import CommandOptions, setting_changes, settings_commands
 from planner.simulate.measures import MEASURES, Measure
 from planner.simulate.scenario import Scenario
 from planner.simulate.strategies import obstacle, with_obstacle
 
-_ALIKE: Final = 1e-9
 _SHOWN: Final = 300
 _STRATEGIES = ("loadBalancerLoadSheddingStrategy", "loadBalancerLoadPlacementStrategy")
 
 Cells: TypeAlias = Mapping[str, Mapping[tuple[str, str], DayRow]]
-
-
-@dataclass(frozen=True, slots=True)
-class Configured:
-    """How a cluster is set now.
-
-    Attributes:
-        settings: Settings in force.
-        load_manager: The load manager that runs.
-    """
-
-    settings: Settings
-    load_manager: LoadManager
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
-    """A scenario with what it came to over all days and clusters.
-
-    Attributes:
-        scenario: What was replayed.
-        totals: Every measure.
-        balance: Index of balance; 100 is the average of the candidates, small is good.
-        disruption: Index of disruption, likewise.
-        on_front: Whether no other candidate beats it.
-    """
-
-    scenario: Scenario
-    totals: Mapping[str, float | None]
-    balance: float
-    disruption: float
-    on_front: bool
-
-    @property
-    def name(self) -> str:
-        """Name of the scenario."""
-        return self.scenario.name
-
-
-@dataclass(frozen=True, slots=True)
-class MeasureChange:
-    """One measure of the recommended settings against the current ones.
-
-    Attributes:
-        measure: Which.
-        current: Its value with the current settings; None where there is none.
-        chosen: Its value with the recommended ones.
-        better: True when the recommended one is better, False when it is worse, None when neither.
-    """
-
-    measure: Measure
-    current: float | None
-    chosen: float | None
-    better: bool | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DayPair:
-    """One day of one cluster: indices with the current settings and with the recommended ones; small is good.
-
-    Attributes:
-        cluster: Name.
-        day: `yyyy-mm-dd`, UTC.
-        balance: With the current and with the recommended settings.
-        disruption: Likewise.
-    """
-
-    cluster: str
-    day: str
-    balance: tuple[float, float]
-    disruption: tuple[float, float]
-
-    def of(self, side: Side) -> tuple[float, float]:
-        """Return the pair of a side."""
-        return self.balance if side == "balance" else self.disruption
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """The recommended settings against the current ones.
-
-    Attributes:
-        measures: One for each of `MEASURES`.
-        days: One for each day and cluster.
-    """
-
-    measures: tuple[MeasureChange, ...]
-    days: tuple[DayPair, ...]
-
-    def wins(self, side: Side) -> tuple[int, int, int]:
-        """Return on how many days the recommended settings are better, worse, and alike."""
-        apart = [
-            (old, new)
-            for old, new in (day.of(side) for day in self.days)
-            if not math.isclose(old, new, rel_tol=_ALIKE, abs_tol=_ALIKE)
-        ]
-        better = sum(1 for old, new in apart if new < old)
-        return better, len(apart) - better, len(self.days) - len(apart)
-
-    def chance(self, side: Side) -> float:
-        """Return how likely so uneven a count of wins and losses is if both settings were alike (sign test)."""
-        better, worse, _ = self.wins(side)
-        number = better + worse
-        tail = sum(math.comb(number, k) for k in range(min(better, worse) + 1)) / 2.0**number
-        return min(2 * tail, 1.0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """A candidate that differs from the recommended one in one setting.
-
-    Attributes:
-        value: The value of that setting.
-        name: Name of the candidate.
-        balance: Index of balance.
-        disruption: Index of disruption.
-        on_front: Whether no other candidate beats it.
-        loss_percent: How much worse the side is that gets worse, in percent of its average over all candidates.
-        holds: On the front, and it loses no more than asked.
-    """
-
-    value: SettingValue
-    name: str
-    balance: float
-    disruption: float
-    on_front: bool
-    loss_percent: float
-    holds: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SettingRange:
-    """How far one setting can move while all others stay.
-
-    Attributes:
-        setting: Its name.
-        chosen: Its recommended value.
-        steps: The values that were replayed with all else alike, in order; the recommended one is among them.
-        low: Lowest value up to which, from the recommended one, every step holds; of names, the recommended one.
-        high: Highest such value.
-    """
-
-    setting: str
-    chosen: SettingValue
-    steps: tuple[Step, ...]
-    low: SettingValue
-    high: SettingValue
-
-    @property
-    def tried(self) -> bool:
-        """Whether another value was replayed with all else alike."""
-        return len(self.steps) > 1
-
-    @property
-    def sentence(self) -> str:
-        """What this means, one sentence."""
-        unit = REFERENCE.settings[self.setting].unit.removesuffix("class")
-        text = f"{self.setting} = {conf_value(self.chosen) or 'not set'}{f' {unit}' if unit else ''}"
-        if not self.tried:
-            return f"{text}: its range is unknown, because no other value was replayed with all other settings equal."
-        broken = [step for step in self.steps if not step.holds and step.value != self.chosen]
-        if not broken:
-            return f"{text}: every replayed value is acceptable ({_list([step.value for step in self.steps])})."
-        if not isinstance(self.chosen, int | float) or isinstance(self.chosen, bool):
-            return f"{text}: this setting matters; {_list([step.value for step in broken])} would be worse."
-        if self.low == self.high:
-            return f"{text}: a narrow choice; the nearest replayed values would be worse."
-        return f"{text}: every replayed value from {conf_value(self.low)} to {conf_value(self.high)} is acceptable."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Holdout:
-    """The choice made on the first days, judged on the rest.
-
-    Attributes:
-        first_days: Days on which the choice was made.
-        rest_days: Days on which it is judged.
-        chosen: Name of the candidate chosen on the first days.
-        best: Name of the candidate that the same rule chooses on the rest.
-        distance: How much better, in both indices at once and as a share, another candidate is on the rest.
-        promised: Change of balance and of disruption against the current settings on the first days, in percent of
-            the average of the candidates; negative is better. None without current settings.
-        kept: The same on the rest.
-        holds: Whether the choice holds.
-        reasons: Why it does not, one sentence each; or why it does.
-        days: Every day of every cluster, with the current settings and with the choice; none without current settings.
-    """
-
-    first_days: tuple[str, ...]
-    rest_days: tuple[str, ...]
-    chosen: str
-    best: str
-    distance: float
-    promised: tuple[float, float] | None
-    kept: tuple[float, float] | None
-    holds: bool
-    reasons: tuple[str, ...]
-    days: tuple[DayPair, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Advice:
-    """What a replay says about settings.
-
-    Attributes:
-        question: What was asked.
-        candidates: Every scenario that can be compared, in the order given.
-        current: Name of the candidate with the settings in force; empty when they were not replayed.
-        knee: Name of the candidate at the knee of the front.
-        chosen: Name of the recommended candidate.
-        evidence: Against the current settings; None when they were not replayed.
-        sensitivity: One for each setting that differs among the candidates.
-        holdout: None when there is only one day.
-        clusters: Names.
-        days: In order.
-        notes: What the user should know.
-    """
-
-    question: Question
-    candidates: tuple[Candidate, ...]
-    current: str
-    knee: str
-    chosen: str
-    evidence: Evidence | None
-    sensitivity: tuple[SettingRange, ...]
-    holdout: Holdout | None
-    clusters: tuple[str, ...]
-    days: tuple[str, ...]
-    notes: tuple[str, ...] = field(default=())
-
-    def candidate(self, name: str) -> Candidate:
-        """Return a candidate by its name."""
-        return next(one for one in self.candidates if one.name == name)
-
-    @property
-    def front(self) -> tuple[Candidate, ...]:
-        """The candidates on the front, the best balance first."""
-        return tuple(sorted((c for c in self.candidates if c.on_front), key=lambda c: (c.balance, c.disruption)))
-
-
-def _list(values: Sequence[SettingValue]) -> str:
-    return ", ".join(conf_value(value) or "not set" for value in values)
 
 
 # Candidates
@@ -457,7 +224,7 @@ def _choose(names: Sequence[str], table: FloatArray, weight: float | None, order
     members = np.flatnonzero(pareto_front(table))
     front = table[members]
     scores = knee_scores(front) if weight is None else weighted_scores(front, weight)
-    alike = [int(m) for m, score in zip(members, scores, strict=True) if score <= float(scores.min()) + _ALIKE]
+    alike = [int(m) for m, score in zip(members, scores, strict=True) if score <= float(scores.min()) + ALIKE]
     return names[min(alike, key=lambda at: (*order[names[at]], float(table[at, 1]), at))]
 
 
@@ -575,7 +342,7 @@ def _day_pairs(cells: Cells, question: Question, current: str, chosen: str) -> t
 
 
 def _better(measure: Measure, old: float | None, new: float | None) -> bool | None:
-    if not measure.better or old is None or new is None or math.isclose(old, new, rel_tol=_ALIKE, abs_tol=_ALIKE):
+    if not measure.better or old is None or new is None or math.isclose(old, new, rel_tol=ALIKE, abs_tol=ALIKE):
         return None
     return (new < old) is (measure.better == "lower")
 
@@ -629,7 +396,7 @@ def _step(one: Candidate, chosen: Candidate, value: SettingValue, question: Ques
         disruption=one.disruption,
         on_front=one.on_front,
         loss_percent=loss,
-        holds=one.on_front and loss <= question.loss_percent + _ALIKE,
+        holds=one.on_front and loss <= question.loss_percent + ALIKE,
     )
 
 
@@ -692,7 +459,7 @@ def _broken(
         f"{label} is {-before:.1f} % better than with the current settings on the first days, but {after:.1f} % worse"
         " on the remaining days."
         for label, before, after in _pairs(promised, kept)
-        if before < -_ALIKE and after > question.loss_percent + _ALIKE
+        if before < -ALIKE and after > question.loss_percent + ALIKE
     )
     if distance * 100 > question.loss_percent:
         yield (
@@ -714,40 +481,11 @@ def _kept(
     """Return what can be said for a choice that holds; `names` are the choices on the first days and on the rest."""
     yield "On the remaining days, no other setting is clearly better in both balance and disruption."
     for label, before, after in _pairs(promised, kept):
-        if before < -_ALIKE:
-            lasts = f"{-after:.1f} % better" if after < -_ALIKE else f"{after:.1f} % worse"
+        if before < -ALIKE:
+            lasts = f"{-after:.1f} % better" if after < -ALIKE else f"{after:.1f} % worse"
             yield (
                 f"{label} is {-before:.1f} % better than with the current settings on the first days, and {lasts} on"
                 " the remaining days."
             )
     if names[0] != names[1]:
         yield f"The choice on the remaining days alone would be {names[1]}."
-
-
-# Commands
-
-
-def changes_of(scenario: Scenario, configured: Configured) -> dict[str, tuple[SettingValue, SettingValue]]:
-    """Return the settings that a scenario changes on a cluster, each with its value now and then.
-
-    Raises:
-        SettingError: A setting is unknown or out of bounds.
-    """
-    after = configured.settings.changed(**scenario.settings)
-    manager = LoadManager(scenario.load_manager) if scenario.load_manager else configured.load_manager
-    return setting_changes(configured.settings, after, (configured.load_manager, manager))
-
-
-def apply_commands(scenario: Scenario, configured: Configured) -> tuple[Command, ...]:
-    """Return the commands that give a cluster the settings of a scenario; its edits are none, and a note says so.
-
-    Raises:
-        SettingError: A setting is unknown or out of bounds.
-    """
-    changes = changes_of(scenario, configured)
-    supposed: tuple[Command, ...] = ()
-    if scenario.edits:
-        number = count(len(scenario.edits), "edit")
-        text = f"The replay also assumes {number} of the cluster; these commands change only settings."
-        supposed = (Command(section="notes", note=text),)
-    return (*supposed, *settings_commands(changes, CommandOptions()))

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from planner.advise.advisor import Configured
+from planner.advise.advice import Configured
 from planner.cluster.errors import FormatError, PlannerError, ReplayError
 from planner.cluster.files import plain_file
 from planner.cluster.snapshot import Snapshot

@@ -23,7 +23,8 @@ from optuna.distributions import (
 )
 from optuna.trial import TrialState, create_trial
 
-from planner.advise.advisor import Advice, Configured, advise
+from planner.advise.advice import Advice, Configured
+from planner.advise.advisor import advise
 from planner.advise.material import rows_of
 from planner.advise.objectives import OBJECTIVES, Question
 from planner.cluster.errors import PlannerError, SettingError

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from planner.advise.advisor import Advice
+from planner.advise.advice import Advice
 from planner.advise.objectives import SIDES
 
 Kind: TypeAlias = Literal["nothing", "keep", "recommended", "unproven"]

@@ -14,7 +14,8 @@ import numpy as np
 from planner.cluster.arrays import BoolArray, Int64Array, frozen
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.pulsar_json import BUNDLE_STATS
-from planner.cluster.snapshot import BundleTable, Snapshot
+from planner.cluster.snapshot import Snapshot
+from planner.cluster.tables import BundleTable
 from planner.formats.validate import fitting_notes
 from planner.pulsar.load.averages import refresh
 

@@ -1,6 +1,7 @@
 """`python -m planner optimize`: the best plan for a cluster, and how far from the best possible it is."""
 
 import sys
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -11,9 +12,12 @@ from planner.cli.output import SHOWN, opened, tell_price, warn_switched_off, wri
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from planner.cluster.snapshot import Snapshot
+    from planner.optimize.carry_out import Basis
     from planner.optimize.plan import Plan
     from planner.optimize.stability import Stability
     from planner.optimize.waves import Wave
+    from planner.share.commands import CommandOptions
 
 _SHORT = 12
 
@@ -78,33 +82,13 @@ def optimize(
         csv: Write a CSV with one row for each move.
         save: Write the plan, wave by wave, as a scenario for `plan`, What-if and Compare.
     """
-    from planner.cluster.digest import snapshot_digest
-    from planner.cluster.errors import ScenarioError
-    from planner.optimize.absorb import left_by, surviving, with_traffic
-    from planner.optimize.answer import best_plan, without_groups
-    from planner.optimize.carry_out import Basis, document, moves_csv, steps, steps_back
+    from planner.optimize.absorb import surviving, with_traffic
+    from planner.optimize.answer import best_plan
     from planner.optimize.question import Question
-    from planner.optimize.stability import stability_of
-    from planner.optimize.waves import scenario_of, waves_of
     from planner.share.commands import CommandOptions
-    from planner.share.export import json_text
-    from planner.share.scenario_file import scenario_file
-    from planner.share.script import command_script
-    from planner.workspace.opening import content_of, open_scenario
 
-    pairs = [one.rpartition("=") for one in pin]
-    if any(not bundle or not broker for bundle, _, broker in pairs):
-        raise ScenarioError("A pin is a bundle and a broker.", where="--pin", remedy="Use --pin BUNDLE=BROKER.")
-    if save is not None and scenario is not None:
-        raise ScenarioError(
-            "A plan made with --scenario cannot be saved as a plan for the snapshot.",
-            where="--save",
-            remedy="Leave out --save or --scenario.",
-        )
-    if wave_clients < 1:
-        raise ScenarioError(
-            f"A wave of {wave_clients} clients cannot contain a move.", where="--wave-clients", remedy="Use at least 1."
-        )
+    pins = _pins(pin)
+    _check(wave_clients, saves_scenario=save is not None and scenario is not None)
     question = Question(
         moves=moves,
         topics=topics,
@@ -115,39 +99,149 @@ def optimize(
         drain=drain,
         exclude=exclude,
         keep_namespaces=keep,
-        pins={bundle: broker for bundle, _, broker in pairs},
+        pins=pins,
         even=even,
         splits=splits,
         seed=seed,
     )
-    options = CommandOptions(pause_s=pause)
-    name, cluster = opened(snapshot)
-    captured, basis = cluster, None
-    if scenario is not None:
-        tell_price(cluster, asked := content_of(open_scenario(scenario)))
-        cluster, basis = left_by(cluster, asked), Basis(cluster, asked)
+    name, captured = opened(snapshot)
+    cluster, basis = _left_by(captured, scenario)
     cluster = with_traffic(cluster, traffic)
     plan = surviving(cluster, question) if survive_loss else best_plan(cluster, question)
-    waves = waves_of(plan, wave_clients)
-    if csv is not None:
-        write_file(csv, moves_csv(waves))
-    if save is not None:
-        carried_out = scenario_of(plan, waves, pause_min=pause / 60, held=False)
-        write_file(save, scenario_file(carried_out, snapshot_digest(captured), name))
-    stability = stability_of(plan)
-    if as_json or back or commands:
-        warn_switched_off(captured)
+    answer = _Answer(name, captured, plan, wave_clients, CommandOptions(pause_s=pause), basis)
+    answer.write(csv, save)
     if as_json:
+        answer.print_json()
+    elif back or commands:
+        answer.print_script(back=back)
+    else:
+        answer.print_text()
+
+
+def _pins(pin: "Sequence[str]") -> dict[str, str]:
+    """Return the broker of each pinned bundle.
+
+    Raises:
+        ScenarioError: A pin lacks its bundle or its broker.
+    """
+    from planner.cluster.errors import ScenarioError
+
+    pairs = [one.rpartition("=") for one in pin]
+    if any(not bundle or not broker for bundle, _, broker in pairs):
+        raise ScenarioError("A pin is a bundle and a broker.", where="--pin", remedy="Use --pin BUNDLE=BROKER.")
+    return {bundle: broker for bundle, _, broker in pairs}
+
+
+def _check(wave_clients: int, *, saves_scenario: bool) -> None:
+    """Reject options that do not go together, before anything is opened.
+
+    Raises:
+        ScenarioError: They do not.
+    """
+    from planner.cluster.errors import ScenarioError
+
+    if saves_scenario:
+        raise ScenarioError(
+            "A plan made with --scenario cannot be saved as a plan for the snapshot.",
+            where="--save",
+            remedy="Leave out --save or --scenario.",
+        )
+    if wave_clients < 1:
+        raise ScenarioError(
+            f"A wave of {wave_clients} clients cannot contain a move.", where="--wave-clients", remedy="Use at least 1."
+        )
+
+
+def _left_by(captured: "Snapshot", scenario: str | None) -> "tuple[Snapshot, Basis | None]":
+    """Return the cluster as a scenario leaves it, and what a plan for it stands on."""
+    from planner.optimize.absorb import left_by
+    from planner.optimize.carry_out import Basis
+    from planner.workspace.opening import content_of, open_scenario
+
+    if scenario is None:
+        return captured, None
+    tell_price(captured, asked := content_of(open_scenario(scenario)))
+    return left_by(captured, asked), Basis(captured, asked)
+
+
+class _Answer:
+    """A plan with its waves, in each form in which the command gives it.
+
+    Args:
+        name: Name of the snapshot.
+        captured: The snapshot.
+        plan: The plan.
+        wave_clients: Most clients that a wave disconnects.
+        options: How commands are written.
+        basis: The scenario that the plan is for, if there is one.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        captured: "Snapshot",
+        plan: "Plan",
+        wave_clients: int,
+        options: "CommandOptions",
+        basis: "Basis | None",
+    ) -> None:
+        from planner.optimize.waves import waves_of
+
+        self.name, self.captured, self.plan, self.options, self.basis = name, captured, plan, options, basis
+        self.waves = waves_of(plan, wave_clients)
+
+    @cached_property
+    def stability(self) -> "Stability":
+        from planner.optimize.stability import stability_of
+
+        return stability_of(self.plan)
+
+    def write(self, csv: Path | None, save: Path | None) -> None:
+        """Write the files that were asked for."""
+        from planner.cluster.digest import snapshot_digest
+        from planner.optimize.carry_out import moves_csv
+        from planner.optimize.waves import scenario_of
+        from planner.share.scenario_file import scenario_file
+
+        if csv is not None:
+            write_file(csv, moves_csv(self.waves))
+        if save is not None:
+            carried_out = scenario_of(self.plan, self.waves, pause_min=self.options.pause_s / 60, held=False)
+            write_file(save, scenario_file(carried_out, snapshot_digest(self.captured), self.name))
+
+    def print_json(self) -> None:
+        """Print everything as JSON."""
+        from planner.optimize.answer import without_groups
+        from planner.optimize.carry_out import document
+        from planner.share.export import json_text
+
+        stability = self.stability
+        warn_switched_off(self.captured)
         found = document(
-            plan, waves, stability, name=name, options=options, ungrouped=without_groups(plan), basis=basis
+            self.plan,
+            self.waves,
+            stability,
+            name=self.name,
+            options=self.options,
+            ungrouped=without_groups(self.plan),
+            basis=self.basis,
         )
         sys.stdout.write(json_text(found))
-    elif back or commands:
-        title = f"Best plan {plan.digest()[:_SHORT]}{', undo' if back else ''} for {name}"
-        todo = (steps_back if back else steps)(plan, waves, stability, options, basis)
-        sys.stdout.write(command_script(todo, title, options.program, cluster.info.cluster))
-    else:
-        sys.stdout.write(_text(name, plan, waves, stability))
+
+    def print_script(self, *, back: bool) -> None:
+        """Print a script that carries the plan out, or undoes it."""
+        from planner.optimize.carry_out import steps, steps_back
+        from planner.share.script import command_script
+
+        stability = self.stability
+        warn_switched_off(self.captured)
+        title = f"Best plan {self.plan.digest()[:_SHORT]}{', undo' if back else ''} for {self.name}"
+        todo = (steps_back if back else steps)(self.plan, self.waves, stability, self.options, self.basis)
+        sys.stdout.write(command_script(todo, title, self.options.program, self.plan.snapshot.info.cluster))
+
+    def print_text(self) -> None:
+        """Print the plan for people to read."""
+        sys.stdout.write(_text(self.name, self.plan, self.waves, self.stability))
 
 
 def _text(name: str, plan: "Plan", waves: "Sequence[Wave]", stability: "Stability") -> str:

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from planner.cluster.snapshot import BrokerTable, BundleTable, ColumnInfo, Snapshot, TopicTable, column_info
+from planner.cluster.snapshot import Snapshot
+from planner.cluster.tables import BrokerTable, BundleTable, ColumnInfo, TopicTable, column_info
 
 _LITTLE_ENDIAN = {"float": "<f8", "int": "<i8", "bool": "u1", "id": "<i4", "hash": "<u4"}
 

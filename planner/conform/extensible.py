@@ -13,14 +13,16 @@ from planner.cluster.load_manager import LoadManager
 from planner.cluster.memory import SheddingMemory
 from planner.cluster.pulsar_json import RATES, Json
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import BrokerTable, Snapshot, TopicTable, make_topics
+from planner.cluster.snapshot import Snapshot
+from planner.cluster.tables import BrokerTable, TopicTable, make_topics
 from planner.conform.load_data import config_of, snapshot_of_load_data
 from planner.pulsar.load import broker_load
 from planner.pulsar.load.broker_load import BrokerLoadData
 from planner.pulsar.load.top_bundles import top_bundles
 from planner.pulsar.placement.protocol import Placement
 from planner.pulsar.placement.registry import PLACEMENTS
-from planner.pulsar.shedding.transfer import SHEDDER, UNLOAD_REASONS, TransferState
+from planner.pulsar.shedding.transfer import SHEDDER, TransferState
+from planner.pulsar.shedding.transfer_reasons import UNLOAD_REASONS
 from planner.pulsar.splitting import automatic_extensible
 from planner.pulsar.splitting.automatic_extensible import SPLIT_REASONS, AutoSplitState, Visit
 

@@ -9,7 +9,8 @@ from planner.cluster.pulsar_json import BROKER_AVERAGES, BUNDLE_STATS, RATES, RE
 from planner.cluster.ranges import parse_bundle
 from planner.cluster.releases import REFERENCE, release
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import Snapshot, SnapshotInfo, make_brokers, make_bundles, make_topics
+from planner.cluster.snapshot import Snapshot, SnapshotInfo
+from planner.cluster.tables import make_brokers, make_bundles, make_topics
 
 
 def config_of(vector: Json) -> Settings:

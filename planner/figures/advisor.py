@@ -7,8 +7,8 @@ from html import escape
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from planner.advise.advice import Advice, Holdout, SettingRange
 from planner.advise.advice_text import shown
-from planner.advise.advisor import Advice, Holdout, SettingRange
 from planner.advise.objectives import Side, value_of
 from planner.advise.verdict import judge
 from planner.cluster.setting import conf_value

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 
 from planner.cluster.arrays import FloatArray, Int64Array
 from planner.cluster.ranges import FULL_HIGH, HASH_SPACE, format_range
-from planner.cluster.snapshot import BundleTable
+from planner.cluster.tables import BundleTable
 from planner.figures.theme import ACCENT, MUTED, SEQUENTIAL, WARNING, finish, short_namespaces
 
 COLUMNS = 1_024

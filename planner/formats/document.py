@@ -25,10 +25,10 @@ import pyarrow as pa
 from planner.cluster.errors import FormatError
 from planner.cluster.hashing import topic_hashes
 from planner.cluster.ranges import format_range, parse_range
-from planner.cluster.snapshot import (
+from planner.cluster.snapshot import Snapshot
+from planner.cluster.tables import (
     BundleTable,
     ColumnInfo,
-    Snapshot,
     TopicTable,
     column_info,
     make_brokers,

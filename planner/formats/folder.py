@@ -17,7 +17,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from planner.cluster.errors import FormatError
 from planner.cluster.files import clear_unfinished, is_unfinished, sync_folder, write_whole, writing
-from planner.cluster.snapshot import Snapshot, column_info
+from planner.cluster.snapshot import Snapshot
+from planner.cluster.tables import column_info
 from planner.formats.encoding import digest_of, first_error, head_to_json, parse_json, read_head
 from planner.formats.rows import NAMED, check_schema, snapshot_of_tables, table_to_arrow
 from planner.formats.validate import MAX_ROWS, TABLES, validate

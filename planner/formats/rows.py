@@ -25,15 +25,8 @@ from planner.cluster.errors import SnapshotError, Violation
 from planner.cluster.hashing import topic_hashes
 from planner.cluster.ranges import FULL_HIGH
 from planner.cluster.releases import Release, release
-from planner.cluster.snapshot import (
-    BundleTable,
-    ColumnInfo,
-    Snapshot,
-    column_info,
-    make_brokers,
-    make_bundles,
-    make_topics,
-)
+from planner.cluster.snapshot import Snapshot
+from planner.cluster.tables import BundleTable, ColumnInfo, column_info, make_brokers, make_bundles, make_topics
 from planner.formats.encoding import compact_json, head_to_json, parse_json, read_info, read_policies, read_settings
 from planner.formats.validate import MAX_NAME_LENGTH, TABLES
 

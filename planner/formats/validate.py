@@ -16,19 +16,8 @@ from planner.cluster.moments import LAST_MS
 from planner.cluster.pulsar_json import MOST
 from planner.cluster.ranges import FULL_HIGH, format_range
 from planner.cluster.releases import Release
-from planner.cluster.snapshot import (
-    MAX_NAME,
-    MAX_NOTES,
-    MAX_TEXT,
-    BrokerTable,
-    BundleTable,
-    ColumnInfo,
-    Policies,
-    Snapshot,
-    SnapshotInfo,
-    TopicTable,
-    column_info,
-)
+from planner.cluster.snapshot import MAX_NAME, MAX_NOTES, MAX_TEXT, Policies, Snapshot, SnapshotInfo
+from planner.cluster.tables import BrokerTable, BundleTable, ColumnInfo, TopicTable, column_info
 from planner.cluster.topic_names import FOUR_PARTS, is_namespace_with_cluster, refusal, topic_name
 from planner.formats.encoding import compact_json, head_to_json, parse_json, read_head
 from planner.pulsar.load.java_pattern import java_pattern

@@ -10,10 +10,11 @@ from planner.history.assumed import Hosts, listed
 from planner.history.labels import WEB_PORT
 from planner.history.layout import Layout
 from planner.history.manifest import DAY_MS, Gap, RowCounts, day_of
+from planner.history.moment import Moment, MomentMaker
 from planner.history.records import BROKER_VALUES, Hint, Kind, Row
 from planner.history.sources import snapshot_of_source
 from planner.history.spec import Options
-from planner.history.state import ClusterState, Moment
+from planner.history.state import ClusterState
 
 _MOST_GAPS = 1_000
 _ONE_IN = 50
@@ -58,6 +59,7 @@ class DayAssembler:
         layout = Layout(options.report_ms)
         hosts = Hosts({*hint.brokers, *(base.brokers.name if base is not None else ())})
         self.state = ClusterState(cluster, layout, options, self.skew_ms, hosts)
+        self.maker = MomentMaker(self.state)
         if base is not None:
             self.state.apply_snapshot(base, layout_only=True)
         layout.start(hint.first_ms)
@@ -216,7 +218,7 @@ class DayAssembler:
             if at == self.last_moment_ms or not self._listen(at):
                 continue
             self.last_moment_ms = at
-            yield self.state.moment(at)
+            yield self.maker.moment(at)
 
     def _listen(self, at: int) -> bool:
         """Return whether any broker has a valid report, and note the gaps of those that have none."""

@@ -22,9 +22,10 @@ from planner.cluster.arrays import FloatArray, Int64Array, IntArray, frozen
 from planner.cluster.errors import SettingError
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.pulsar_json import RATES
-from planner.cluster.snapshot import BrokerTable, BundleTable, Snapshot, TopicTable, make_bundles, make_topics
+from planner.cluster.snapshot import Snapshot
+from planner.cluster.tables import BrokerTable, BundleTable, TopicTable, make_bundles, make_topics
 from planner.formats.rows import bundle_of_topics
-from planner.history.days import DayWriter
+from planner.history.day_writer import DayWriter
 from planner.history.manifest import DAY_MS, DayManifest, day_of, day_start_ms
 from planner.history.spec import HistorySpec
 from planner.pulsar.load import broker_load

@@ -29,7 +29,7 @@ from pydantic import TypeAdapter
 
 from planner.cluster.errors import PlannerError, ReplayError, spelled
 from planner.cluster.files import PRIVATE, check_spelling, put_in_place
-from planner.history.days import STAGING, Runs, clear_staging, commit_day, delete_day, writing_history
+from planner.history.day_writer import STAGING, Runs, clear_staging, commit_day, delete_day, writing_history
 from planner.history.ledger import (
     DayRows,
     Ledger,

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from planner.cluster.errors import FormatError, ReplayError
 from planner.cluster.files import PRIVATE, content_of_file, only_writer, write_whole
 from planner.formats.encoding import first_error, parse_json
-from planner.history.days import STAGING, writing_history
+from planner.history.day_writer import STAGING, writing_history
 from planner.history.manifest import Sealed, SourceRows
 from planner.history.sources import SourceKind
 

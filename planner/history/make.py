@@ -19,14 +19,14 @@ from pathlib import Path
 from planner.cluster.errors import PlannerError, ReplayError
 from planner.cluster.files import PRIVATE, opened, write_whole
 from planner.history.assemble import DayAssembler
-from planner.history.days import STAGING, DayWriter, RunLength, Runs, writing_history
+from planner.history.day_writer import STAGING, DayWriter, RunLength, Runs, writing_history
 from planner.history.manifest import DAY_MS, DayManifest, day_start_ms
+from planner.history.moment import Moment
 from planner.history.plan import DayPlan
 from planner.history.records import Lane
 from planner.history.sources import snapshot_of_source
 from planner.history.spec import Options
 from planner.history.staged import Piece, hint_of, rows_in_order
-from planner.history.state import Moment
 
 _ROWS_A_BATCH = 4_000
 _AHEAD_SHARE = 0.45

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from planner.cluster.errors import ReplayError
-from planner.history.days import check_replaceable
+from planner.history.day_writer import check_replaceable
 from planner.history.ledger import DayRows, Moment, SourceEntry
 from planner.history.manifest import DayFolder, SourceRows, complete_days, day_start_ms
 from planner.history.sources import Source, SourceKind

@@ -16,7 +16,7 @@ from planner.cluster.errors import SettingError
 from planner.cluster.pulsar_json import BROKER_COUNTS, BUNDLE_STATS, COUNTERS, RATES, RESOURCES, USAGE_METRICS
 from planner.cluster.ranges import format_range
 from planner.cluster.snapshot import Snapshot
-from planner.history.days import writing_history
+from planner.history.day_writer import writing_history
 from planner.history.manifest import day_of
 from planner.history.prometheus import BUNDLE_METRICS, COUNTER_METRICS
 from planner.history.spec import FORMS

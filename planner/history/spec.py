@@ -66,7 +66,7 @@ class Options:
             15 minutes (`loadBalancerReportUpdateMaxIntervalMinutes`).
         sample_ms: How long a sample of Prometheus is valid, which calls a series stale after five minutes.
         cluster: Name of the cluster where raw rows do not give it.
-        run_rows: From how many rows on a run of a day is complete (see `planner.history.days.RunLength`).
+        run_rows: From how many rows on a run of a day is complete (see `planner.history.day_writer.RunLength`).
     """
 
     interval_ms: int = 60_000

@@ -27,7 +27,7 @@ from planner.cluster.files import (
 from planner.cluster.snapshot import Snapshot
 from planner.formats.folder import write_folder
 from planner.formats.reading import read_snapshot
-from planner.history.days import RunWriter, manifest_text
+from planner.history.day_writer import RunWriter, manifest_text
 from planner.history.manifest import (
     LOCK,
     MANIFEST,

@@ -16,7 +16,8 @@ import numpy as np
 from planner.cluster.arrays import BoolArray, Int64Array, IntArray, frozen
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import BrokerTable, Snapshot
+from planner.cluster.snapshot import Snapshot
+from planner.cluster.tables import BrokerTable
 from planner.pulsar.load.namespace_policies import anti_affinity_group
 from planner.pulsar.placement.extensible_filters import ExtensibleFilters
 from planner.pulsar.placement.filters import broker_domains, least_of_group

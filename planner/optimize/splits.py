@@ -8,7 +8,8 @@ import numpy as np
 
 from planner.cluster.arrays import FloatArray, Int64Array
 from planner.cluster.ranges import bundle_name, dividing_boundary
-from planner.cluster.snapshot import TRAFFIC_COLUMNS, Snapshot
+from planner.cluster.snapshot import Snapshot
+from planner.cluster.tables import TRAFFIC_COLUMNS
 from planner.simulate.assumptions import Assumptions
 from planner.simulate.cluster import Cluster
 

@@ -20,7 +20,8 @@ import numpy as np
 import pyarrow as pa
 
 from planner.cluster.errors import PlannerError, ReplayError
-from planner.cluster.snapshot import Snapshot, make_brokers, make_bundles, make_topics
+from planner.cluster.snapshot import Snapshot
+from planner.cluster.tables import make_brokers, make_bundles, make_topics
 from planner.history.days import read_day
 from planner.history.manifest import DayFolder, complete_days, day_of
 from planner.simulate.cluster import FOLLOWED

@@ -38,13 +38,13 @@ class _Pending:
         split: What was predicted last.
         since_ms: When it was predicted first.
         last_ms: When it was predicted last; for a while after that it may still show.
-        told: Whether it was told to be overdue.
+        reported_overdue: Whether it is on record as overdue.
     """
 
     split: Split
     since_ms: int
     last_ms: int
-    told: bool = False
+    reported_overdue: bool = False
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -141,11 +141,11 @@ def follow_splits(
         waiting = kept.get(name, _Pending(split, now_ms, now_ms))
         if name not in expected_now:
             waiting = replace(waiting, since_ms=now_ms)
-        overdue = now_ms - waiting.since_ms > wait_ms and not waiting.told
+        overdue = now_ms - waiting.since_ms > wait_ms and not waiting.reported_overdue
         if overdue:
             predicted.append(waiting.split)
             differences.append(Deviation(name, "not split", Cause.UNKNOWN))
-        kept[name] = replace(waiting, split=split, last_ms=now_ms, told=waiting.told or overdue)
+        kept[name] = replace(waiting, split=split, last_ms=now_ms, reported_overdue=waiting.reported_overdue or overdue)
     new = dict.fromkeys((n for n in after.bundle_names if n not in before.bundle_position), now_ms)
     settling_ms = now_ms - max(after.settings.integer("loadBalancerSheddingIntervalMinutes"), 1) * _MS_PER_MIN // 2
     broken = {name: at for name, at in {**shadow.broken, **new}.items() if at >= settling_ms}

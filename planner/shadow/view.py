@@ -18,7 +18,8 @@ from planner.capture.estimate import average_columns, carried_on, new_reports, w
 from planner.cluster.arrays import BoolArray, Int64Array, frozen
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.pulsar_json import BUNDLE_STATS
-from planner.cluster.snapshot import BundleTable, Snapshot
+from planner.cluster.snapshot import Snapshot
+from planner.cluster.tables import BundleTable
 from planner.pulsar.load.averages import broker_averages, refresh
 from planner.pulsar.load.top_bundles import StatisticsMap, undecided, with_top_ranks
 from planner.pulsar.manager.cycle import the_other_way_round
@@ -28,7 +29,7 @@ _MOST_PAIRS = 5
 
 
 def after_reports(snapshot: Snapshot, reports: int) -> Snapshot:
-    """Return a snapshot whose bundles have averages with so many further samples of their current values."""
+    """Return a snapshot whose bundles have averages with this many further samples of their current values."""
     bundles = snapshot.bundles
     for _ in range(reports):
         bundles = refresh(bundles)

@@ -13,8 +13,10 @@ from planner.history.days import read_day
 from planner.history.manifest import complete_days
 from planner.history.passed_over import passed_over
 from planner.history.watched import HistoryFolder
-from planner.shadow.predict import ShadowResult, ShadowState, misses_report, shadow_step
+from planner.shadow.follow import ShadowResult, shadow_step
+from planner.shadow.observe import misses_report
 from planner.shadow.record import NextCycle, Score, ShadowCycle, ShadowRecord, score_of, write_next
+from planner.shadow.state import ShadowState
 
 _KINDS = 3
 _MOST_CYCLES = 100_000
@@ -155,7 +157,7 @@ class ShadowWatch:
     @property
     def cycle_ms(self) -> int:
         """When the leader decides next, ms since 1970; 0 as long as its rhythm is not known."""
-        return self.state.due_ms if self.state.rhythm_known else 0
+        return self.state.rhythm.due_ms if self.state.rhythm.known else 0
 
     @property
     def score(self) -> Score:

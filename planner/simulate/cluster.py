@@ -17,7 +17,8 @@ from planner.cluster.hashing import java_string_hashes
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import FULL_HIGH, bundle_name
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import TRAFFIC_COLUMNS, BrokerTable, Policies, Snapshot, TopicTable, make_bundles
+from planner.cluster.snapshot import Policies, Snapshot
+from planner.cluster.tables import TRAFFIC_COLUMNS, BrokerTable, TopicTable, make_bundles
 from planner.pulsar.load.namespace_policies import isolation_policy
 from planner.pulsar.load.usage import weighted_usage
 from planner.pulsar.placement.filters import isolate

@@ -18,18 +18,8 @@ from planner.cluster.hashing import topic_hashes
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import FULL_HIGH, equal_boundaries
 from planner.cluster.releases import REFERENCE
-from planner.cluster.snapshot import (
-    TRAFFIC_COLUMNS,
-    BundleTable,
-    IsolationPolicy,
-    Policies,
-    Snapshot,
-    SnapshotInfo,
-    TopicTable,
-    make_brokers,
-    make_bundles,
-    make_topics,
-)
+from planner.cluster.snapshot import IsolationPolicy, Policies, Snapshot, SnapshotInfo
+from planner.cluster.tables import TRAFFIC_COLUMNS, BundleTable, TopicTable, make_brokers, make_bundles, make_topics
 from planner.pulsar.load.top_bundles import with_top_ranks
 from planner.pulsar.manager.pairing import default_settings
 from planner.simulate.cluster_spec import ClusterSpec

@@ -17,7 +17,8 @@ from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray, 
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.once import once
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import TRAFFIC_COLUMNS, BrokerTable, BundleTable, Snapshot
+from planner.cluster.snapshot import Snapshot
+from planner.cluster.tables import TRAFFIC_COLUMNS, BrokerTable, BundleTable
 from planner.pulsar.load.averages import LONG_TERM_SAMPLES, SHORT_TERM_SAMPLES
 from planner.pulsar.load.broker_load import averages as known_averages
 from planner.pulsar.load.top_bundles import with_top_ranks

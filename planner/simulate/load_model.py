@@ -11,7 +11,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from planner.cluster.arrays import FloatArray, Int64Array, frozen
-from planner.cluster.snapshot import TRAFFIC_COLUMNS, BrokerTable, BundleTable, Snapshot, TopicTable
+from planner.cluster.snapshot import Snapshot
+from planner.cluster.tables import TRAFFIC_COLUMNS, BrokerTable, BundleTable, TopicTable
 from planner.simulate.assumptions import Assumptions
 
 COUNT_COLUMNS = ("topics", "producers", "consumers")

@@ -23,7 +23,8 @@ from planner.cluster.decisions import Exceeded, SplitOrder
 from planner.cluster.errors import PulsarError, ScenarioError, placed
 from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace
 from planner.cluster.load_manager import LoadManager
-from planner.cluster.snapshot import BrokerTable, Snapshot
+from planner.cluster.snapshot import Snapshot
+from planner.cluster.tables import BrokerTable
 from planner.pulsar.load.averages import DEFAULT_TRAFFIC
 from planner.pulsar.manager.cycle import Unload, effective_shedder, next_cycle
 from planner.pulsar.manager.leader import LeaderMemory, elected

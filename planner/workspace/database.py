@@ -17,7 +17,8 @@ import pyarrow as pa
 from planner.cluster.digest import snapshot_digest
 from planner.cluster.errors import PlannerError, StoreError
 from planner.cluster.files import NO_FILE, plain_file
-from planner.cluster.snapshot import Snapshot, column_info
+from planner.cluster.snapshot import Snapshot
+from planner.cluster.tables import column_info
 from planner.formats.encoding import head_to_json, read_head
 from planner.formats.rows import NAMED, snapshot_of_tables, table_to_arrow
 from planner.formats.validate import TABLES

@@ -91,7 +91,7 @@ class Operator:
         self.all_given = False
 
     def act(self) -> None:
-        left_ms = self.shadow.state.due_ms - time.time_ns() // 1_000_000
+        left_ms = self.shadow.state.rhythm.due_ms - time.time_ns() // 1_000_000
         if not 25_000 < left_ms < 40_000:
             return
         acting = [cycle for cycle in self.shadow.cycles if cycle.actual]

@@ -35,7 +35,8 @@ from planner.formats.archive import write_zip
 from planner.formats.folder import write_folder
 from planner.formats.reading import read_snapshot
 from planner.history import watched
-from planner.history.days import DayWriter, clear_staging, read_day, times_of_day
+from planner.history.day_writer import DayWriter, clear_staging
+from planner.history.days import read_day, times_of_day
 from planner.history.ledger import Ledger, SourceEntry, only_ingest, read_ledger, write_ledger
 from planner.history.manifest import DAY_MS, LOCK, DayManifest, complete_days, day_of, read_manifest
 from planner.history.sources import SourceKind

@@ -50,9 +50,9 @@ def test_every_page(server: Server, visitor: Callable[..., Visitor], name: str) 
     window = visitor(width=_WIDE, height=900)
     page, axe = window.page, Axe()
     page.goto(f"{server.url}/{name.replace('_', '-')}?snapshot={samples()[0].digest[:12]}")
-    window.settled(registry.page(name).purpose)
+    window.drawn(registry.page(name).title)
     expect(page.get_by_role("button", name=re.compile("^Stop"))).to_have_count(0, timeout=90_000)
-    window.settled(registry.page(name).purpose)
+    window.drawn(registry.page(name).title)
     assert page.get_by_test_id("stMain").evaluate(_HEIGHT) <= _THREE_SCREENS
     said = {}
     for scheme in ("light", "dark"):
@@ -85,9 +85,10 @@ def test_no_page_of_a_large_cluster_is_longer_than_three_screens(
     tall = {}
     for name, more in _OPENED[third::3]:
         address = f"{name.replace('_', '-')}?snapshot={digest[:12]}&scenario={scenario}{more}"
-        window.open(f"{server.url}/{address}", registry.page(name).purpose)
+        page.goto(f"{server.url}/{address}")
+        window.drawn(registry.page(name).title)
         expect(page.get_by_role("button", name=re.compile("^Stop"))).to_have_count(0, timeout=90_000)
         expect(page.get_by_text("hourglass_top")).to_have_count(0, timeout=90_000)
-        window.settled(registry.page(name).purpose)
+        window.drawn(registry.page(name).title)
         tall[f"{name}{more}"] = page.get_by_test_id("stMain").evaluate(_HEIGHT)
     assert {name: px for name, px in tall.items() if px > _THREE_SCREENS} == {}

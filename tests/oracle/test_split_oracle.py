@@ -17,7 +17,8 @@ from planner.cluster.load_manager import LoadManager
 from planner.cluster.pulsar_json import Json
 from planner.cluster.ranges import bundles_of_hashes, equal_boundaries, format_range
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import Snapshot, SnapshotInfo, make_brokers, make_bundles, make_topics
+from planner.cluster.snapshot import Snapshot, SnapshotInfo
+from planner.cluster.tables import make_brokers, make_bundles, make_topics
 from planner.conform import model_kinds, splits
 from planner.pulsar.splitting.manual import SplitCommand, Verdict, answer
 from tests.oracle.cases import seeded

@@ -1,16 +1,17 @@
 """A raw capture as a snapshot: the parts put together."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
 from planner.cluster.errors import FormatError
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import bundle_name
-from planner.cluster.releases import REFERENCE, release
+from planner.cluster.releases import REFERENCE, Release, release
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import MAX_VERSION, Snapshot, SnapshotInfo, make_brokers, make_bundles
+from planner.cluster.snapshot import MAX_VERSION, Snapshot, SnapshotInfo
+from planner.cluster.tables import make_brokers, make_bundles
 from planner.formats.raw_capture.answers import Answers, read_answers
 from planner.formats.raw_capture.bundles import (
     averages_written_ms,
@@ -74,13 +75,7 @@ def snapshot_of_capture(files: Mapping[str, bytes]) -> Snapshot:
     cluster = cluster_of(answers, store)
     reports = read_reports(answers, store, topics, brokers, config, manager)
     claims = claimed_bundles(answers, store, topics, brokers, reports)
-    boundaries = read_boundaries(answers, store, claims, decides)
-    if not boundaries:
-        raise FormatError(
-            "The capture does not contain the bundles of any namespace.",
-            where="bundles.*.json",
-            remedy="Capture the bundles of the namespaces (GET /admin/v2/namespaces/{tenant}/{namespace}/bundles).",
-        )
+    boundaries = _boundaries(answers, store, claims, decides)
     topic_stats = read_topic_stats(answers, brokers)
     owners = read_owners(answers, claims, boundaries, topic_stats)
     stats = current_stats(answers, topics, brokers, reports, topic_stats, owners, decides)
@@ -97,10 +92,9 @@ def snapshot_of_capture(files: Mapping[str, bytes]) -> Snapshot:
         top_rank=-1 if ranks is None else ranks,
         **bundle_columns(answers, store, names, owners, stats, manager),
     )
-    sums = broker_sums(owners, stats)
     version = _version(answers, list(reports.values()))
     config = Settings(config.overrides, release(version))
-    completed = {broker: {**sums.get(broker, {}), **report} for broker, report in reports.items()}
+    completed = _completed(reports, broker_sums(owners, stats))
     _warn_about_times(answers, brokers, reports, config, captured_at_ms)
     snapshot = Snapshot(
         info=SnapshotInfo(
@@ -115,8 +109,7 @@ def snapshot_of_capture(files: Mapping[str, bytes]) -> Snapshot:
             leader_metrics=leader_metrics(answers, brokers.aliases.get(leader, "")),
             settings_from=captured.source,
             dynamic_settings=captured.dynamic,
-            source=f"Raw capture of {len(brokers.aliases)} of {len(brokers.names)} brokers,"
-            f" {len(answers.index)} answers",
+            source=_source(answers, brokers),
         ),
         settings=config,
         brokers=make_brokers(brokers.names, **broker_columns(answers, store, brokers, completed)),
@@ -126,10 +119,43 @@ def snapshot_of_capture(files: Mapping[str, bytes]) -> Snapshot:
         policies=read_capture_policies(answers, store, cluster),
     )
     validate(snapshot, {part: f"capture: {part}" for part in ("info", "policies", *TABLES)})
-    if manager is LoadManager.EXTENSIBLE and ranks is None:
-        answers.warn("The top bundles that brokers reported were not captured; they are computed from current values.")
-        snapshot = with_top_ranks(snapshot, config)
+    snapshot = _with_top_bundles(answers, snapshot, captured=ranks is not None)
     return replace(snapshot, info=replace(snapshot.info, warnings=fitting_notes(answers.warnings())))
+
+
+def _boundaries(
+    answers: Answers, store: MetadataStore, claims: Mapping[str, Iterable[str]], decides: Release
+) -> dict[str, tuple[int, ...]]:
+    """Return the boundaries of the bundles of each namespace.
+
+    Raises:
+        FormatError: There are none.
+    """
+    boundaries = read_boundaries(answers, store, claims, decides)
+    if not boundaries:
+        raise FormatError(
+            "The capture does not contain the bundles of any namespace.",
+            where="bundles.*.json",
+            remedy="Capture the bundles of the namespaces (GET /admin/v2/namespaces/{tenant}/{namespace}/bundles).",
+        )
+    return boundaries
+
+
+def _completed(reports: Mapping[str, Report], sums: Mapping[str, Mapping[str, float]]) -> dict[str, Report]:
+    """Return the reports of brokers; what one does not hold is the sum over the broker's bundles."""
+    return {broker: {**sums.get(broker, {}), **report} for broker, report in reports.items()}
+
+
+def _with_top_bundles(answers: Answers, snapshot: Snapshot, *, captured: bool) -> Snapshot:
+    """Return a snapshot with the top bundles of its brokers, computed where they were not captured."""
+    if captured or snapshot.info.load_manager is not LoadManager.EXTENSIBLE:
+        return snapshot
+    answers.warn("The top bundles that brokers reported were not captured; they are computed from current values.")
+    return with_top_ranks(snapshot, snapshot.settings)
+
+
+def _source(answers: Answers, brokers: CapturedBrokers) -> str:
+    return f"Raw capture of {len(brokers.aliases)} of {len(brokers.names)} brokers, {len(answers.index)} answers"
 
 
 def _moment(answers: Answers) -> int:

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from planner.cluster.hashing import partition_index, topic_hashes
 from planner.cluster.pulsar_json import RATES, TopicStats, bundles_of_topics
-from planner.cluster.snapshot import BundleTable, TopicTable, make_topics
+from planner.cluster.tables import BundleTable, TopicTable, make_topics
 from planner.formats.raw_capture.answers import Answers
 from planner.formats.raw_capture.identity import CapturedBrokers
 from planner.formats.rows import bundle_of_topics

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from planner.cluster.arrays import FloatArray, Int64Array, frozen
-from planner.cluster.snapshot import TRAFFIC_COLUMNS, BrokerTable, BundleTable, Snapshot
+from planner.cluster.snapshot import Snapshot
+from planner.cluster.tables import TRAFFIC_COLUMNS, BrokerTable, BundleTable
 
 SHORT_TERM_SAMPLES = 10
 """Samples in the window of the short-term average; a constant of Pulsar."""

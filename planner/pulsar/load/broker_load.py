@@ -11,7 +11,7 @@ import numpy as np
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, frozen
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import BrokerTable
+from planner.cluster.tables import BrokerTable
 from planner.pulsar.load.usage import max_usage, weighted_usage
 
 _FRESH_USAGE = 1.0

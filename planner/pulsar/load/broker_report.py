@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from planner.cluster.arrays import frozen
-from planner.cluster.snapshot import TRAFFIC_COLUMNS, BrokerTable, Snapshot
+from planner.cluster.snapshot import Snapshot
+from planner.cluster.tables import TRAFFIC_COLUMNS, BrokerTable
 
 
 def with_report_totals(snapshot: Snapshot) -> BrokerTable:

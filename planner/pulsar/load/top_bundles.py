@@ -17,7 +17,8 @@ from planner.cluster.internal_namespaces import is_never_reported
 from planner.cluster.java import ContradictoryOrderError, tim_sort
 from planner.cluster.releases import Switch
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import BundleTable, Policies, Snapshot
+from planner.cluster.snapshot import Policies, Snapshot
+from planner.cluster.tables import BundleTable
 from planner.pulsar.load.namespace_policies import policy_gate
 
 IDLE_BUNDLES = Switch(

@@ -15,7 +15,7 @@ from planner.cluster.once import once
 from planner.cluster.pulsar_json import RESOURCES as COLUMNS
 from planner.cluster.releases import Switch
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import BrokerTable
+from planner.cluster.tables import BrokerTable
 
 RESOURCES = tuple(COLUMNS)
 """The resources of a load report, in Pulsar's order."""

@@ -16,7 +16,8 @@ from planner.cluster.errors import PulsarError
 from planner.cluster.hashing import hash_map_order, java_string_hashes
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import Snapshot, column_info, make_topics
+from planner.cluster.snapshot import Snapshot
+from planner.cluster.tables import column_info, make_topics
 from planner.pulsar.load.averages import with_known_rates
 from planner.pulsar.load.namespace_policies import expression_notes
 from planner.pulsar.load.usage import weighted_usage

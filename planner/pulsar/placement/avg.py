@@ -19,7 +19,8 @@ from planner.cluster.errors import PulsarError
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.releases import Release, Switch
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import TRAFFIC_COLUMNS, Snapshot
+from planner.cluster.snapshot import Snapshot
+from planner.cluster.tables import TRAFFIC_COLUMNS
 from planner.pulsar.load.averages import DEFAULT_TRAFFIC
 from planner.pulsar.load.usage import weighted_usage
 from planner.pulsar.placement.candidates import Candidates

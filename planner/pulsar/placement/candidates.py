@@ -9,7 +9,7 @@ import numpy as np
 
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, frozen
 from planner.cluster.errors import PulsarError
-from planner.cluster.snapshot import BrokerTable
+from planner.cluster.tables import BrokerTable
 
 
 def no_load_report(broker: str) -> PulsarError:

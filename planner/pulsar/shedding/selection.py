@@ -15,7 +15,8 @@ from planner.cluster.arrays import MIB, BoolArray, FloatArray, Int64Array
 from planner.cluster.decisions import Move, ReasonBlock, ReasonCode, block, tell
 from planner.cluster.memory import SheddingMemory
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import Snapshot, Term
+from planner.cluster.snapshot import Snapshot
+from planner.cluster.tables import Term
 
 ADDITIONAL_MARGIN = 0.05
 """Share of the traffic that is offloaded beyond the excess."""

@@ -4,16 +4,18 @@ Mirrors `TransferShedder` of the extensible load manager of Pulsar 4.2.4. It dif
 to the broker that reports it: a snapshot has one owner for each bundle, so Pulsar's check of that has nothing to do.
 """
 
+# Longer than other files: the check of the load data, the pairing, the walk and the swap are one algorithm, whose parts
+# change each other's numbers. Its reasons are in `transfer_reasons`.
+
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from planner.cluster.arrays import MIB, BoolArray, FloatArray
-from planner.cluster.decisions import Line, Move, ReasonBlock, ReasonCode, ReasonLog, SheddingDecision, block
+from planner.cluster.decisions import Line, Move, ReasonCode, SheddingDecision
 from planner.cluster.errors import PlannerError
 from planner.cluster.hashing import hash_map_order, java_string_hashes
 from planner.cluster.load_manager import LoadManager
@@ -27,6 +29,44 @@ from planner.pulsar.load.namespace_policies import policy_gate
 from planner.pulsar.load.top_bundles import IDLE_BUNDLES
 from planner.pulsar.placement.extensible_filters import ExtensibleFilters
 from planner.pulsar.shedding.profile import Counters, Profile, Remedy, Tally, whatever_it_is
+from planner.pulsar.shedding.transfer_reasons import (
+    BEHIND,
+    CONSUMED,
+    COOLING,
+    CYCLE_COOLING,
+    CYCLE_NO_BROKERS,
+    CYCLE_NO_DATA,
+    CYCLE_OUTDATED,
+    DONOR,
+    DONOR_EMPTY,
+    DONOR_NOTHING,
+    DONOR_SINGLE,
+    EXCLUDED,
+    FILTER_FAILED,
+    FILTERED,
+    GATED,
+    HIT_COUNT,
+    HOLDS,
+    IDLE,
+    LAST,
+    MET,
+    MOVES,
+    NO_DATA,
+    NO_SWAP,
+    NOT_REACHED,
+    OUTDATED,
+    RECEIVER,
+    RECEIVER_NOTHING,
+    RECENT,
+    SETTLED,
+    SWAP_SPARE,
+    SWAP_UNFIT,
+    SWAP_VAIN,
+    TOO_BIG,
+    UNKNOWN,
+    UNLOAD_REASONS,
+    TransferLog,
+)
 
 PlacementFilters: TypeAlias = Callable[[Snapshot, Settings], Callable[[str], frozenset[str]]]
 """Prepares the placement filters of one moment.
@@ -37,149 +77,6 @@ What it returns answers which registered brokers may take a bundle of a namespac
 
 _SWAP_TARGET = 0.75
 """Share of its throughput that a broker must fall below for a swap to be worth it."""
-
-_CYCLE_COOLING = ReasonCode(
-    "transfer.cycle_cooling_down", "the whole cycle is skipped: {other} unloaded bundles too recently"
-)
-_COOLING = ReasonCode(
-    "transfer.cooling_down",
-    "its load data is from {since_s:.1f} s after it unloaded bundles, less than {delay_s:.0f} s: the whole cycle is "
-    "skipped",
-)
-_OUTDATED = ReasonCode(
-    "transfer.outdated", "its load data is {age_s:.0f} s old, more than {ttl_s:.0f} s: left out of the average"
-)
-_CYCLE_OUTDATED = ReasonCode("transfer.cycle_outdated", "the cycle is skipped: no broker has recent load data")
-_CYCLE_NO_BROKERS = ReasonCode("transfer.no_brokers", "the cycle is skipped: no broker has load data")
-_NO_DATA = ReasonCode("transfer.no_load_data", "registered, but it has no load data: the whole cycle is skipped")
-_CYCLE_NO_DATA = ReasonCode("transfer.cycle_no_load_data", "the whole cycle is skipped: {other} has no load data")
-_UNKNOWN = ReasonCode("transfer.unknown", "not registered and without load data: not considered")
-_HOLDS = ReasonCode(
-    "transfer.balanced",
-    (
-        "load {load_percent:.1f} %: the deviation {std_percent:.1f} % is not above {target_percent:.1f} %, "
-        "the lowest broker is not underloaded, and the highest is not overloaded"
-    ),
-)
-_HIT_COUNT = ReasonCode(
-    "transfer.hit_count",
-    ("load {load_percent:.1f} %: shedding was due in {hits:.0f} cycles in a row; more than {threshold:.0f} are needed"),
-)
-_NOT_REACHED = ReasonCode(
-    "transfer.pair_limit", "load {load_percent:.1f} %: not reached; {pairs:.0f} pairs were shed, the maximum per cycle"
-)
-_MET = ReasonCode(
-    "transfer.between", "load {load_percent:.1f} %: the other brokers are paired, so no partner is left for it"
-)
-_SETTLED = ReasonCode(
-    "transfer.settled",
-    (
-        "load {load_percent:.1f} %: not reached; the chosen moves lower the deviation to {std_percent:.1f} "
-        "%, and no broker is over- or underloaded"
-    ),
-)
-_DONOR = ReasonCode(
-    "transfer.donor",
-    ("load {load_percent:.1f} %, paired with {other}: {moved_mib_per_s:.1f} of {wanted_mib_per_s:.1f} MiB/s leave"),
-    acts=True,
-)
-_RECEIVER = ReasonCode(
-    "transfer.receiver", "load {load_percent:.1f} %, paired with {other}: takes {moved_mib_per_s:.1f} MiB/s", acts=True
-)
-_CONSUMED = ReasonCode(
-    "transfer.counterpart",
-    (
-        "load {load_percent:.1f} %, paired with {other}: without loadBalancerTransferEnabled, the next "
-        "lookup places {moved_mib_per_s:.1f} MiB/s, not necessarily here"
-    ),
-)
-_DONOR_EMPTY = ReasonCode("transfer.no_top_bundles", "load {load_percent:.1f} %: it reports no top bundles")
-_DONOR_SINGLE = ReasonCode("transfer.single_bundle", "load {load_percent:.1f} %: it reports a single top bundle")
-_DONOR_NOTHING = ReasonCode(
-    "transfer.nothing_movable",
-    (
-        "load {load_percent:.1f} %, paired with {other}: {wanted_mib_per_s:.1f} MiB/s should leave, but no "
-        "top bundle can move"
-    ),
-)
-_RECEIVER_NOTHING = ReasonCode(
-    "transfer.receives_nothing", "load {load_percent:.1f} %: lowest broker, but nothing could move to it"
-)
-
-_OVERLOADED = ReasonCode(
-    "transfer.overloaded",
-    (
-        "{throughput_mib_per_s:.1f} MiB/s leave {broker} because of overload; {marked_mib_per_s:.1f} of "
-        "{wanted_mib_per_s:.1f} MiB/s are now chosen"
-    ),
-    acts=True,
-)
-_UNDERLOADED = ReasonCode(
-    "transfer.underloaded",
-    (
-        "{throughput_mib_per_s:.1f} MiB/s leave {broker} because {other} is underloaded; "
-        "{marked_mib_per_s:.1f} of {wanted_mib_per_s:.1f} MiB/s are now chosen"
-    ),
-    acts=True,
-)
-_SWAP_OVERLOADED = ReasonCode(
-    "transfer.swap_overloaded",
-    "{throughput_mib_per_s:.1f} MiB/s go back to {other} in exchange, because of overload",
-    acts=True,
-)
-_SWAP_UNDERLOADED = ReasonCode(
-    "transfer.swap_underloaded",
-    "{throughput_mib_per_s:.1f} MiB/s go back to {other} in exchange, because {broker} is underloaded",
-    acts=True,
-)
-_MOVES = {
-    ("Overloaded", False): _OVERLOADED,
-    ("Overloaded", True): _SWAP_OVERLOADED,
-    ("Underloaded", False): _UNDERLOADED,
-    ("Underloaded", True): _SWAP_UNDERLOADED,
-}
-UNLOAD_REASONS: Mapping[ReasonCode, str] = MappingProxyType({code: call for (call, _), code in _MOVES.items()})
-"""Pulsar's `UnloadDecision.Reason` for each reason of a move."""
-
-_EXCLUDED = ReasonCode("transfer.bundle_excluded", "its namespace is in loadBalancerSheddingExcludedNamespaces")
-_RECENT = ReasonCode(
-    "transfer.bundle_recent",
-    "it was unloaded {since_minutes:.1f} min ago, within the grace period of {grace_minutes:.0f} min",
-)
-_GATED = ReasonCode(
-    "transfer.bundle_policy",
-    "its namespace has an isolation policy or an anti-affinity group, and "
-    "loadBalancerSheddingBundlesWithPoliciesEnabled is off",
-)
-_FILTERED = ReasonCode("transfer.bundle_filtered", "the placement filters do not allow {other} for it")
-_FILTER_FAILED = ReasonCode("transfer.bundle_filter_failed", "a placement filter failed")
-_LAST = ReasonCode("transfer.bundle_last", "last of the reported bundles: a broker keeps one")
-_IDLE = ReasonCode("transfer.bundle_idle", "no traffic")
-_TOO_BIG = ReasonCode(
-    "transfer.bundle_too_big",
-    (
-        "its {throughput_mib_per_s:.1f} MiB/s on top of {marked_mib_per_s:.1f} exceed {wanted_mib_per_s:.1f} "
-        "MiB/s, and no swap with {other} compensates for it"
-    ),
-)
-_NO_SWAP = ReasonCode(
-    "transfer.bundle_no_swap",
-    (
-        "its {throughput_mib_per_s:.1f} MiB/s on top of {marked_mib_per_s:.1f} exceed {wanted_mib_per_s:.1f} "
-        "MiB/s, and there is nothing to swap with"
-    ),
-)
-_BEHIND = ReasonCode(
-    "transfer.bundle_behind", "the search stops at the first bundle that neither fits nor can be swapped"
-)
-_SWAP_UNFIT = ReasonCode(
-    "transfer.swap_unfit",
-    ("its {throughput_mib_per_s:.1f} MiB/s in exchange would lift {other} or lower {broker} beyond where they started"),
-)
-_SWAP_VAIN = ReasonCode(
-    "transfer.swap_in_vain", "considered in exchange ({throughput_mib_per_s:.1f} MiB/s), but no swap balanced out"
-)
-_SWAP_SPARE = ReasonCode("transfer.swap_not_needed", "not considered in exchange")
 
 ALONE = Switch(
     "TransferShedder considers a broker underloaded if its average is below 1 byte/s, whatever the "
@@ -322,38 +219,6 @@ def _root(value: float) -> float:
     return math.sqrt(value) if value >= 0 else math.nan
 
 
-class _Log(ReasonLog):
-    """Collects reasons, and knows which brokers have one."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.named: set[int] = set()
-        self.whole: list[ReasonBlock] = []
-
-    def say(self, code: ReasonCode, broker: int, bundle: int = -1, other: int = -1, *values: float) -> None:
-        super().say(code, broker, bundle, other, *values)
-        if bundle < 0:
-            self.named.add(broker)
-
-    def say_rest(self, code: ReasonCode, brokers: Sequence[int], *values: FloatArray | float, other: int = -1) -> None:
-        """Give the brokers that have no reason yet the same one.
-
-        Args:
-            code: Its kind.
-            brokers: Positions of the brokers.
-            values: Each one number for all, or one for each broker of the snapshot.
-            other: A second broker that took part.
-        """
-        rest = np.array([broker for broker in brokers if broker not in self.named], dtype=np.int32)
-        if len(rest):
-            columns = [value[rest] if isinstance(value, np.ndarray) else value for value in values]
-            self.whole.append(block(code, rest, values=columns, others=other))
-            self.named.update(rest.tolist())
-
-    def blocks(self) -> list[ReasonBlock]:
-        return [*self.whole, *super().blocks()]
-
-
 class _Bundle(NamedTuple):
     """A reported top bundle."""
 
@@ -396,7 +261,7 @@ class _Cycle:
     statistics: _Statistics
     filters: Callable[[str], frozenset[str]]
     recent: Mapping[str, int]
-    log: _Log
+    log: TransferLog
     moves: list[Move] = field(default_factory=list)
     empty: bool = False
     few: bool = False
@@ -406,15 +271,15 @@ class _Cycle:
         """Pair the brokers from both ends, lowest load first, and walk the bundles of each donor."""
         low, high, pairs = 0, len(ranked) - 1, 0
         in_vain: set[int] = set()
-        rest = _MET
+        rest = MET
         values: tuple[float, ...] = ()
         while low < high:
             if pairs >= self.rules.pairs:
-                rest, values = _NOT_REACHED, (float(pairs),)
+                rest, values = NOT_REACHED, (float(pairs),)
                 break
             call = _called_for(ranked[low], ranked[high], self.loads, self.statistics, self.rules)
             if call is None:
-                rest, values = _SETTLED, (self.statistics.std * 100,)
+                rest, values = SETTLED, (self.statistics.std * 100,)
                 break
             receiver, donor = ranked[low], ranked[high]
             high -= 1
@@ -423,7 +288,7 @@ class _Cycle:
             else:
                 in_vain.add(receiver)
         percents = self.loads.weighted * 100
-        self.log.say_rest(_RECEIVER_NOTHING, [broker for broker in ranked if broker in in_vain], percents)
+        self.log.say_rest(RECEIVER_NOTHING, [broker for broker in ranked if broker in in_vain], percents)
         self.log.say_rest(rest, ranked, percents, *values)
 
     def pair(self, donor: int, receiver: int, call: str) -> bool:
@@ -436,22 +301,22 @@ class _Cycle:
         if len(offers) <= 1:
             self.empty |= not offers
             self.few |= bool(offers)
-            self.log.say(_DONOR_SINGLE if offers else _DONOR_EMPTY, donor, -1, -1, load[donor] * 100)
+            self.log.say(DONOR_SINGLE if offers else DONOR_EMPTY, donor, -1, -1, load[donor] * 100)
             return False
         pair = _Pair(donor, receiver, call, wanted, offers)
         self.walk(pair)
         if pair.swap_from:
             for spare in (pair.counter_offers or ())[pair.swap_from :]:
-                self.log.say(_SWAP_SPARE, receiver, spare.position, donor)
+                self.log.say(SWAP_SPARE, receiver, spare.position, donor)
         percents = load[donor] * 100, load[receiver] * 100
         if not pair.marked > 0:
             self.few = True
-            self.log.say(_DONOR_NOTHING, donor, -1, receiver, percents[0], wanted / MIB)
+            self.log.say(DONOR_NOTHING, donor, -1, receiver, percents[0], wanted / MIB)
             return False
         moved = _divide((pair.marked - pair.gained) * load[donor], throughput[donor])
         self.statistics.shift(load[donor], load[receiver], moved)
-        self.log.say(_DONOR, donor, -1, receiver, percents[0], pair.marked / MIB, wanted / MIB)
-        taken = _RECEIVER if self.rules.transfer else _CONSUMED
+        self.log.say(DONOR, donor, -1, receiver, percents[0], pair.marked / MIB, wanted / MIB)
+        taken = RECEIVER if self.rules.transfer else CONSUMED
         self.log.say(taken, receiver, -1, donor, percents[1], pair.marked / MIB)
         return True
 
@@ -462,19 +327,19 @@ class _Cycle:
             if self.held(pair, bundle):
                 continue
             if remaining <= 1:
-                self.leave(pair, at, _LAST)
+                self.leave(pair, at, LAST)
                 break
             if bundle.throughput == 0 and not self.rules.moves_idle:
-                self.log.say(_IDLE, pair.donor, bundle.position)
+                self.log.say(IDLE, pair.donor, bundle.position)
                 continue
             back: Sequence[_Bundle] = ()
             if pair.marked - pair.gained + bundle.throughput > pair.wanted:
                 found = self.swap(pair, bundle.throughput)
                 if found is None:
-                    code = _TOO_BIG if pair.counter_offers else _NO_SWAP
+                    code = TOO_BIG if pair.counter_offers else NO_SWAP
                     numbers = bundle.throughput / MIB, pair.marked / MIB, pair.wanted / MIB
                     self.log.say(code, pair.donor, bundle.position, pair.receiver, *numbers)
-                    self.leave(pair, at + 1, _BEHIND)
+                    self.leave(pair, at + 1, BEHIND)
                     break
                 back = found
             for other in back:
@@ -513,7 +378,7 @@ class _Cycle:
                 continue
             traffic = bundle.throughput
             if traffic == 0 and not self.rules.moves_idle:
-                self.log.say(_IDLE, pair.receiver, bundle.position)
+                self.log.say(IDLE, pair.receiver, bundle.position)
                 continue
             if high + traffic < before_high and low - traffic < before_high:
                 high, low = high + traffic, low - traffic
@@ -521,15 +386,15 @@ class _Cycle:
                 if low <= high < before_high * _SWAP_TARGET:
                     return chosen
             else:
-                self.log.say(_SWAP_UNFIT, pair.receiver, bundle.position, pair.donor, traffic / MIB)
+                self.log.say(SWAP_UNFIT, pair.receiver, bundle.position, pair.donor, traffic / MIB)
         for bundle in chosen:
-            self.log.say(_SWAP_VAIN, pair.receiver, bundle.position, pair.donor, bundle.throughput / MIB)
+            self.log.say(SWAP_VAIN, pair.receiver, bundle.position, pair.donor, bundle.throughput / MIB)
         return None
 
     def choose(self, pair: _Pair, bundle: _Bundle, *, back: bool) -> None:
         """Record a move: from donor to receiver, or back."""
         source, target = (pair.receiver, pair.donor) if back else (pair.donor, pair.receiver)
-        code, name = _MOVES[pair.call, back], bundle.name
+        code, name = MOVES[pair.call, back], bundle.name
         numbers = (
             (bundle.throughput / MIB,) if back else (bundle.throughput / MIB, pair.marked / MIB, pair.wanted / MIB)
         )
@@ -542,11 +407,11 @@ class _Cycle:
     def held(self, pair: _Pair, bundle: _Bundle) -> bool:
         """Say whether the donor must keep a bundle, and log why."""
         if bundle.namespace in self.rules.excluded:
-            self.log.say(_EXCLUDED, pair.donor, bundle.position)
+            self.log.say(EXCLUDED, pair.donor, bundle.position)
             return True
         if self.recent and bundle.name in self.recent:
             since = (self.snapshot.info.captured_at_ms - self.recent[bundle.name]) / 60_000
-            self.log.say(_RECENT, pair.donor, bundle.position, -1, since, float(self.rules.grace_minutes))
+            self.log.say(RECENT, pair.donor, bundle.position, -1, since, float(self.rules.grace_minutes))
             return True
         return self.barred(bundle, pair.donor, pair.receiver)
 
@@ -565,16 +430,16 @@ class _Cycle:
         if isinstance(allowed, ReasonCode):
             return allowed
         # Pulsar asks for the paired broker even when loadBalancerTransferEnabled is off and it is no destination.
-        return None if self.snapshot.brokers.name[target] in allowed else _FILTERED
+        return None if self.snapshot.brokers.name[target] in allowed else FILTERED
 
     def candidates(self, namespace: str) -> frozenset[str] | ReasonCode:
         """Return the brokers that may take bundles of a namespace, or why none of its bundles is moved."""
         if not self.rules.with_policies and policy_gate(self.snapshot.policies, namespace) is not None:
-            return _GATED
+            return GATED
         try:
             return self.filters(namespace)
         except PlannerError:
-            return _FILTER_FAILED
+            return FILTER_FAILED
 
     def top(self, broker: int) -> tuple[_Bundle, ...]:
         """Return the bundles that a broker reports, in report order: lightest first."""
@@ -636,7 +501,7 @@ class _Check:
     marks: Mapping[str, int]
 
 
-def _check(snapshot: Snapshot, loads: _Loads, rules: _Rules, unloaded: Mapping[str, int], log: _Log) -> _Check:
+def _check(snapshot: Snapshot, loads: _Loads, rules: _Rules, unloaded: Mapping[str, int], log: TransferLog) -> _Check:
     """Look at the load data of every broker, in the order of the store."""
     names, now_ms = snapshot.brokers.name, snapshot.info.captured_at_ms
     marks = dict(unloaded)
@@ -649,29 +514,29 @@ def _check(snapshot: Snapshot, loads: _Loads, rules: _Rules, unloaded: Mapping[s
         updated_ms = loads.updated_at_ms[broker]
         if now_ms - updated_ms > rules.ttl_ms:
             outdated = True
-            log.say(_OUTDATED, broker, -1, -1, (now_ms - updated_ms) / 1000, rules.ttl_ms / 1000)
+            log.say(OUTDATED, broker, -1, -1, (now_ms - updated_ms) / 1000, rules.ttl_ms / 1000)
             continue
         if names[broker] in marks:
             since_ms = updated_ms - marks[names[broker]]
             if since_ms < rules.delay_ms:
-                log.say(_COOLING, broker, -1, -1, since_ms / 1000, rules.delay_ms / 1000)
-                _tell_rest(snapshot, log, _CYCLE_COOLING, broker)
+                log.say(COOLING, broker, -1, -1, since_ms / 1000, rules.delay_ms / 1000)
+                _tell_rest(snapshot, log, CYCLE_COOLING, broker)
                 return _Check(None, "CoolDown", marks)
             del marks[names[broker]]
         counted.append(loads.load[broker])
     if not counted:
-        _tell_rest(snapshot, log, _CYCLE_OUTDATED if outdated else _CYCLE_NO_BROKERS)
+        _tell_rest(snapshot, log, CYCLE_OUTDATED if outdated else CYCLE_NO_BROKERS)
         return _Check(None, "OutDatedData" if outdated else "NoBrokers", marks)
     missing = np.flatnonzero(snapshot.brokers.registered & ~snapshot.brokers.has_load_data).tolist()
     if missing:
         for broker in missing:
-            log.say(_NO_DATA, broker)
-        _tell_rest(snapshot, log, _CYCLE_NO_DATA, missing[0])
+            log.say(NO_DATA, broker)
+        _tell_rest(snapshot, log, CYCLE_NO_DATA, missing[0])
         return _Check(None, "NoLoadData", marks)
     return _Check(_Statistics.of(counted), None, marks)
 
 
-def _tell_rest(snapshot: Snapshot, log: _Log, code: ReasonCode, other: int = -1) -> None:
+def _tell_rest(snapshot: Snapshot, log: TransferLog, code: ReasonCode, other: int = -1) -> None:
     """Give every broker that has no reason yet the same one."""
     log.say_rest(code, range(len(snapshot.brokers)), other=other)
 
@@ -827,14 +692,14 @@ class TransferShedder:
         The brokers' loads are `brokers.weighted_max_ema`, their bundles those with a `bundles.top_rank`. Of
         `memory.recently_unloaded_brokers` those are dropped whose delay is over.
         """
-        rules, loads, log = _Rules(config), _Loads.of(snapshot, config), _Log()
+        rules, loads, log = _Rules(config), _Loads.of(snapshot, config), TransferLog()
         check = _check(snapshot, loads, rules, memory.recently_unloaded_brokers, log)
         memory = replace(memory, recently_unloaded_brokers=check.marks)
         if check.statistics is None:
             return memory, _decision(snapshot, loads, rules, log, None, memory.state, {f"Skip/{check.skip}": 1})
         statistics = check.statistics
         for broker in np.flatnonzero(~snapshot.brokers.has_load_data).tolist():
-            log.say(_UNKNOWN, broker)
+            log.say(UNKNOWN, broker)
         before = replace(statistics)
         ranked = _by_load(loads)
         called = _called_for(ranked[0], ranked[-1], loads, statistics, rules) is not None
@@ -854,13 +719,13 @@ class TransferShedder:
         return memory.with_state(state), decision
 
 
-def _hold(loads: _Loads, rules: _Rules, statistics: _Statistics, hits: int, log: _Log) -> None:
+def _hold(loads: _Loads, rules: _Rules, statistics: _Statistics, hits: int, log: TransferLog) -> None:
     """Give every broker the reason why nothing is shed yet."""
     percents = loads.weighted * 100
     if hits:
-        log.say_rest(_HIT_COUNT, loads.stored, percents, float(hits), float(rules.hit_threshold))
+        log.say_rest(HIT_COUNT, loads.stored, percents, float(hits), float(rules.hit_threshold))
     else:
-        log.say_rest(_HOLDS, loads.stored, percents, statistics.std * 100, rules.target_std * 100)
+        log.say_rest(HOLDS, loads.stored, percents, statistics.std * 100, rules.target_std * 100)
 
 
 def _counters(cycle: _Cycle) -> dict[str, int]:
@@ -880,7 +745,7 @@ def _decision(
     snapshot: Snapshot,
     loads: _Loads,
     rules: _Rules,
-    log: _Log,
+    log: TransferLog,
     statistics: _Statistics | None,
     state: TransferState,
     counters: Mapping[str, int],

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from planner.cluster.arrays import MIB, FloatArray, Int64Array
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import BundleTable
+from planner.cluster.tables import BundleTable
 
 LIMITS = (
     "loadBalancerNamespaceBundleMaxTopics",

@@ -2,8 +2,9 @@
 
 import pytest
 
+from planner.advise.advice import Advice
 from planner.advise.advice_text import front_text, holdout_text
-from planner.advise.advisor import Advice, advise
+from planner.advise.advisor import advise
 from planner.advise.objectives import Question
 from planner.figures.advisor import front_figure, holdout_figure, sensitivity_figure
 from planner.replay.aggregate import DayRow

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.cluster.ranges import FULL_HIGH, HASH_SPACE
-from planner.cluster.snapshot import Snapshot, make_bundles
+from planner.cluster.snapshot import Snapshot
+from planner.cluster.tables import make_bundles
 from planner.explain.cluster_tables import measure
 from planner.figures.hash_space import COLUMNS, MAX_BARS, bundle_bars, make_raster, raster_map, topic_positions
 

@@ -13,7 +13,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import Policies, Snapshot, make_topics
+from planner.cluster.snapshot import Policies, Snapshot
+from planner.cluster.tables import make_topics
 from planner.explain.text import plain
 from planner.share.link import encode_link
 from planner.simulate import price

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.advise.advisor import Advice, Configured, advise, apply_commands, comparable
+from planner.advise.advice import Advice, Configured
+from planner.advise.advisor import advise, comparable
+from planner.advise.applying import apply_commands
 from planner.advise.objectives import Question
 from planner.cluster.errors import PlannerError, SettingError
 from planner.cluster.load_manager import LoadManager

@@ -1,12 +1,8 @@
 """Plans as commands: read by a real shell, in a safe order, and leading to where the simulation ended."""
 
 import re
-import subprocess
-import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,10 +10,9 @@ from hypothesis import strategies as st
 
 from planner.cluster.errors import SettingError
 from planner.cluster.load_manager import LoadManager
-from planner.cluster.ranges import bundle_name, parse_bundle, parse_range
+from planner.cluster.ranges import bundle_name, parse_bundle
 from planner.cluster.snapshot import Snapshot
-from planner.cluster.switches import SHEDDING, hold_of
-from planner.pulsar.admin_commands import Command, option, positional, quoted, split_command
+from planner.pulsar.admin_commands import option, positional, quoted, split_command
 from planner.pulsar.splitting.manual import SplitCommand
 from planner.share.commands import (
     CommandOptions,
@@ -27,11 +22,9 @@ from planner.share.commands import (
     plan_commands,
     setting_changes,
 )
-from planner.share.script import SECTIONS, command_list, command_script, comment
-from planner.simulate.cluster_spec import ClusterSpec
+from planner.share.script import SECTIONS, comment
 from planner.simulate.edits.add_brokers import AddBrokers
 from planner.simulate.edits.drain_broker import DrainBroker
-from planner.simulate.edits.edit import Edit
 from planner.simulate.edits.kill_broker import KillBroker
 from planner.simulate.edits.move_bundle import MoveBundle
 from planner.simulate.edits.pin_bundle import PinBundle
@@ -41,63 +34,12 @@ from planner.simulate.edits.set_anti_affinity import SetAntiAffinity
 from planner.simulate.edits.set_bundle_count import SetBundleCount
 from planner.simulate.edits.set_isolation import SetIsolation
 from planner.simulate.edits.split_bundle import SplitBundle
-from planner.simulate.generate import generate
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, Step
-from planner.simulate.trace import Event, Trace
+from planner.simulate.trace import Event
 from tests.app.plan.random_scenarios import random_plan
+from tests.app.plan.scripts import HOSTILE, carried_out, listed, other_broker, script_of, trace_of
 from tests.app.plan.stand_in import StandIn
-
-HOSTILE = "a'b\"c`touch pwned`$(touch pwned)\\;&|<>*?[x]{y}~#! %"
-
-
-def trace_of(snapshot: Snapshot, *edits: Edit, cycles: int = 3, **settings: str | float | bool) -> Trace:
-    steps = tuple(Step(edit) for edit in edits)
-    return simulate(snapshot, Scenario(steps=steps, settings=settings, cycles=cycles))
-
-
-def script_of(trace: Trace, title: str = "t", **options: Any) -> str:
-    how = CommandOptions(**options)
-    return command_script(plan_commands(trace, how), title, how.program, trace.start.info.cluster)
-
-
-def listed(commands: Sequence[Command]) -> str:
-    """What a person reads."""
-    return "\n".join(command_list(commands, section) for section in SECTIONS)
-
-
-def carried_out(snapshot: Snapshot, commands: Sequence[Command]) -> dict[str, str]:
-    """Return who serves what after the splits and unloads of a plan."""
-    owners = {
-        name: snapshot.brokers.name[owner] if owner >= 0 else ""
-        for name, owner in zip(snapshot.bundle_names, snapshot.bundles.owner.tolist(), strict=True)
-    }
-    for command in commands:
-        words = list(command.words)
-        if command.section not in {"splits", "unloads"} or words[1:2] != ["namespaces"]:
-            continue
-        namespace, given = words[3], dict(zip(words[4::2], words[5::2], strict=True))
-        name = f"{namespace}/{given['--bundle']}"
-        if words[2] == "unload":
-            assert name in owners
-            owners[name] = given["--destinationBroker"]
-            continue
-        low, high = parse_range(given["--bundle"])
-        cuts = [low + (high - low) // 2]
-        if given["--split-algorithm-name"] == "specified_positions_divide":
-            cuts = [
-                int(cut) for flag, cut in zip(words[4::2], words[5::2], strict=True) if flag == "--split-boundaries"
-            ]
-        owner = owners.pop(name)
-        for start, stop in zip((low, *cuts), (*cuts, high), strict=True):
-            owners[bundle_name(namespace, start, stop)] = owner
-    return owners
-
-
-@pytest.fixture(scope="module")
-def several() -> Snapshot:
-    """A generated cluster of several namespaces."""
-    return generate(ClusterSpec(brokers=5, namespaces=4, bundles=64, topics=300, msg_rate_per_s=40_000), 3)
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -248,7 +190,7 @@ def test_another_load_manager_is_a_setting(small: Snapshot) -> None:
 
 
 def test_shedding_and_splits_are_held(small: Snapshot) -> None:
-    move = MoveBundle(bundle=small.bundle_names[0], destination=_other(small, 0))
+    move = MoveBundle(bundle=small.bundle_names[0], destination=other_broker(small, 0))
     names = ("loadBalancerSheddingEnabled", "loadBalancerAutoBundleSplitEnabled")
 
     def held(snapshot: Snapshot, **settings: bool) -> list[tuple[str, tuple[str, ...]]]:
@@ -268,7 +210,7 @@ def test_shedding_and_splits_are_held(small: Snapshot) -> None:
 
 
 def test_another_load_manager_is_a_migration(small: Snapshot) -> None:
-    move = Step(MoveBundle(bundle=small.bundle_names[0], destination=_other(small, 0)))
+    move = Step(MoveBundle(bundle=small.bundle_names[0], destination=other_broker(small, 0)))
     trace = simulate(small, Scenario(steps=(move,), load_manager="extensible", cycles=1))
     commands = plan_commands(trace)
     assert not [c for c in commands if "loadManagerClassName" in c.words]
@@ -279,13 +221,8 @@ def test_another_load_manager_is_a_migration(small: Snapshot) -> None:
     assert "update-dynamic-config --config loadManagerClassName" not in script_of(trace)
 
 
-def _other(snapshot: Snapshot, bundle: int) -> str:
-    owner = int(snapshot.bundles.owner[bundle])
-    return snapshot.brokers.name[(owner + 1) % len(snapshot.brokers)]
-
-
 def test_unloads_come_in_batches_with_pauses(small: Snapshot) -> None:
-    moves = [MoveBundle(bundle=small.bundle_names[at], destination=_other(small, at)) for at in range(7)]
+    moves = [MoveBundle(bundle=small.bundle_names[at], destination=other_broker(small, at)) for at in range(7)]
     trace = trace_of(
         small, *moves, cycles=1, loadBalancerSheddingEnabled=False, loadBalancerAutoBundleSplitEnabled=False
     )
@@ -411,278 +348,3 @@ def test_options_are_checked() -> None:
         CommandOptions(batch_bundles=0)
     with pytest.raises(SettingError):
         CommandOptions(pause_s=-1)
-
-
-class TestScript:
-    """What is taken away is run as it is, against a stand-in that fails where it is told to."""
-
-    @pytest.fixture
-    def trace(self, several: Snapshot) -> Trace:
-        moves = [MoveBundle(bundle=several.bundle_names[at], destination=_other(several, at)) for at in (1, 9, 20, 33)]
-        split = SplitBundle(bundle=several.bundle_names[40])
-        return trace_of(several, split, *moves, cycles=1, minUnloadMessage=77)
-
-    @pytest.fixture
-    def script(self, trace: Trace) -> str:
-        return script_of(trace, batch_bundles=2, pause_s=9)
-
-    def owners(self, trace: Trace) -> dict[str, str]:
-        end = trace.end
-        return {
-            name: end.brokers.name[owner]
-            for name, owner in zip(end.bundle_names, end.bundles.owner.tolist(), strict=True)
-        }
-
-    def test_it_leads_to_the_end_and_waits_between_batches(
-        self, trace: Trace, script: str, several: Snapshot, tmp_path: Path
-    ) -> None:
-        stand_in = StandIn(tmp_path, several)
-        done = stand_in.run(script)
-        assert done.returncode == 0, done.stderr
-        assert stand_in.state()["owners"] == self.owners(trace)
-        assert stand_in.state()["settings"] == {"minUnloadMessage": "77"}
-        pauses = [["sleep", "9"], ["sleep", "5"]]  # between batches, and before overrides are deleted
-        assert [call for call in stand_in.calls() if call[0] == "sleep"] == pauses
-        assert not list(tmp_path.glob("plan.sh.*"))
-
-    def test_a_dry_run_shows_all_and_does_nothing(self, script: str, several: Snapshot, tmp_path: Path) -> None:
-        stand_in = StandIn(tmp_path, several)
-        done = stand_in.run(script, "--dry-run")
-        assert done.returncode == 0, done.stderr
-        assert stand_in.calls() == []
-        assert done.stdout.count("namespaces unload") == 4
-        assert not list(tmp_path.glob("plan.sh.*"))
-
-    @pytest.mark.parametrize("dynamic", [{}, {SHEDDING: "true", "minUnloadMessage": "5"}], ids=["unset", "set"])
-    def test_wherever_it_fails_all_is_as_before_and_a_second_run_ends_it(
-        self, trace: Trace, script: str, several: Snapshot, tmp_path: Path, dynamic: dict[str, str]
-    ) -> None:
-        stand_in = StandIn(tmp_path, several)
-        stand_in.reset(several, dynamic)
-        assert stand_in.run(script).returncode == 0
-        calls = stand_in.calls()
-        changes = calls.index(next(call for call in calls if "minUnloadMessage" in call)) + 1
-        for at in range(1, len(calls) + 1):
-            stand_in.reset(several, dynamic)
-            done = stand_in.run(script, fail_at=at)
-            asked = calls[at - 1][1:3] == ["brokers", "namespaces"]
-            # What puts settings back, or only helps to, is tried again, or does without.
-            helps = at > changes or calls[at - 1][2:3] == ["get-runtime-config"]
-            assert done.returncode == (0 if helps else 4 if asked else 7), (at, done.stdout)
-            wanted = dynamic | {"minUnloadMessage": "77"} if done.returncode == 0 else dynamic
-            assert stand_in.state()["settings"] == wanted, (at, done.stdout)
-            assert stand_in.runs_with(SHEDDING) == "true"
-            assert not list(tmp_path.glob("plan.sh.*.before"))
-            if not helps:
-                again = stand_in.run(script)
-                assert again.returncode == 0, (at, again.stdout)
-            assert stand_in.state()["owners"] == self.owners(trace)
-            assert stand_in.state()["settings"] == dynamic | {"minUnloadMessage": "77"}
-
-    def test_settings_that_cannot_be_put_back_are_left_to_a_person(
-        self, script: str, several: Snapshot, tmp_path: Path
-    ) -> None:
-        stand_in = StandIn(tmp_path, several)
-        stand_in.reset(several, {"loadBalancerAutoBundleSplitEnabled": "false"})
-        done = stand_in.run(script, fail_on="brokers delete-dynamic-config")
-        assert done.returncode == 6
-        assert "RESTORING SETTINGS FAILED. Run these commands yourself" in done.stdout
-        lines = done.stdout.splitlines()
-        for name, value in ((SHEDDING, "true"), ("loadBalancerAutoBundleSplitEnabled", "false")):
-            assert f"pulsar-admin brokers update-dynamic-config --config {name} --value {value}" in lines
-        assert f"pulsar-admin brokers delete-dynamic-config --config {SHEDDING}" in lines
-        assert stand_in.run(script).returncode == 0, "they are still noted"
-        assert stand_in.state()["settings"] == {
-            "loadBalancerAutoBundleSplitEnabled": "false",
-            "minUnloadMessage": "77",
-        }
-
-    def test_brokers_that_keep_a_deleted_value(self, script: str, several: Snapshot, tmp_path: Path) -> None:
-        stand_in = StandIn(tmp_path, several)
-        stand_in.reset(several, old=True)
-        assert stand_in.run(script).returncode == 0
-        assert stand_in.state()["settings"] == {"minUnloadMessage": "77"}
-        assert stand_in.runs_with(SHEDDING) == "true"
-
-    def test_answers_in_json(self, trace: Trace, script: str, several: Snapshot, tmp_path: Path) -> None:
-        stand_in = StandIn(tmp_path, several)
-        dynamic = {SHEDDING: "false", "minUnloadMessage": "5"}
-        stand_in.reset(several, dynamic, as_json=True)
-        assert stand_in.run(script).returncode == 0
-        assert stand_in.state()["owners"] == self.owners(trace)
-        assert stand_in.state()["settings"] == dynamic | {"minUnloadMessage": "77"}
-
-    def test_killed_it_leaves_a_mark_that_others_see(
-        self, trace: Trace, script: str, several: Snapshot, tmp_path: Path
-    ) -> None:
-        stand_in = StandIn(tmp_path, several)
-        killing = script.replace("batch 9 'Batch 2", "kill -KILL $$\nbatch 9 'Batch 2")
-        assert stand_in.run(killing).returncode == -9
-        left = stand_in.state()["settings"]
-        mark = hold_of(left[SHEDDING])
-        assert mark is not None
-        assert (mark.overridden, mark.was_on) == (False, True)
-        # Another script changes nothing, unless it is told that the first one is gone.
-        stand_in.forget_runs()
-        other = script_of(trace, batch_bundles=1, pause_s=0)
-        refused = stand_in.run(other)
-        assert refused.returncode == 5
-        assert f"Another script holds {SHEDDING}: {left[SHEDDING]}" in refused.stdout
-        assert stand_in.state()["settings"] == left
-        taken = stand_in.run(other, "--take-over")
-        assert taken.returncode == 4, "the split was made before"
-        assert stand_in.state()["settings"] == {}
-        assert stand_in.state()["owners"] == self.owners(trace)
-
-    def test_killed_it_can_be_run_again_though_its_notes_are_gone(
-        self, script: str, several: Snapshot, tmp_path: Path
-    ) -> None:
-        stand_in = StandIn(tmp_path, several)
-        for dynamic in ({}, {SHEDDING: "true"}):
-            for forgets in (False, True):
-                stand_in.reset(several, dynamic)
-                body = "kill -KILL $$\nbatch 9 'Batch 1"
-                stand_in.run(script.replace("batch 9 'Batch 1", body))
-                assert "held-by" in stand_in.state()["settings"][SHEDDING]
-                if forgets:
-                    stand_in.forget_runs()
-                done = stand_in.run(script)
-                assert done.returncode == (4 if forgets else 0)  # the split is made, and only its notes know
-                assert "An earlier run of this script was interrupted" in done.stdout
-                assert stand_in.state()["settings"] == dynamic | ({} if forgets else {"minUnloadMessage": "77"})
-                assert stand_in.runs_with(SHEDDING) == "true"
-
-    def test_what_a_person_changed_since_is_left_alone(self, script: str, several: Snapshot, tmp_path: Path) -> None:
-        stand_in = StandIn(tmp_path, several)
-        stand_in.run(script.replace("batch 9 'Batch 1", "kill -KILL $$\nbatch 9 'Batch 1"))
-        state = stand_in.state()
-        state["settings"] = {SHEDDING: "false"}  # put right by hand, and then off on purpose
-        stand_in.write(state)
-        assert stand_in.run(script).returncode == 0
-        assert stand_in.state()["settings"] == {SHEDDING: "false", "minUnloadMessage": "77"}
-
-    def test_shedding_that_was_off_is_asked_about(self, script: str, several: Snapshot, tmp_path: Path) -> None:
-        stand_in = StandIn(tmp_path, several)
-        for answers, after in (("on\n", "true"), ("no\n", "false"), ("", "false")):
-            stand_in.reset(several, {SHEDDING: "false"})
-            done = stand_in.run(script, answers=answers)
-            assert done.returncode == 0
-            assert f"Shedding was off before this script ({SHEDDING}=false)." in done.stdout
-            assert stand_in.state()["settings"] == {SHEDDING: after, "minUnloadMessage": "77"}
-            assert (done.stdout.splitlines()[-1].startswith("SHEDDING IS OFF.")) is (after == "false")
-
-    def test_it_leaves_shedding_off_only_when_told_and_all_is_done(
-        self, script: str, several: Snapshot, tmp_path: Path
-    ) -> None:
-        stand_in = StandIn(tmp_path, several)
-        done = stand_in.run(script, "--leave-shedding-off")
-        assert done.returncode == 0
-        assert stand_in.state()["settings"] == {SHEDDING: "false", "minUnloadMessage": "77"}
-        how = f"pulsar-admin brokers update-dynamic-config --config {SHEDDING} --value true"
-        assert done.stdout.splitlines()[-1] == f"SHEDDING IS OFF. To turn it on: {how}"
-        stand_in.reset(several)
-        state = stand_in.state()
-        state["owners"] = {}
-        stand_in.write(state)
-        skipped = stand_in.run(script, "--leave-shedding-off")
-        assert skipped.returncode == 4
-        assert stand_in.state()["settings"] == {}
-        assert "Shedding is not left off, as bundles were skipped." in skipped.stdout
-
-    def test_a_scenario_may_ask_for_shedding_to_be_off(self, several: Snapshot, tmp_path: Path) -> None:
-        move = MoveBundle(bundle=several.bundle_names[1], destination=_other(several, 1))
-        script = script_of(trace_of(several, move, cycles=1, loadBalancerSheddingEnabled=False))
-        stand_in = StandIn(tmp_path, several)
-        assert "changes these settings" in script
-        done = stand_in.run(script)
-        assert done.returncode == 0
-        assert stand_in.state()["settings"] == {SHEDDING: "false"}
-        assert done.stdout.splitlines()[-1].startswith("SHEDDING IS OFF.")
-        stand_in.reset(several)
-        assert stand_in.run(script, fail_unload=1).returncode == 7
-        assert stand_in.state()["settings"] == {}
-
-    def test_what_lies_elsewhere_is_passed_over(
-        self, trace: Trace, script: str, several: Snapshot, tmp_path: Path
-    ) -> None:
-        stand_in = StandIn(tmp_path, several)
-        state = stand_in.state()
-        away, there = several.bundle_names[9], several.bundle_names[20]
-        destinations = {move.bundle: move.destination for move in final_moves(trace)}
-        third = next(b for b in several.brokers.name if b not in {destinations[away], state["owners"][away]})
-        state["owners"] |= {away: third, there: destinations[there]}
-        stand_in.write(state)
-        done = stand_in.run(script)
-        assert done.returncode == 4, done.stderr
-        assert f"Skipped: {away} is not on" in done.stdout
-        assert f"Already there: {there} is on {destinations[there]}." in done.stdout
-        assert "capture the cluster again" in done.stdout
-        assert stand_in.state()["owners"] == self.owners(trace) | {away: third}
-        assert stand_in.state()["settings"] == {}, "settings follow the moves"
-
-    def test_a_part_of_a_split_bundle_is_split_again(self, several: Snapshot, tmp_path: Path) -> None:
-        name = several.bundle_names[0]
-        namespace, low, high = parse_bundle(name)
-        middle = low + (high - low) // 2
-        trace = trace_of(
-            several, SplitBundle(bundle=name), SplitBundle(bundle=bundle_name(namespace, low, middle)), cycles=1
-        )
-        stand_in = StandIn(tmp_path, several)
-        done = stand_in.run(script_of(trace, pause_s=0))
-        assert done.returncode == 0, done.stdout
-        assert stand_in.state()["owners"] == self.owners(trace)
-
-    def test_it_stops_at_steps_by_hand_and_asks_for_real_names(self, several: Snapshot, tmp_path: Path) -> None:
-        trace = trace_of(several, AddBrokers(count=2), DrainBroker(broker=several.brokers.name[0]), cycles=8)
-        script = script_of(trace, pause_s=0)
-        moves = {move.bundle: move.destination for move in final_moves(trace)}
-        assert "added-1:8080" in moves.values()
-        stand_in = StandIn(tmp_path, several)
-        refused = stand_in.run(script, answers="no\n")
-        assert refused.returncode == 3
-        assert stand_in.changes() == []
-        assert stand_in.run(script).returncode == 3, "nobody answers"
-        named = ["--broker", "added-2:8080=real-2:8080"]
-        half = stand_in.run(script, *named, answers="yes\nreal-1:8080\nwhat\nno\n")
-        assert half.returncode == 3
-        assert stand_in.state()["settings"] == {}, "shedding is back"
-        drained = several.brokers.name[0]
-        assert f"{drained} owns no bundles any more." in half.stdout
-        assert f"Stop {drained} before you answer: once this script ends, the load balancer moves" in half.stdout
-        assert half.stdout.count("Type yes when this is done, or stop to end the script: ") == 3, (
-            "any other word asks again"
-        )
-        names = {"added-1:8080": "real-1:8080", "added-2:8080": "real-2:8080"}
-        owners = stand_in.state()["owners"]
-        assert {bundle: owners[bundle] for bundle in moves} == {
-            bundle: names.get(name, name) for bundle, name in moves.items()
-        }
-        calls = len(stand_in.calls())
-        rest = stand_in.run(script, *named, "--broker", "added-1:8080=real-1:8080", answers="y\n")
-        assert rest.returncode == 0, rest.stdout
-        assert not [call for call in stand_in.calls()[calls:] if "unload" in call]
-
-    def test_a_signal_ends_it_with_shedding_on(self, script: str, several: Snapshot, tmp_path: Path) -> None:
-        stand_in = StandIn(tmp_path, several)
-        killing = script.replace("batch 9 'Batch 2", "kill -TERM $$\nbatch 9 'Batch 2")
-        assert killing != script
-        assert stand_in.run(killing).returncode == 143
-        assert stand_in.state()["settings"] == {}
-        assert stand_in.runs_with(SHEDDING) == "true"
-
-    def test_from_standard_input_it_does_nothing(self, script: str, several: Snapshot, tmp_path: Path) -> None:
-        stand_in = StandIn(tmp_path, several)
-        environment = {"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin"}
-        done = subprocess.run(
-            ["/bin/sh"], input=script, env=environment, text=True, cwd=tmp_path, capture_output=True, check=False
-        )
-        assert done.returncode == 2
-        assert "Save this script" in done.stdout
-        assert stand_in.calls() == []
-
-    def test_shellcheck_has_nothing_to_say(self, script: str, tmp_path: Path) -> None:
-        checker = Path(sys.executable).with_name("shellcheck")
-        path = tmp_path / "plan.sh"
-        path.write_text(script)
-        done = subprocess.run([str(checker), str(path)], capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout

@@ -11,7 +11,8 @@ import pytest
 
 from planner.cluster.hashing import topic_hashes
 from planner.cluster.load_manager import LoadManager
-from planner.cluster.snapshot import Snapshot, make_topics
+from planner.cluster.snapshot import Snapshot
+from planner.cluster.tables import make_topics
 from planner.explain.bundle_patterns import fitting_bundle_count
 from planner.explain.diagnosis import PATTERNS, diagnose
 from planner.explain.finding import Finding

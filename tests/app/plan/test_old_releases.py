@@ -10,7 +10,7 @@ import pytest
 
 import planner
 from planner.__main__ import main
-from planner.advise.advisor import Configured
+from planner.advise.advice import Configured
 from planner.advise.search import space_of
 from planner.cluster.errors import SettingError
 from planner.cluster.load_manager import LoadManager

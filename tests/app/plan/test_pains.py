@@ -11,7 +11,8 @@ import pytest
 from planner.cluster.hashing import topic_hashes
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import DispatchRate, DispatchRatePolicy, Policies, Snapshot, make_topics
+from planner.cluster.snapshot import DispatchRate, DispatchRatePolicy, Policies, Snapshot
+from planner.cluster.tables import make_topics
 from planner.explain.diagnosis import diagnose
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.generate import generate

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from planner.advise.advisor import Configured
+from planner.advise.advice import Configured
 from planner.advise.search import _with_placement, space_of
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import FULL_HIGH
-from planner.cluster.snapshot import Snapshot, make_topics
+from planner.cluster.snapshot import Snapshot
+from planner.cluster.tables import make_topics
 from planner.explain.split_advice import SplitAdvice, split_advice
 from planner.pulsar.splitting.manual import Verdict
 from tests.app.simulate.traces import MB, cluster

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.cluster.errors import PlannerError, ScenarioError
+from planner.cluster.errors import PlannerError
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import FULL_HIGH
-from planner.cluster.snapshot import Snapshot, make_topics
+from planner.cluster.snapshot import Snapshot
+from planner.cluster.tables import make_topics
 from planner.simulate.assumptions import Assumptions
 from planner.simulate.cluster import Cluster
-from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.edits.add_brokers import AddBrokers
 from planner.simulate.edits.change_capacity import ChangeCapacity
 from planner.simulate.edits.drain_broker import DrainBroker
@@ -32,28 +32,13 @@ from planner.simulate.edits.set_bundle_count import SetBundleCount
 from planner.simulate.edits.set_dispatch_rate import SetDispatchRate
 from planner.simulate.edits.set_isolation import SetIsolation
 from planner.simulate.edits.split_bundle import SplitBundle
-from planner.simulate.generate import generate
 from planner.simulate.leader_view import LeaderView
 from planner.simulate.price import price_of
 from planner.simulate.run import Simulation, simulate
 from planner.simulate.scenario import Scenario, Step
 from planner.simulate.trace import Trace
 from planner.workspace import samples as shipped
-
-QUIET = {"loadBalancerSheddingEnabled": False, "loadBalancerAutoBundleSplitEnabled": False}
-
-
-def small(load_manager: LoadManager = LoadManager.MODULAR, seed: int = 1, **changes: Any) -> Snapshot:
-    spec = {"brokers": 5, "bundles": 40, "topics": 400, "namespaces": 4, "ownership_skew": 0.8, **changes}
-    return generate(ClusterSpec(load_manager=load_manager, **spec), seed)
-
-
-def run(snapshot: Snapshot, *edits: Any, cycles: int = 8, **changes: Any) -> Trace:
-    return simulate(snapshot, Scenario(steps=tuple(Step(edit) for edit in edits), cycles=cycles, **changes))
-
-
-def quiet(snapshot: Snapshot, *edits: Any, cycles: int = 8) -> Trace:
-    return run(snapshot, *edits, cycles=cycles, settings=QUIET)
+from tests.app.simulate.small_runs import QUIET, quiet, run, small
 
 
 @pytest.mark.parametrize("load_manager", LoadManager)
@@ -552,41 +537,6 @@ class TestStoredAverages:
             samples[:] = 0
         known.write_back()
         assert [int((samples > 0).sum()) for samples in known.stored_samples] == [5, 5]
-
-
-class TestErrors:
-    @pytest.mark.parametrize(
-        "edit",
-        [
-            RemoveBroker(broker="nobody:8080"),
-            MoveBundle(bundle="no/where/0x00000000_0xffffffff"),
-            ScaleTraffic(scope="namespace", target="no/where"),
-            ScaleTraffic(scope="topic", target="persistent://no/where/topic"),
-            SetAntiAffinity(namespace="no/where", group="g"),
-        ],
-    )
-    def test_what_is_not_there_is_named(self, edit: Any) -> None:
-        with pytest.raises(ScenarioError, match="no "):
-            quiet(small(), edit)
-
-    def test_a_run_can_be_stopped(self) -> None:
-        done: list[int] = []
-        trace = simulate(
-            small(),
-            Scenario(cycles=50),
-            progress=lambda cycle, _: done.append(cycle),
-            cancelled=lambda: len(done) >= 3,
-        )
-        assert not trace.complete
-        assert len(trace.cycles) == 3
-        assert done == [1, 2, 3]
-
-    def test_cpu_costs_can_be_given(self) -> None:
-        snapshot = small()
-        assumptions = Assumptions(cpu_model="fixed", cpu_percent_per_mb_per_s=0, cpu_percent_per_1000_msg_per_s=0)
-        trace = run(snapshot, ScaleTraffic(factor=5), settings=QUIET, assumptions=assumptions)
-        used = trace.cycles[0].state.cpu_demand_percent
-        assert used == pytest.approx(snapshot.brokers.cpu_usage_percent)
 
 
 @pytest.mark.timeout(120)

@@ -8,7 +8,8 @@ import numpy as np
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import FULL_HIGH, equal_boundaries
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import Snapshot, SnapshotInfo, make_brokers, make_bundles, make_topics
+from planner.cluster.snapshot import Snapshot, SnapshotInfo
+from planner.cluster.tables import make_brokers, make_bundles, make_topics
 from planner.pulsar.manager.cycle import effective_shedder
 from planner.pulsar.manager.leader import LeaderMemory, elected
 from planner.simulate.scenario import Scenario

@@ -24,7 +24,8 @@ from planner.formats.folder import write_folder
 from planner.formats.raw_capture.snapshot import snapshot_of_capture
 from planner.formats.reading import read_snapshot, read_upload
 from planner.formats.validate import fitting_notes, validate
-from planner.history.days import DayWriter, read_day
+from planner.history.day_writer import DayWriter
+from planner.history.days import read_day
 from planner.history.ingest import ingest
 from planner.history.manifest import DAY_MS, DayManifest, complete_days, day_of
 from planner.history.watched import HistoryFolder

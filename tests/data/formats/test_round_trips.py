@@ -21,16 +21,11 @@ from planner.cluster.moments import LAST_MS
 from planner.cluster.ranges import FULL_HIGH
 from planner.cluster.releases import release
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import (
+from planner.cluster.snapshot import DispatchRate, DispatchRatePolicy, IsolationPolicy, Policies, Snapshot, SnapshotInfo
+from planner.cluster.tables import (
     BrokerTable,
     BundleTable,
     ColumnInfo,
-    DispatchRate,
-    DispatchRatePolicy,
-    IsolationPolicy,
-    Policies,
-    Snapshot,
-    SnapshotInfo,
     TopicTable,
     column_info,
     make_brokers,
@@ -43,7 +38,8 @@ from planner.formats.folder import write_folder
 from planner.formats.reading import read_snapshot, read_upload
 from planner.formats.rows import bundle_of_topics
 from planner.formats.validate import validate
-from planner.history.days import DayWriter, snapshot_at
+from planner.history.day_writer import DayWriter
+from planner.history.days import snapshot_at
 from planner.history.manifest import DayManifest, day_folder, day_of
 from planner.history.watched import HistoryFolder
 from planner.simulate.cluster_spec import ClusterSpec

@@ -19,7 +19,8 @@ import pytest
 
 from planner.cluster.digest import snapshot_digest
 from planner.cluster.errors import FormatError, SnapshotError
-from planner.cluster.snapshot import Snapshot, make_topics
+from planner.cluster.snapshot import Snapshot
+from planner.cluster.tables import make_topics
 from planner.formats import folder
 from planner.formats.folder import parts_of_snapshot, snapshot_of_parts, write_folder
 from planner.formats.reading import read_snapshot, read_upload

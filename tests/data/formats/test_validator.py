@@ -17,17 +17,8 @@ from planner.cluster.load_manager import LoadManager
 from planner.cluster.moments import LAST_MS
 from planner.cluster.ranges import FULL_HIGH, HASH_SPACE
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import (
-    DispatchRate,
-    DispatchRatePolicy,
-    IsolationPolicy,
-    Policies,
-    Snapshot,
-    SnapshotInfo,
-    make_brokers,
-    make_bundles,
-    make_topics,
-)
+from planner.cluster.snapshot import DispatchRate, DispatchRatePolicy, IsolationPolicy, Policies, Snapshot, SnapshotInfo
+from planner.cluster.tables import make_brokers, make_bundles, make_topics
 from planner.formats.validate import validate
 
 Change = Callable[..., Snapshot]

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from planner.__main__ import main
-from planner.history.days import STAGING, read_day
+from planner.history.day_writer import STAGING
+from planner.history.days import read_day
 from planner.history.generate import snapshots_of_day
 from planner.history.ingest import ingest
 from planner.history.ledger import LEDGER

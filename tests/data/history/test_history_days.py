@@ -15,13 +15,15 @@ from planner.cluster.digest import snapshot_digest
 from planner.cluster.errors import FormatError, PlannerError, ReplayError
 from planner.cluster.files import file_digest
 from planner.cluster.load_manager import LoadManager
-from planner.cluster.snapshot import Snapshot, column_info, make_topics
+from planner.cluster.snapshot import Snapshot
+from planner.cluster.tables import column_info, make_topics
 from planner.formats.encoding import info_to_json
 from planner.formats.reading import read_snapshot
 from planner.formats.rows import SCHEMAS
 from planner.formats.validate import validate
-from planner.history import days
-from planner.history.days import STAGING, DayWriter, clear_staging, delete_day, read_day, writing_history
+from planner.history import day_writer
+from planner.history.day_writer import STAGING, DayWriter, clear_staging, delete_day, writing_history
+from planner.history.days import read_day
 from planner.history.manifest import (
     DAY_MS,
     MANIFEST,
@@ -86,7 +88,9 @@ def test_namespace_without_bundles_and_order_of_brokers_survive(tmp_path: Path, 
 
 
 def test_row_groups_hold_the_same_moments(tmp_path: Path, small: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(days, "_GROUP_ROWS", {"brokers": 50_000, "bundles": 3 * len(small.bundles), "topics": 10**6})
+    monkeypatch.setattr(
+        day_writer, "_GROUP_ROWS", {"brokers": 50_000, "bundles": 3 * len(small.bundles), "topics": 10**6}
+    )
     without = replace(small, topics=make_topics())
     given = [at(without if i < 5 else small, START + i * 1_000) for i in range(11)]
     folder = write(tmp_path, given)

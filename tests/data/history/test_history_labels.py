@@ -12,10 +12,12 @@ from planner.cluster.hashing import topic_hash
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import bundle_name, parse_bundle
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import Snapshot, SnapshotInfo, make_brokers, make_bundles, make_topics
+from planner.cluster.snapshot import Snapshot, SnapshotInfo
+from planner.cluster.tables import make_brokers, make_bundles, make_topics
 from planner.history.assemble import DayAssembler
 from planner.history.assumed import roundest
-from planner.history.days import DayWriter, read_day, snapshot_at
+from planner.history.day_writer import DayWriter
+from planner.history.days import read_day, snapshot_at
 from planner.history.labels import packed, unpacked
 from planner.history.lines import records_of_lines
 from planner.history.manifest import DayManifest, day_of

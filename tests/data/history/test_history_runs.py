@@ -12,9 +12,10 @@ from planner.cluster.digest import snapshot_digest
 from planner.cluster.errors import ReplayError
 from planner.cluster.load_manager import LoadManager
 from planner.formats.folder import write_folder
-from planner.history import days
+from planner.history import day_writer
 from planner.history import ingest as module
-from planner.history.days import STAGING, RunLength, clear_staging, commit_day, read_day, snapshot_at
+from planner.history.day_writer import STAGING, RunLength, clear_staging, commit_day
+from planner.history.days import read_day, snapshot_at
 from planner.history.generate import snapshots_of_day
 from planner.history.ingest import ingest
 from planner.history.make import ToMake, ToMakeRun, is_worth_cutting, make_day, make_run
@@ -143,7 +144,7 @@ def committed(monkeypatch: pytest.MonkeyPatch) -> list[DayManifest]:
     """Days whose runs several workers made."""
     found: list[DayManifest] = []
 
-    def commit(root: Path, manifest: DayManifest, runs: list[days.Runs]) -> DayManifest:
+    def commit(root: Path, manifest: DayManifest, runs: list[day_writer.Runs]) -> DayManifest:
         found.append(commit_day(root, manifest, runs))
         return found[-1]
 

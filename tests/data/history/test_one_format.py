@@ -18,7 +18,8 @@ from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.formats.folder import write_folder
 from planner.history import watched
-from planner.history.days import DayWriter, clear_staging, read_day, snapshot_at
+from planner.history.day_writer import DayWriter, clear_staging
+from planner.history.days import read_day, snapshot_at
 from planner.history.generate import check_spec, write_day
 from planner.history.ingest import ingest
 from planner.history.latest import recent_moments

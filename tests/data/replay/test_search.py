@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from planner.advise.advisor import Configured, advise
+from planner.advise.advice import Configured
+from planner.advise.advisor import advise
 from planner.advise.material import configured_of, fits, material_of, read_rows, rows_of, snapshot_of
 from planner.advise.objectives import Question
 from planner.advise.search import (

@@ -20,6 +20,7 @@ from planner.history.manifest import complete_days
 from planner.history.sources import find_sources
 from planner.history.watched import HistoryFolder
 from planner.shadow.record import (
+    NEXT,
     RECORD,
     Cause,
     Deviation,
@@ -35,6 +36,7 @@ from planner.shadow.record import (
 from planner.shadow.watched import ShadowWatch, describe
 from tests.app.simulate.traces import START_MS, cluster
 from tests.data.recorded_cluster import Cluster
+from tests.data.shadow.captures import moved, still
 
 Options = Callable[..., CaptureOptions]
 
@@ -341,3 +343,33 @@ def test_a_damaged_day_is_told_and_passed_over(tmp_path: Path) -> None:
     assert damaged.name in wrong[0]
     assert "continues with the next day" in wrong[0]
     assert {cycle.to_ms // day_ms - START_MS // day_ms for cycle in watch.cycles} == {0, 2}
+
+
+RECORDED = (
+    b'{"cluster":"by-hand","number":1,"from_ms":1800000050000,"to_ms":1800000060000,"leader":"b1:8080",'
+    b'"shedder":"ThresholdShedder","predicted":[{"bundle":"acme/orders/0x00000000_0x20000000","source":"b1:8080",'
+    b'"destination":"b3:8080","acceptable":["b2:8080","b3:8080"]}],'
+    b'"actual":[{"bundle":"acme/orders/0x00000000_0x20000000","source":"b1:8080","destination":"b3:8080"},'
+    b'{"bundle":"acme/orders/0x80000000_0xa0000000","source":"b2:8080","destination":"b3:8080"}],'
+    b'"differences":[{"bundle":"acme/orders/0x80000000_0xa0000000","what":"unloaded","cause":"manual unload"}]}\n'
+)
+RECORDED_NEXT = (
+    b'{"captured_at_ms":1800000110000,"due_ms":1800000115000,"rhythm_known":true,"shedder":"ThresholdShedder",'
+    b'"unloads":[{"bundle":"acme/orders/0x20000000_0x40000000","source":"b1:8080","destination":"b2:8080",'
+    b'"acceptable":["b2:8080"]},{"bundle":"acme/orders/0x40000000_0x60000000","source":"b1:8080",'
+    b'"destination":"b2:8080","acceptable":["b2:8080"]}]}'
+)
+
+
+def test_a_record_of_release_1_0_0_is_continued(tmp_path: Path, busy: Snapshot, chosen: dict[str, int]) -> None:
+    """Both files as that release wrote them for these captures: the same cycle adds the same bytes."""
+    extra = next(n for n, owner in zip(busy.bundle_names, busy.bundles.owner, strict=True) if owner == 1)
+    folder = HistoryFolder(tmp_path, 1).folder_of(busy.info.cluster)
+    folder.mkdir(parents=True)
+    (folder / RECORD).write_bytes(RECORDED)
+    watch = ShadowWatch(tmp_path, lambda _: None)
+    for capture in still(busy, (0, 60)) + still(moved(busy, {**chosen, extra: 2}), (60, 120)):
+        watch.add(capture)
+    assert (folder / RECORD).read_bytes() == 2 * RECORDED
+    assert (folder / NEXT).read_bytes() == RECORDED_NEXT
+    assert ShadowRecord(folder).read() == 2 * tuple(watch.cycles)

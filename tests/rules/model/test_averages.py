@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from planner.cluster.hashing import hash_map_order, java_string_hashes
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import Snapshot, SnapshotInfo, make_brokers, make_bundles, make_topics
+from planner.cluster.snapshot import Snapshot, SnapshotInfo
+from planner.cluster.tables import make_brokers, make_bundles, make_topics
 from planner.pulsar.load.averages import (
     DEFAULT_TRAFFIC,
     Traffic,

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import BrokerTable, make_brokers
+from planner.cluster.tables import BrokerTable, make_brokers
 from planner.pulsar.load import broker_load
 
 

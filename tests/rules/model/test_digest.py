@@ -12,15 +12,8 @@ import pytest
 from planner.cluster.digest import snapshot_digest
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import (
-    BrokerTable,
-    BundleTable,
-    IsolationPolicy,
-    Policies,
-    Snapshot,
-    TopicTable,
-    column_info,
-)
+from planner.cluster.snapshot import IsolationPolicy, Policies, Snapshot
+from planner.cluster.tables import BrokerTable, BundleTable, TopicTable, column_info
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.generate import generate
 

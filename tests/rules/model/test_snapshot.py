@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.cluster.arrays import frozen
-from planner.cluster.snapshot import make_topics
+from planner.cluster.tables import make_topics
 
 
 @given(st.lists(st.integers(-1, 5), max_size=40), st.randoms(use_true_random=False))

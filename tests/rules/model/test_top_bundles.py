@@ -10,15 +10,8 @@ from hypothesis import strategies as st
 from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace, is_system_service_namespace
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import (
-    IsolationPolicy,
-    Policies,
-    Snapshot,
-    SnapshotInfo,
-    make_brokers,
-    make_bundles,
-    make_topics,
-)
+from planner.cluster.snapshot import IsolationPolicy, Policies, Snapshot, SnapshotInfo
+from planner.cluster.tables import make_brokers, make_bundles, make_topics
 from planner.pulsar.load.top_bundles import load_keys, partition_top, top_bundles, with_top_ranks
 
 

@@ -10,7 +10,8 @@ from planner.cluster.errors import FormatError, SnapshotError
 from planner.cluster.hashing import partition_index, topic_hashes
 from planner.cluster.releases import ReleaseName, release
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import TRAFFIC_COLUMNS, Snapshot, make_topics
+from planner.cluster.snapshot import Snapshot
+from planner.cluster.tables import TRAFFIC_COLUMNS, make_topics
 from planner.cluster.topic_names import full_topic_name, refusal, topic_name
 from planner.formats.rows import bundle_of_topics
 from planner.formats.validate import validate

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import BrokerTable, make_brokers
+from planner.cluster.tables import BrokerTable, make_brokers
 from planner.pulsar.load.usage import (
     RESOURCES,
     ResourceWeights,

@@ -13,15 +13,8 @@ from planner.cluster.load_manager import LoadManager
 from planner.cluster.pulsar_json import Json
 from planner.cluster.ranges import parse_bundle
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import (
-    IsolationPolicy,
-    Policies,
-    Snapshot,
-    SnapshotInfo,
-    make_brokers,
-    make_bundles,
-    make_topics,
-)
+from planner.cluster.snapshot import IsolationPolicy, Policies, Snapshot, SnapshotInfo
+from planner.cluster.tables import make_brokers, make_bundles, make_topics
 from planner.pulsar.placement.extensible_filters import FILTERS, ExtensibleFilters
 from planner.pulsar.placement.filters import isolate
 

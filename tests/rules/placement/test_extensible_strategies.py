@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import Snapshot, SnapshotInfo, make_brokers, make_bundles, make_topics
+from planner.cluster.snapshot import Snapshot, SnapshotInfo
+from planner.cluster.tables import make_brokers, make_bundles, make_topics
 from planner.pulsar.placement import least_resource_usage_extensible, round_robin_extensible
 from planner.pulsar.placement.draw import draw
 from planner.pulsar.placement.protocol import Placement

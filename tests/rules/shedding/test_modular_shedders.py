@@ -13,7 +13,8 @@ from planner.cluster.errors import SettingError
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.memory import SheddingMemory
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import Snapshot, SnapshotInfo, make_brokers, make_bundles, make_topics
+from planner.cluster.snapshot import Snapshot, SnapshotInfo
+from planner.cluster.tables import make_brokers, make_bundles, make_topics
 from planner.pulsar.placement.avg import PLACEMENT, Bindings
 from planner.pulsar.shedding import avg, overload, threshold, uniform
 from planner.pulsar.shedding.protocol import Shedder

@@ -15,15 +15,8 @@ from planner.cluster.load_manager import LoadManager
 from planner.cluster.memory import SheddingMemory
 from planner.cluster.ranges import equal_boundaries
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import (
-    IsolationPolicy,
-    Policies,
-    Snapshot,
-    SnapshotInfo,
-    make_brokers,
-    make_bundles,
-    make_topics,
-)
+from planner.cluster.snapshot import IsolationPolicy, Policies, Snapshot, SnapshotInfo
+from planner.cluster.tables import make_brokers, make_bundles, make_topics
 from planner.pulsar.shedding.transfer import SHEDDER, TransferShedder, TransferState
 
 NOW = 1_700_000_000_000

@@ -13,7 +13,8 @@ from planner.cluster.decisions import SplitDecision
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import FULL_HIGH, equal_boundaries
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import Snapshot, SnapshotInfo, TopicTable, make_brokers, make_bundles, make_topics
+from planner.cluster.snapshot import Snapshot, SnapshotInfo
+from planner.cluster.tables import TopicTable, make_brokers, make_bundles, make_topics
 from planner.pulsar.splitting.automatic_extensible import AutoSplitState, decide, decide_all, visit_of
 
 AT_ONCE = Settings({"loadBalancerNamespaceBundleSplitConditionHitCountThreshold": 0})

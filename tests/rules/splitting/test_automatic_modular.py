@@ -14,7 +14,8 @@ from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import FULL_HIGH, equal_boundaries
 from planner.cluster.releases import REFERENCE
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import Snapshot, SnapshotInfo, TopicTable, make_brokers, make_bundles, make_topics
+from planner.cluster.snapshot import Snapshot, SnapshotInfo
+from planner.cluster.tables import TopicTable, make_brokers, make_bundles, make_topics
 from planner.pulsar.splitting.automatic_modular import SETTINGS, decide, decide_cycle
 
 MIB = 1024 * 1024

@@ -17,7 +17,8 @@ from planner.cluster.hashing import topic_hash
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import bundle_name, bundles_of_hashes, format_range
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import Snapshot, SnapshotInfo, make_brokers, make_bundles, make_topics
+from planner.cluster.snapshot import Snapshot, SnapshotInfo
+from planner.cluster.tables import make_brokers, make_bundles, make_topics
 from planner.pulsar.splitting import manual
 from planner.pulsar.splitting.manual import SplitCommand, SplitOutcome, Verdict, answer
 

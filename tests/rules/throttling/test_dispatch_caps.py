@@ -10,16 +10,8 @@ from hypothesis import strategies as st
 
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import (
-    DispatchRate,
-    DispatchRatePolicy,
-    Policies,
-    Snapshot,
-    SnapshotInfo,
-    make_brokers,
-    make_bundles,
-    make_topics,
-)
+from planner.cluster.snapshot import DispatchRate, DispatchRatePolicy, Policies, Snapshot, SnapshotInfo
+from planner.cluster.tables import make_brokers, make_bundles, make_topics
 from planner.pulsar.throttling.precedence import Level, limit_chain
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.dispatch.caps import broker_dispatch, dispatch_caps, throttles_consumers

@@ -6,16 +6,8 @@ import pytest
 from planner.cluster.errors import SettingError
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import (
-    DispatchRate,
-    DispatchRatePolicy,
-    Policies,
-    Snapshot,
-    SnapshotInfo,
-    make_brokers,
-    make_bundles,
-    make_topics,
-)
+from planner.cluster.snapshot import DispatchRate, DispatchRatePolicy, Policies, Snapshot, SnapshotInfo
+from planner.cluster.tables import make_brokers, make_bundles, make_topics
 from planner.pulsar.throttling.precedence import NO_LIMIT
 from planner.simulate.dispatch.documented import DOCUMENTED, play
 from planner.simulate.dispatch.load import PublishPattern, SubscriptionLoad, SubscriptionType, TopicLoad

@@ -1,0 +1,298 @@
+"""The script of a plan: what it checks, asks and runs."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from planner.cluster.ranges import bundle_name, parse_bundle
+from planner.cluster.snapshot import Snapshot
+from planner.cluster.switches import SHEDDING, hold_of
+from planner.share.commands import (
+    final_moves,
+)
+from planner.simulate.edits.add_brokers import AddBrokers
+from planner.simulate.edits.drain_broker import DrainBroker
+from planner.simulate.edits.move_bundle import MoveBundle
+from planner.simulate.edits.split_bundle import SplitBundle
+from planner.simulate.trace import Trace
+from tests.app.plan.scripts import other_broker, script_of, trace_of
+from tests.app.plan.stand_in import StandIn
+
+
+class TestScript:
+    """What is taken away is run as it is, against a stand-in that fails where it is told to."""
+
+    @pytest.fixture
+    def trace(self, several: Snapshot) -> Trace:
+        moves = [
+            MoveBundle(bundle=several.bundle_names[at], destination=other_broker(several, at)) for at in (1, 9, 20, 33)
+        ]
+        split = SplitBundle(bundle=several.bundle_names[40])
+        return trace_of(several, split, *moves, cycles=1, minUnloadMessage=77)
+
+    @pytest.fixture
+    def script(self, trace: Trace) -> str:
+        return script_of(trace, batch_bundles=2, pause_s=9)
+
+    def owners(self, trace: Trace) -> dict[str, str]:
+        end = trace.end
+        return {
+            name: end.brokers.name[owner]
+            for name, owner in zip(end.bundle_names, end.bundles.owner.tolist(), strict=True)
+        }
+
+    def test_it_leads_to_the_end_and_waits_between_batches(
+        self, trace: Trace, script: str, several: Snapshot, tmp_path: Path
+    ) -> None:
+        stand_in = StandIn(tmp_path, several)
+        done = stand_in.run(script)
+        assert done.returncode == 0, done.stderr
+        assert stand_in.state()["owners"] == self.owners(trace)
+        assert stand_in.state()["settings"] == {"minUnloadMessage": "77"}
+        pauses = [["sleep", "9"], ["sleep", "5"]]  # between batches, and before overrides are deleted
+        assert [call for call in stand_in.calls() if call[0] == "sleep"] == pauses
+        assert not list(tmp_path.glob("plan.sh.*"))
+
+    def test_a_dry_run_shows_all_and_does_nothing(self, script: str, several: Snapshot, tmp_path: Path) -> None:
+        stand_in = StandIn(tmp_path, several)
+        done = stand_in.run(script, "--dry-run")
+        assert done.returncode == 0, done.stderr
+        assert stand_in.calls() == []
+        assert done.stdout.count("namespaces unload") == 4
+        assert not list(tmp_path.glob("plan.sh.*"))
+
+    @pytest.mark.parametrize("dynamic", [{}, {SHEDDING: "true", "minUnloadMessage": "5"}], ids=["unset", "set"])
+    def test_wherever_it_fails_all_is_as_before_and_a_second_run_ends_it(
+        self, trace: Trace, script: str, several: Snapshot, tmp_path: Path, dynamic: dict[str, str]
+    ) -> None:
+        stand_in = StandIn(tmp_path, several)
+        stand_in.reset(several, dynamic)
+        assert stand_in.run(script).returncode == 0
+        calls = stand_in.calls()
+        changes = calls.index(next(call for call in calls if "minUnloadMessage" in call)) + 1
+        for at in range(1, len(calls) + 1):
+            stand_in.reset(several, dynamic)
+            done = stand_in.run(script, fail_at=at)
+            asked = calls[at - 1][1:3] == ["brokers", "namespaces"]
+            # What puts settings back, or only helps to, is tried again, or does without.
+            helps = at > changes or calls[at - 1][2:3] == ["get-runtime-config"]
+            assert done.returncode == (0 if helps else 4 if asked else 7), (at, done.stdout)
+            wanted = dynamic | {"minUnloadMessage": "77"} if done.returncode == 0 else dynamic
+            assert stand_in.state()["settings"] == wanted, (at, done.stdout)
+            assert stand_in.runs_with(SHEDDING) == "true"
+            assert not list(tmp_path.glob("plan.sh.*.before"))
+            if not helps:
+                again = stand_in.run(script)
+                assert again.returncode == 0, (at, again.stdout)
+            assert stand_in.state()["owners"] == self.owners(trace)
+            assert stand_in.state()["settings"] == dynamic | {"minUnloadMessage": "77"}
+
+    def test_settings_that_cannot_be_put_back_are_left_to_a_person(
+        self, script: str, several: Snapshot, tmp_path: Path
+    ) -> None:
+        stand_in = StandIn(tmp_path, several)
+        stand_in.reset(several, {"loadBalancerAutoBundleSplitEnabled": "false"})
+        done = stand_in.run(script, fail_on="brokers delete-dynamic-config")
+        assert done.returncode == 6
+        assert "RESTORING SETTINGS FAILED. Run these commands yourself" in done.stdout
+        lines = done.stdout.splitlines()
+        for name, value in ((SHEDDING, "true"), ("loadBalancerAutoBundleSplitEnabled", "false")):
+            assert f"pulsar-admin brokers update-dynamic-config --config {name} --value {value}" in lines
+        assert f"pulsar-admin brokers delete-dynamic-config --config {SHEDDING}" in lines
+        assert stand_in.run(script).returncode == 0, "they are still noted"
+        assert stand_in.state()["settings"] == {
+            "loadBalancerAutoBundleSplitEnabled": "false",
+            "minUnloadMessage": "77",
+        }
+
+    def test_brokers_that_keep_a_deleted_value(self, script: str, several: Snapshot, tmp_path: Path) -> None:
+        stand_in = StandIn(tmp_path, several)
+        stand_in.reset(several, old=True)
+        assert stand_in.run(script).returncode == 0
+        assert stand_in.state()["settings"] == {"minUnloadMessage": "77"}
+        assert stand_in.runs_with(SHEDDING) == "true"
+
+    def test_answers_in_json(self, trace: Trace, script: str, several: Snapshot, tmp_path: Path) -> None:
+        stand_in = StandIn(tmp_path, several)
+        dynamic = {SHEDDING: "false", "minUnloadMessage": "5"}
+        stand_in.reset(several, dynamic, as_json=True)
+        assert stand_in.run(script).returncode == 0
+        assert stand_in.state()["owners"] == self.owners(trace)
+        assert stand_in.state()["settings"] == dynamic | {"minUnloadMessage": "77"}
+
+    def test_killed_it_leaves_a_mark_that_others_see(
+        self, trace: Trace, script: str, several: Snapshot, tmp_path: Path
+    ) -> None:
+        stand_in = StandIn(tmp_path, several)
+        killing = script.replace("batch 9 'Batch 2", "kill -KILL $$\nbatch 9 'Batch 2")
+        assert stand_in.run(killing).returncode == -9
+        left = stand_in.state()["settings"]
+        mark = hold_of(left[SHEDDING])
+        assert mark is not None
+        assert (mark.overridden, mark.was_on) == (False, True)
+        # Another script changes nothing, unless it is told that the first one is gone.
+        stand_in.forget_runs()
+        other = script_of(trace, batch_bundles=1, pause_s=0)
+        refused = stand_in.run(other)
+        assert refused.returncode == 5
+        assert f"Another script holds {SHEDDING}: {left[SHEDDING]}" in refused.stdout
+        assert stand_in.state()["settings"] == left
+        taken = stand_in.run(other, "--take-over")
+        assert taken.returncode == 4, "the split was made before"
+        assert stand_in.state()["settings"] == {}
+        assert stand_in.state()["owners"] == self.owners(trace)
+
+    def test_killed_it_can_be_run_again_though_its_notes_are_gone(
+        self, script: str, several: Snapshot, tmp_path: Path
+    ) -> None:
+        stand_in = StandIn(tmp_path, several)
+        for dynamic in ({}, {SHEDDING: "true"}):
+            for forgets in (False, True):
+                stand_in.reset(several, dynamic)
+                body = "kill -KILL $$\nbatch 9 'Batch 1"
+                stand_in.run(script.replace("batch 9 'Batch 1", body))
+                assert "held-by" in stand_in.state()["settings"][SHEDDING]
+                if forgets:
+                    stand_in.forget_runs()
+                done = stand_in.run(script)
+                assert done.returncode == (4 if forgets else 0)  # the split is made, and only its notes know
+                assert "An earlier run of this script was interrupted" in done.stdout
+                assert stand_in.state()["settings"] == dynamic | ({} if forgets else {"minUnloadMessage": "77"})
+                assert stand_in.runs_with(SHEDDING) == "true"
+
+    def test_what_a_person_changed_since_is_left_alone(self, script: str, several: Snapshot, tmp_path: Path) -> None:
+        stand_in = StandIn(tmp_path, several)
+        stand_in.run(script.replace("batch 9 'Batch 1", "kill -KILL $$\nbatch 9 'Batch 1"))
+        state = stand_in.state()
+        state["settings"] = {SHEDDING: "false"}  # put right by hand, and then off on purpose
+        stand_in.write(state)
+        assert stand_in.run(script).returncode == 0
+        assert stand_in.state()["settings"] == {SHEDDING: "false", "minUnloadMessage": "77"}
+
+    def test_shedding_that_was_off_is_asked_about(self, script: str, several: Snapshot, tmp_path: Path) -> None:
+        stand_in = StandIn(tmp_path, several)
+        for answers, after in (("on\n", "true"), ("no\n", "false"), ("", "false")):
+            stand_in.reset(several, {SHEDDING: "false"})
+            done = stand_in.run(script, answers=answers)
+            assert done.returncode == 0
+            assert f"Shedding was off before this script ({SHEDDING}=false)." in done.stdout
+            assert stand_in.state()["settings"] == {SHEDDING: after, "minUnloadMessage": "77"}
+            assert (done.stdout.splitlines()[-1].startswith("SHEDDING IS OFF.")) is (after == "false")
+
+    def test_it_leaves_shedding_off_only_when_told_and_all_is_done(
+        self, script: str, several: Snapshot, tmp_path: Path
+    ) -> None:
+        stand_in = StandIn(tmp_path, several)
+        done = stand_in.run(script, "--leave-shedding-off")
+        assert done.returncode == 0
+        assert stand_in.state()["settings"] == {SHEDDING: "false", "minUnloadMessage": "77"}
+        how = f"pulsar-admin brokers update-dynamic-config --config {SHEDDING} --value true"
+        assert done.stdout.splitlines()[-1] == f"SHEDDING IS OFF. To turn it on: {how}"
+        stand_in.reset(several)
+        state = stand_in.state()
+        state["owners"] = {}
+        stand_in.write(state)
+        skipped = stand_in.run(script, "--leave-shedding-off")
+        assert skipped.returncode == 4
+        assert stand_in.state()["settings"] == {}
+        assert "Shedding is not left off, as bundles were skipped." in skipped.stdout
+
+    def test_a_scenario_may_ask_for_shedding_to_be_off(self, several: Snapshot, tmp_path: Path) -> None:
+        move = MoveBundle(bundle=several.bundle_names[1], destination=other_broker(several, 1))
+        script = script_of(trace_of(several, move, cycles=1, loadBalancerSheddingEnabled=False))
+        stand_in = StandIn(tmp_path, several)
+        assert "changes these settings" in script
+        done = stand_in.run(script)
+        assert done.returncode == 0
+        assert stand_in.state()["settings"] == {SHEDDING: "false"}
+        assert done.stdout.splitlines()[-1].startswith("SHEDDING IS OFF.")
+        stand_in.reset(several)
+        assert stand_in.run(script, fail_unload=1).returncode == 7
+        assert stand_in.state()["settings"] == {}
+
+    def test_what_lies_elsewhere_is_passed_over(
+        self, trace: Trace, script: str, several: Snapshot, tmp_path: Path
+    ) -> None:
+        stand_in = StandIn(tmp_path, several)
+        state = stand_in.state()
+        away, there = several.bundle_names[9], several.bundle_names[20]
+        destinations = {move.bundle: move.destination for move in final_moves(trace)}
+        third = next(b for b in several.brokers.name if b not in {destinations[away], state["owners"][away]})
+        state["owners"] |= {away: third, there: destinations[there]}
+        stand_in.write(state)
+        done = stand_in.run(script)
+        assert done.returncode == 4, done.stderr
+        assert f"Skipped: {away} is not on" in done.stdout
+        assert f"Already there: {there} is on {destinations[there]}." in done.stdout
+        assert "capture the cluster again" in done.stdout
+        assert stand_in.state()["owners"] == self.owners(trace) | {away: third}
+        assert stand_in.state()["settings"] == {}, "settings follow the moves"
+
+    def test_a_part_of_a_split_bundle_is_split_again(self, several: Snapshot, tmp_path: Path) -> None:
+        name = several.bundle_names[0]
+        namespace, low, high = parse_bundle(name)
+        middle = low + (high - low) // 2
+        trace = trace_of(
+            several, SplitBundle(bundle=name), SplitBundle(bundle=bundle_name(namespace, low, middle)), cycles=1
+        )
+        stand_in = StandIn(tmp_path, several)
+        done = stand_in.run(script_of(trace, pause_s=0))
+        assert done.returncode == 0, done.stdout
+        assert stand_in.state()["owners"] == self.owners(trace)
+
+    def test_it_stops_at_steps_by_hand_and_asks_for_real_names(self, several: Snapshot, tmp_path: Path) -> None:
+        trace = trace_of(several, AddBrokers(count=2), DrainBroker(broker=several.brokers.name[0]), cycles=8)
+        script = script_of(trace, pause_s=0)
+        moves = {move.bundle: move.destination for move in final_moves(trace)}
+        assert "added-1:8080" in moves.values()
+        stand_in = StandIn(tmp_path, several)
+        refused = stand_in.run(script, answers="no\n")
+        assert refused.returncode == 3
+        assert stand_in.changes() == []
+        assert stand_in.run(script).returncode == 3, "nobody answers"
+        named = ["--broker", "added-2:8080=real-2:8080"]
+        half = stand_in.run(script, *named, answers="yes\nreal-1:8080\nwhat\nno\n")
+        assert half.returncode == 3
+        assert stand_in.state()["settings"] == {}, "shedding is back"
+        drained = several.brokers.name[0]
+        assert f"{drained} owns no bundles any more." in half.stdout
+        assert f"Stop {drained} before you answer: once this script ends, the load balancer moves" in half.stdout
+        assert half.stdout.count("Type yes when this is done, or stop to end the script: ") == 3, (
+            "any other word asks again"
+        )
+        names = {"added-1:8080": "real-1:8080", "added-2:8080": "real-2:8080"}
+        owners = stand_in.state()["owners"]
+        assert {bundle: owners[bundle] for bundle in moves} == {
+            bundle: names.get(name, name) for bundle, name in moves.items()
+        }
+        calls = len(stand_in.calls())
+        rest = stand_in.run(script, *named, "--broker", "added-1:8080=real-1:8080", answers="y\n")
+        assert rest.returncode == 0, rest.stdout
+        assert not [call for call in stand_in.calls()[calls:] if "unload" in call]
+
+    def test_a_signal_ends_it_with_shedding_on(self, script: str, several: Snapshot, tmp_path: Path) -> None:
+        stand_in = StandIn(tmp_path, several)
+        killing = script.replace("batch 9 'Batch 2", "kill -TERM $$\nbatch 9 'Batch 2")
+        assert killing != script
+        assert stand_in.run(killing).returncode == 143
+        assert stand_in.state()["settings"] == {}
+        assert stand_in.runs_with(SHEDDING) == "true"
+
+    def test_from_standard_input_it_does_nothing(self, script: str, several: Snapshot, tmp_path: Path) -> None:
+        stand_in = StandIn(tmp_path, several)
+        environment = {"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin"}
+        done = subprocess.run(
+            ["/bin/sh"], input=script, env=environment, text=True, cwd=tmp_path, capture_output=True, check=False
+        )
+        assert done.returncode == 2
+        assert "Save this script" in done.stdout
+        assert stand_in.calls() == []
+
+    def test_shellcheck_has_nothing_to_say(self, script: str, tmp_path: Path) -> None:
+        checker = Path(sys.executable).with_name("shellcheck")
+        path = tmp_path / "plan.sh"
+        path.write_text(script)
+        done = subprocess.run([str(checker), str(path)], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout
