@@ -25,7 +25,7 @@ from planner.advise.search import Method, neighbours, propose, space_of, trials_
 from planner.advise.verdict import Verdict, judge
 from planner.cluster.errors import PlannerError, SettingError
 from planner.cluster.load_manager import LoadManager
-from planner.explain.text import count, moment, period, plain
+from planner.cluster.text import count, moment, period, plain
 from planner.figures.advisor import front_figure, holdout_figure, sensitivity_figure
 from planner.pulsar.shedding.registry import offered_shedders
 from planner.replay.jobs import StoredJob, list_jobs, open_job, submit

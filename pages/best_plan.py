@@ -7,14 +7,14 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from planner.explain.text import MIB, count, percent, plain
+from planner.cluster.text import MIB, count, percent, plain
 from planner.figures.optimize import before_after_figure, frontier_figure
-from planner.optimize.carry_out import Basis, document, moves_csv, of_groups, steps, steps_back, summary
 from planner.optimize.plan import Plan
 from planner.optimize.question import Question
 from planner.optimize.stability import Stability
 from planner.optimize.waves import scenario_of
 from planner.pulsar.shedding.registry import offered_shedders
+from planner.share.carry_out import Basis, document, moves_csv, of_groups, steps, steps_back, summary
 from planner.share.commands import CommandOptions
 from planner.share.export import json_text
 from planner.share.script import command_script

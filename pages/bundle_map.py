@@ -7,6 +7,7 @@ import streamlit as st
 from planner.cluster.errors import PlannerError
 from planner.cluster.ranges import format_range
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.text import MIB, bytes_per_s, count, msg_per_s, plain, rounded
 from planner.explain.cluster_tables import (
     MEASURES,
     bundle_frame,
@@ -15,7 +16,6 @@ from planner.explain.cluster_tables import (
     measure,
     namespace_rows,
 )
-from planner.explain.text import MIB, bytes_per_s, count, msg_per_s, plain, rounded
 from planner.figures.hash_space import MAX_BARS, bundle_bars, make_raster, raster_map, topic_positions
 from planner.pulsar.splitting.factory import apply_split
 from planner.pulsar.splitting.registry import default_split_algorithm

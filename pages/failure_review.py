@@ -4,14 +4,15 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from planner.explain.failure_review import FailureReview, at_the_end
-from planner.explain.text import percent, plain
+from planner.cluster.text import percent, plain
 from planner.figures.scores import bars_by_name
 from planner.figures.theme import short_names
-from planner.optimize.carry_out import summary
 from planner.optimize.waves import scenario_of
+from planner.share.carry_out import summary
 from planner.simulate.edits.registry import BrokerLoss
+from planner.simulate.failure_review import FailureReview
 from planner.simulate.scenario import Step
+from planner.simulate.usage_model import at_the_end
 from planner.web import address, best_plan, names, registry, scenarios, state
 from planner.web.page import Page, Subject
 from planner.web.reviews import losses

@@ -15,8 +15,8 @@ from planner.cluster.errors import PlannerError
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.text import count, moment, short_digest
 from planner.explain.decision_tables import reason_rows
-from planner.explain.text import count, moment, short_digest
 from planner.figures.counters import counter_grid, counter_lines, paired_scores
 from planner.pulsar.manager.cycle import effective_shedder
 from planner.pulsar.shedding.profile import Profile, Tally

@@ -7,9 +7,9 @@ from itertools import compress
 import pandas as pd
 import streamlit as st
 
+from planner.cluster.text import count, moment, plain
 from planner.explain.diagnosis import diagnose
 from planner.explain.outcome import Outcome
-from planner.explain.text import count, moment, plain
 from planner.figures.flow import flow_text, move_flow
 from planner.share.commands import CommandOptions, final_moves, plan_commands
 from planner.share.export import MOVE_COLUMNS, events_csv, json_text, plan_document

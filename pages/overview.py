@@ -9,19 +9,19 @@ from streamlit.delta_generator import DeltaGenerator
 
 from planner.cluster.errors import PlannerError
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.text import bytes_per_s, count, msg_per_s, percent, plain
 from planner.explain.cluster_tables import deciding, hottest_bundles, score_frame, splits_frame
 from planner.explain.decision_tables import reason_rows, verdict
 from planner.explain.diagnosis import diagnose
-from planner.explain.failure_review import Standing
 from planner.explain.health import Health, health, usage_of
 from planner.explain.outcome import Outcome
-from planner.explain.text import bytes_per_s, count, msg_per_s, percent, plain
 from planner.figures.scores import broker_scores
 from planner.figures.theme import short_names
 from planner.pulsar.load.usage import weighted_usage
 from planner.pulsar.manager.cycle import CycleDecision
 from planner.simulate.assumptions import Assumptions
 from planner.simulate.sequence import CycleStep
+from planner.simulate.usage_model import Standing
 from planner.web import registry, scenarios, state
 from planner.web.best_plan import best_plan_sentence
 from planner.web.findings import finding_cards

@@ -9,8 +9,8 @@ import streamlit as st
 
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
+from planner.cluster.text import count
 from planner.explain.decision_tables import before_and_after, reason_rows, verdict
-from planner.explain.text import count
 from planner.figures.scores import broker_scores
 from planner.pulsar.manager.cycle import effective_shedder
 from planner.pulsar.manager.pairing import PAIRED, PLACEMENT, offered_placements, running_placement

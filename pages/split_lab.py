@@ -13,15 +13,15 @@ from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import FULL_HIGH, format_range
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.text import count, plain
 from planner.explain.cluster_tables import bundle_ranges, bundles_of_namespace, measure
 from planner.explain.split_advice import SplitAdvice, split_advice
-from planner.explain.text import count, plain
 from planner.figures.hash_space import topic_positions
-from planner.pulsar.admin_commands import quoted, split_command
 from planner.pulsar.splitting import automatic_extensible, automatic_modular
 from planner.pulsar.splitting.manual import HOT, LARGEST, SplitCommand, SplitOutcome, Verdict, answer
 from planner.pulsar.splitting.protocol import SplitAlgorithm
 from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS, split_algorithm
+from planner.simulate.admin_commands import quoted, split_command
 from planner.web import address, scenarios, state
 from planner.web.page import Page, Subject
 from planner.web.setting_form import setting_form

@@ -12,11 +12,11 @@ import streamlit as st
 from planner.cluster.arrays import BoolArray, FloatArray
 from planner.cluster.errors import PlannerError
 from planner.cluster.ranges import parse_bundle
+from planner.cluster.text import bytes_per_s, count, rounded
 from planner.explain.cluster_tables import measure as of_bundles
 from planner.explain.cluster_tables import namespace_rows
 from planner.explain.diagnosis import diagnose
 from planner.explain.outcome import Outcome
-from planner.explain.text import bytes_per_s, count, rounded
 from planner.figures.hash_space import make_raster
 from planner.figures.ownership import MOST_COLOURS, Mark, ownership_map
 from planner.figures.simulation import (

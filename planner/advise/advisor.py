@@ -22,11 +22,11 @@ from planner.cluster.load_manager import LoadManager
 from planner.cluster.releases import REFERENCE, release
 from planner.cluster.setting import SettingValue, conf_value
 from planner.cluster.settings import Settings
-from planner.explain.text import count
-from planner.pulsar.admin_commands import Command
+from planner.cluster.text import count
 from planner.pulsar.manager.cycle import effective_shedder
 from planner.replay.aggregate import DayRow, aggregate, totals_of
 from planner.share.commands import CommandOptions, setting_changes, settings_commands
+from planner.simulate.admin_commands import Command
 from planner.simulate.measures import MEASURES, Measure
 from planner.simulate.scenario import Scenario
 from planner.simulate.strategies import obstacle, with_obstacle

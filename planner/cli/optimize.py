@@ -82,10 +82,10 @@ def optimize(
     from planner.cluster.errors import ScenarioError
     from planner.optimize.absorb import left_by, surviving, with_traffic
     from planner.optimize.answer import best_plan, without_groups
-    from planner.optimize.carry_out import Basis, document, moves_csv, steps, steps_back
     from planner.optimize.question import Question
     from planner.optimize.stability import stability_of
     from planner.optimize.waves import scenario_of, waves_of
+    from planner.share.carry_out import Basis, document, moves_csv, steps, steps_back
     from planner.share.commands import CommandOptions
     from planner.share.export import json_text
     from planner.share.scenario_file import scenario_file
@@ -154,7 +154,7 @@ def _text(name: str, plan: "Plan", waves: "Sequence[Wave]", stability: "Stabilit
     """Return a plan for people to read."""
     from planner.explain.switched_off import switched_off
     from planner.optimize.answer import without_groups
-    from planner.optimize.carry_out import of_groups, summary
+    from planner.share.carry_out import of_groups, summary
     from planner.share.plan_text import first_moves, printed
 
     off = [one.text for one in switched_off(plan.snapshot)]

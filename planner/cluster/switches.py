@@ -13,6 +13,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
+from planner.cluster.settings import Settings
+
+BALANCER: Final = "loadBalancerEnabled"
+"""The switch of the whole load balancer; no script turns it."""
+
 SHEDDING: Final = "loadBalancerSheddingEnabled"
 """The switch of automatic shedding."""
 
@@ -23,6 +28,11 @@ HELD_SWITCHES: Final[Mapping[str, str]] = {SHEDDING: "Shedding", SPLITTING: "Aut
 """What each switch turns on and off; a script holds both."""
 
 _MARK = re.compile(r"false\.held-by-([0-9a-f]{12})\.since-(\d{8}T\d{6}Z)\.was-(set|unset)-(true|false)")
+
+
+def shedding_is_off(settings: Settings) -> bool:
+    """Say whether nothing is shed because a switch is off."""
+    return not (settings.flag(BALANCER) and settings.flag(SHEDDING))
 
 
 @dataclass(frozen=True, slots=True)

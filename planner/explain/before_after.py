@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from planner.explain.failure_review import Standing, at_the_end, standing
-from planner.explain.internal_bundles import internal_bundles, is_internal_bundle
-from planner.explain.text import count
+from planner.cluster.internal_bundles import internal_bundles, is_internal_bundle
+from planner.cluster.text import count
 from planner.simulate.moves import disconnections
 from planner.simulate.trace import Trace
+from planner.simulate.usage_model import Standing, at_the_end, standing
 
 _POINT: Final = 0.01
 _NEAR: Final = 1.25

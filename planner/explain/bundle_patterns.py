@@ -12,14 +12,14 @@ import pyarrow as pa
 
 from planner.cluster.arrays import FloatArray, Int64Array, IntArray
 from planner.cluster.decisions import Reason
+from planner.cluster.internal_bundles import internal_bundles, internal_topics
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import equal_boundaries
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.text import MIB, count
 from planner.explain.finding import Finding, listed
-from planner.explain.internal_bundles import internal_bundles, internal_topics
 from planner.explain.outcome import Outcome
-from planner.explain.text import MIB, count
 from planner.pulsar.splitting.automatic_extensible import REFUSED
 from planner.pulsar.splitting.protocol import SplitAlgorithm
 from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from planner.cluster.internal_bundles import internal_bundles, internal_topics
+from planner.cluster.text import bytes_per_s, count, msg_per_s, without_package
 from planner.explain.finding import Finding, listed
-from planner.explain.internal_bundles import internal_bundles, internal_topics
 from planner.explain.outcome import Outcome
-from planner.explain.text import bytes_per_s, count, msg_per_s, without_package
 from planner.pulsar.placement.registry import placement_by_name
 from planner.pulsar.throttling.precedence import RATE_SETTINGS
 from planner.simulate.dispatch.caps import dispatch_caps, throttles_consumers

@@ -9,8 +9,8 @@ import pandas as pd
 
 from planner.cluster.decisions import ReasonBlock
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.text import MIB, bytes_per_s, count, moment
 from planner.explain.finding import listed
-from planner.explain.text import MIB, bytes_per_s, count, moment
 from planner.pulsar.manager.cycle import CycleDecision, Unload
 from planner.pulsar.manager.leader import LeaderMemory, memory_to_json
 from planner.pulsar.placement.selection import Selection

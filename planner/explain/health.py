@@ -8,11 +8,11 @@ import numpy as np
 
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
-from planner.explain.failure_review import Standing
+from planner.cluster.text import count, percent
 from planner.explain.finding import Finding
 from planner.explain.outcome import Outcome
-from planner.explain.text import count, percent
 from planner.pulsar.load.usage import weighted_usage
+from planner.simulate.usage_model import Standing
 
 Level: TypeAlias = Literal["bad", "warning", "good"]
 """How urgent it is."""

@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 
 from planner.cluster.arrays import FloatArray
+from planner.cluster.internal_bundles import is_internal_bundle
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.text import MIB
 from planner.explain.before_after import BeforeAfter, before_after
-from planner.explain.internal_bundles import is_internal_bundle
-from planner.explain.text import MIB
 from planner.pulsar.load.usage import weighted_usage
 from planner.pulsar.manager.cycle import CycleDecision, effective_shedder
 from planner.pulsar.manager.pairing import running_placement

@@ -7,9 +7,9 @@ import numpy as np
 
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.text import MIB, count
 from planner.explain.finding import Finding, listed
 from planner.explain.outcome import Outcome
-from planner.explain.text import MIB, count
 from planner.pulsar.manager.cycle import effective_shedder, next_cycle
 from planner.pulsar.manager.pairing import PAIRED, offered_placements, placement_beside
 from planner.pulsar.placement.modular import configured_placement

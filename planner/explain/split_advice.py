@@ -6,11 +6,11 @@ from typing import Final
 import numpy as np
 
 from planner.cluster.arrays import FloatArray, Int64Array
+from planner.cluster.internal_bundles import internal_bundles
 from planner.cluster.ranges import FULL_HIGH, bundles_of_hashes, dividing_boundary, format_range
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
-from planner.explain.internal_bundles import internal_bundles
-from planner.explain.text import MIB, count
+from planner.cluster.text import MIB, count
 from planner.pulsar.splitting.manual import SplitCommand, Verdict, answer
 from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
 from planner.pulsar.splitting.request import topics_listed

@@ -1,13 +1,10 @@
 """What of the load balancer is switched off, by what, and how to switch it on: the first thing to know of a cluster."""
 
 from dataclasses import dataclass
-from typing import Final
 
 from planner.cluster.snapshot import Snapshot
-from planner.cluster.switches import HELD_SWITCHES, SHEDDING, Hold, hold_of
-from planner.pulsar.admin_commands import PROGRAM, DynamicChange, setting_command
-
-_BALANCER: Final = "loadBalancerEnabled"
+from planner.cluster.switches import BALANCER, HELD_SWITCHES, SHEDDING, Hold, hold_of
+from planner.simulate.admin_commands import PROGRAM, DynamicChange, setting_command
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,21 +24,16 @@ class SwitchedOff:
     @property
     def stops_shedding(self) -> bool:
         """Whether nothing is shed because of it."""
-        return self.setting in {SHEDDING, _BALANCER}
+        return self.setting in {SHEDDING, BALANCER}
 
 
 def switched_off(snapshot: Snapshot) -> tuple[SwitchedOff, ...]:
     """Return the switches of the load balancer that are off in a snapshot, the one with most effect first."""
     settings = snapshot.settings
-    if not settings.flag(_BALANCER):
-        text = f"Load balancing is off: {_BALANCER} is false in broker.conf. No bundle is shed or split."
-        return (SwitchedOff(_BALANCER, text),)
+    if not settings.flag(BALANCER):
+        text = f"Load balancing is off: {BALANCER} is false in broker.conf. No bundle is shed or split."
+        return (SwitchedOff(BALANCER, text),)
     return tuple(_off(name, snapshot) for name in HELD_SWITCHES if not settings.flag(name))
-
-
-def shedding_is_off(snapshot: Snapshot) -> bool:
-    """Say whether nothing is shed because a switch is off."""
-    return any(one.stops_shedding for one in switched_off(snapshot))
 
 
 def _off(name: str, snapshot: Snapshot) -> SwitchedOff:

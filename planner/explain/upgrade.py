@@ -15,13 +15,13 @@ from planner.cluster.setting import SettingValue, conf_value
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.switches import HELD_SWITCHES
+from planner.cluster.text import count
 from planner.cluster.topic_names import FOUR_PARTS
-from planner.explain.text import count
-from planner.pulsar.admin_commands import PROGRAM, DynamicChange, setting_command
 from planner.pulsar.manager.cycle import effective_shedder
 from planner.pulsar.manager.pairing import running_placement
 from planner.pulsar.release_notes import SWITCHES, differing, rule_sentence
 from planner.pulsar.throttling.async_token_bucket import OVERFLOWS
+from planner.simulate.admin_commands import PROGRAM, DynamicChange, setting_command
 from planner.simulate.measures import Summary
 from planner.simulate.moves import relocations
 from planner.simulate.scenario import Scenario

@@ -12,7 +12,7 @@ from plotly.subplots import make_subplots
 
 from planner.cluster.arrays import BoolArray, FloatArray
 from planner.cluster.decisions import Line
-from planner.explain.text import MIB, count, rounded
+from planner.cluster.text import MIB, count, rounded
 from planner.figures.theme import (
     ACCENT,
     CATEGORICAL,

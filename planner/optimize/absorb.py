@@ -6,14 +6,15 @@ from dataclasses import replace
 
 from planner.cluster.errors import ScenarioError
 from planner.cluster.snapshot import Snapshot
-from planner.explain.failure_review import FailureReview, at_the_end, review_losses
 from planner.optimize.answer import best_plan
 from planner.optimize.plan import Plan
 from planner.optimize.question import Question
 from planner.optimize.waves import HELD
 from planner.simulate.edits.registry import TrafficGrowth
+from planner.simulate.failure_review import FailureReview, review_losses
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, Step, unchanged
+from planner.simulate.usage_model import at_the_end
 
 _LOOKS = 10
 _ANY = 1e9

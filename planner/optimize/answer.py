@@ -9,9 +9,9 @@ import numpy as np
 
 from planner.cluster.arrays import FloatArray, Int64Array, frozen
 from planner.cluster.errors import ScenarioError
+from planner.cluster.relocation import moved
 from planner.cluster.snapshot import Snapshot
-from planner.explain.failure_review import UsageModel
-from planner.explain.text import count
+from planner.cluster.text import count
 from planner.optimize.bound import SLACK, alone, at_rung, covers, ladder, room
 from planner.optimize.plan import Plan, lowest
 from planner.optimize.question import COSTS, Model, Question, cost_text, model_of
@@ -33,8 +33,8 @@ from planner.optimize.search import (
 from planner.optimize.splits import Split, cut, topic_limit, with_splits
 from planner.optimize.waves import waves_of
 from planner.optimize.whole import MOST_CHOICES, adopt, solve_whole
-from planner.share.commands import moved
 from planner.simulate.assumptions import Assumptions
+from planner.simulate.usage_model import UsageModel
 
 _GOOD = 1.002
 """Relative to the bound: a peak that is not worth more work."""

@@ -12,11 +12,11 @@ from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, frozen
 from planner.cluster.errors import ScenarioError
 from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace, is_system_service_namespace
 from planner.cluster.snapshot import Snapshot
-from planner.explain.failure_review import UsageModel
-from planner.explain.text import bytes_per_s, count
+from planner.cluster.text import bytes_per_s, count
 from planner.optimize.rules import Rules
 from planner.simulate.assumptions import Assumptions
 from planner.simulate.load_model import COUNTS, load_of
+from planner.simulate.usage_model import UsageModel
 
 COSTS: Final = ("moves", "topics", "clients", "bytes_per_s")
 """What a budget can be of: bundles moved, topics closed, clients disconnected, throughput interrupted."""

@@ -8,10 +8,8 @@ from typing import Final
 
 from planner.cluster.setting import SettingValue
 from planner.cluster.snapshot import Snapshot
-from planner.cluster.switches import SHEDDING
-from planner.explain.switched_off import shedding_is_off
-from planner.explain.text import count
-from planner.explain.what_if import Change, Target, what_if
+from planner.cluster.switches import SHEDDING, shedding_is_off
+from planner.cluster.text import count
 from planner.optimize.plan import Plan
 from planner.optimize.waves import scenario_of
 from planner.pulsar.manager.cycle import effective_shedder
@@ -19,6 +17,7 @@ from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, unchanged
 from planner.simulate.shelf import Shelf
 from planner.simulate.trace import Event, Trace
+from planner.simulate.what_if import Change, Target, what_if
 
 CYCLES: Final = 30
 """Cycles without an unload after which a plan is called stable."""
@@ -103,7 +102,7 @@ def stability_of(plan: Plan, *, cancelled: Callable[[], bool] = lambda: False) -
     Where shedding is off in the cluster, the answer is about the time when it is on again.
     """
     start = after_plan(plan, cancelled)
-    off = shedding_is_off(start)
+    off = shedding_is_off(start.settings)
     if off:
         start = replace(start, settings=start.settings.changed(loadBalancerEnabled=True, **{SHEDDING: True}))
     watched = unchanged(start.info.pulsar_version, cycles=CYCLES)

@@ -10,7 +10,7 @@ import numpy as np
 from planner.cluster.arrays import FloatArray
 from planner.cluster.errors import ScenarioError
 from planner.cluster.relocation import Relocation
-from planner.explain.text import count
+from planner.cluster.text import count
 from planner.optimize.plan import Plan
 from planner.optimize.question import COSTS, model_of
 from planner.optimize.search import EPSILON, State

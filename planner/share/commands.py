@@ -19,23 +19,12 @@ from planner.cluster.errors import SettingError
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import format_range, parse_bundle
 from planner.cluster.releases import REFERENCE
-from planner.cluster.relocation import Relocation
+from planner.cluster.relocation import Relocation, moved
 from planner.cluster.setting import SettingValue, conf_value
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.switches import HELD_SWITCHES, hold_of
-from planner.pulsar.admin_commands import (
-    PROGRAM,
-    Command,
-    DynamicChange,
-    Role,
-    command_of,
-    count_text,
-    option,
-    positional,
-    setting_command,
-    split_command,
-)
+from planner.cluster.text import count
 from planner.pulsar.manager.pairing import MANAGER_CLASSES
 from planner.pulsar.placement.registry import PLACEMENTS
 from planner.pulsar.shedding.registry import SHEDDERS
@@ -43,6 +32,17 @@ from planner.pulsar.splitting.manual import SplitCommand
 from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
 from planner.share.owners import Owners
 from planner.share.script import SECTIONS
+from planner.simulate.admin_commands import (
+    PROGRAM,
+    Command,
+    DynamicChange,
+    Role,
+    command_of,
+    option,
+    positional,
+    setting_command,
+    split_command,
+)
 from planner.simulate.trace import Event, Trace
 
 LOAD_MANAGER: Final = "loadManagerClassName"
@@ -155,22 +155,6 @@ def final_moves(trace: Trace) -> tuple[Relocation, ...]:
         found.append((at, move))
     found.sort(key=lambda pair: pair[0])
     return tuple(move for _, move in found)
-
-
-def moved(snapshot: Snapshot, bundle: int, source: str, destination: str, why: str) -> Relocation:
-    """Return that a bundle, by its position, goes from one broker to another, with the numbers of a snapshot."""
-    table = snapshot.bundles
-    return Relocation(
-        bundle=snapshot.bundle_names[bundle],
-        source=source,
-        destination=destination,
-        why=why,
-        topics=int(table.topics[bundle]),
-        producers=int(table.producers[bundle]),
-        consumers=int(table.consumers[bundle]),
-        msg_rate_per_s=float(table.msg_rate_per_s(bundle)),
-        throughput_bytes_per_s=float(table.throughput_bytes_per_s(bundle)),
-    )
 
 
 def plan_commands(trace: Trace, options: CommandOptions | None = None) -> tuple[Command, ...]:
@@ -321,14 +305,14 @@ def _unloads(trace: Trace, how: CommandOptions) -> Iterator[Command]:
         yield Command(
             section="unloads",
             note=(
-                f"Left out: {count_text(len(orphans), 'bundle')} of brokers that the scenario kills. "
+                f"Left out: {count(len(orphans), 'bundle')} of brokers that the scenario kills. "
                 "Pulsar places them when that happens."
             ),
         )
     if unserved:
         yield Command(
             section="unloads",
-            note=f"Left out: {count_text(unserved, 'unowned bundle')}. The first lookup assigns an owner.",
+            note=f"Left out: {count(unserved, 'unowned bundle')}. The first lookup assigns an owner.",
         )
     yield from unload_batches(
         [served[at : at + how.batch_bundles] for at in range(0, len(served), how.batch_bundles)], how
@@ -343,9 +327,9 @@ def unload_batches(batches: Sequence[Sequence[Relocation]], how: CommandOptions)
     for number, batch in enumerate(batches, start=1):
         clients = sum(move.producers + move.consumers for move in batch)
         head = (
-            f"Batch {number} of {len(batches)}: {count_text(len(batch), 'bundle')}, "
-            f"{count_text(sum(move.topics for move in batch), 'topic')}, "
-            f"{count_text(clients, 'client')} disconnected."
+            f"Batch {number} of {len(batches)}: {count(len(batch), 'bundle')}, "
+            f"{count(sum(move.topics for move in batch), 'topic')}, "
+            f"{count(clients, 'client')} disconnected."
         )
         yield Command(section="unloads", note=head, wave_s=how.pause_s)
         for move in batch:

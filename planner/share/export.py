@@ -13,11 +13,11 @@ from planner.cluster.digest import snapshot_digest
 from planner.cluster.moments import LAST_MS
 from planner.cluster.relocation import Relocation
 from planner.cluster.setting import conf_value
+from planner.cluster.text import moment
 from planner.explain.finding import Finding
-from planner.explain.text import moment
-from planner.pulsar.admin_commands import Command
 from planner.share.commands import CommandOptions, changed_settings, final_moves, plan_commands
 from planner.share.link import scenario_digest
+from planner.simulate.admin_commands import Command
 from planner.simulate.measures import MEASURES, Summary, summary
 from planner.simulate.scenario import scenario_to_json
 from planner.simulate.trace import Event, Trace

@@ -10,7 +10,7 @@ from planner.cluster.errors import ScenarioError
 from planner.cluster.ranges import format_range, parse_bundle
 from planner.cluster.setting import conf_value
 from planner.cluster.snapshot import Snapshot
-from planner.explain.text import count
+from planner.cluster.text import count
 from planner.share.commands import changed_settings, final_moves, planned_splits, setting_changes
 from planner.share.owners import Owners
 from planner.simulate.trace import Trace

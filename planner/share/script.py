@@ -18,7 +18,7 @@ from importlib import resources
 from typing import Final
 
 from planner.cluster.switches import HELD_SWITCHES, SHEDDING
-from planner.pulsar.admin_commands import Command, DynamicChange, Role, Section, quoted, setting_command
+from planner.simulate.admin_commands import Command, DynamicChange, Role, Section, quoted, setting_command
 
 SECTIONS: Final[Mapping[Section, str]] = {
     "notes": "Assumptions of this plan, and steps that Pulsar has no command for",

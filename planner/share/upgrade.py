@@ -7,7 +7,7 @@ from typing import Any
 from planner.cluster.releases import ReleaseName
 from planner.cluster.setting import conf_value
 from planner.cluster.snapshot import Snapshot
-from planner.explain.text import without_package
+from planner.cluster.text import without_package
 from planner.explain.upgrade import (
     Difference,
     RunNumbers,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from planner.cluster.snapshot import Snapshot
-from planner.pulsar.admin_commands import count_text
+from planner.cluster.text import count
 from planner.simulate.run import WATCHED_MIN
 from planner.simulate.scenario import Scenario
 
@@ -58,8 +58,8 @@ def price_text(prices: Sequence[Price]) -> str:
         return ""
     longest = max(prices, key=lambda price: price.seconds)
     return (
-        f"This simulates {count_text(longest.cycles, 'cycle')} of {count_text(longest.bundles, 'bundle')} "
+        f"This simulates {count(longest.cycles, 'cycle')} of {count(longest.bundles, 'bundle')} "
         "on "
-        f"{count_text(longest.brokers, 'broker')}{'' if len(prices) == 1 else f', {len(prices)} times'}: "
+        f"{count(longest.brokers, 'broker')}{'' if len(prices) == 1 else f', {len(prices)} times'}: "
         f"about {seconds / 60:,.0f} min of work"
     )

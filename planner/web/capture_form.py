@@ -17,7 +17,7 @@ from planner.capture.permissions import ALLOW, SECRETS, CapturePermissions, capt
 from planner.capture.stores.registry import EXAMPLE
 from planner.cluster.errors import CaptureError, PlannerError
 from planner.cluster.snapshot import Snapshot
-from planner.explain.text import count
+from planner.cluster.text import count
 from planner.web import registry, state
 from planner.web.page import arrival
 from planner.web.scenarios import SESSION

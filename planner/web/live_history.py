@@ -9,7 +9,7 @@ from planner.cluster.errors import CaptureError
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
-from planner.explain.text import count, moment
+from planner.cluster.text import count, moment
 from planner.history.days import snapshot_at
 from planner.history.latest import recent_moments
 from planner.replay.jobs import histories

@@ -10,9 +10,9 @@ import streamlit as st
 
 from planner.cluster.errors import PlannerError
 from planner.cluster.settings import Settings
+from planner.cluster.text import count, moment, plain, short_digest
 from planner.explain.captured_settings import settings_warning
 from planner.explain.search import search
-from planner.explain.text import count, moment, plain, short_digest
 from planner.pulsar.load.namespace_policies import expression_notes
 from planner.pulsar.release_notes import release_notes
 from planner.web import address, registry, scenarios, state

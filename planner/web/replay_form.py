@@ -18,7 +18,7 @@ from planner.cluster.releases import REFERENCE, RELEASES, release
 from planner.cluster.resources import import_root
 from planner.cluster.setting import conf_value
 from planner.cluster.snapshot import Snapshot
-from planner.explain.text import count, plain
+from planner.cluster.text import count, plain
 from planner.history.manifest import complete_days
 from planner.history.passed_over import passed_over
 from planner.pulsar.shedding.registry import SHEDDERS, offered_shedders

@@ -11,7 +11,7 @@ from planner.cluster.errors import HIDDEN, PlannerError
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.releases import RELEASES, release
 from planner.cluster.settings import Settings
-from planner.explain.text import count, plain
+from planner.cluster.text import count, plain
 from planner.pulsar.manager.cycle import effective_shedder
 from planner.pulsar.manager.pairing import PLACEMENT, offered_placements, running_placement
 from planner.pulsar.shedding.registry import SHEDDERS

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from planner.pulsar.admin_commands import Command, shutdown_command
+from planner.simulate.admin_commands import Command, shutdown_command
 from planner.simulate.edits.edit import LEAST, Ask, AtMinute, BrokerName, Edit, Running
 
 

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 from planner.cluster.snapshot import Snapshot
-from planner.pulsar.admin_commands import Command
+from planner.simulate.admin_commands import Command
 
 if TYPE_CHECKING:
     from planner.simulate.run import Simulation

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from planner.pulsar.admin_commands import Command
+from planner.simulate.admin_commands import Command
 from planner.simulate.edits.edit import BrokerName, BundleName, Edit, Running
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, ClassVar, Literal
 
-from planner.pulsar.admin_commands import SHOWN, Command
+from planner.simulate.admin_commands import SHOWN, Command
 from planner.simulate.edits.edit import Ask, AtMinute, BrokerNames, Edit, Minutes, Running, some
 
 

@@ -7,8 +7,8 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from planner.cluster.snapshot import DispatchRate
-from planner.pulsar.admin_commands import Command, command_of, positional
 from planner.pulsar.throttling.precedence import Level, Source
+from planner.simulate.admin_commands import Command, command_of, positional
 from planner.simulate.dispatch.edits import LimitEdit, with_limit
 from planner.simulate.edits.edit import Ask, Edit, EditContext, Name, Running
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 from pydantic import Field
 
 from planner.cluster.snapshot import IsolationPolicy
-from planner.pulsar.admin_commands import Command, Word, command_of, option, positional
+from planner.simulate.admin_commands import Command, Word, command_of, option, positional
 from planner.simulate.edits.edit import Ask, Edit, EditContext, Name, Running, some
 
 _Expressions: TypeAlias = Annotated[tuple[Name, ...], Field(max_length=100)]

@@ -7,7 +7,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from planner.cluster.switches import SHEDDING
-from planner.explain.text import plain
+from planner.cluster.text import plain
 from planner.web import state
 from planner.workspace.opening import open_snapshot
 

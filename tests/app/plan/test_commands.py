@@ -17,7 +17,6 @@ from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import bundle_name, parse_bundle, parse_range
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.switches import SHEDDING, hold_of
-from planner.pulsar.admin_commands import Command, option, positional, quoted, split_command
 from planner.pulsar.splitting.manual import SplitCommand
 from planner.share.commands import (
     CommandOptions,
@@ -28,6 +27,7 @@ from planner.share.commands import (
     setting_changes,
 )
 from planner.share.script import SECTIONS, command_list, command_script, comment
+from planner.simulate.admin_commands import Command, option, positional, quoted, split_command
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.edits.add_brokers import AddBrokers
 from planner.simulate.edits.drain_broker import DrainBroker

@@ -8,13 +8,13 @@ from planner.advise.advisor import Configured
 from planner.advise.search import _with_placement, space_of
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
-from planner.explain.what_if import _configured
 from planner.pulsar.manager.pairing import PAIRED, PLACEMENT, placement_beside
 from planner.pulsar.placement.registry import PLACEMENTS
 from planner.pulsar.shedding.protocol import Shedder
 from planner.pulsar.shedding.registry import SHEDDERS
 from planner.simulate.scenario import Scenario
 from planner.simulate.strategies import under_strategy
+from planner.simulate.what_if import _configured
 
 MODULAR = [one for one in SHEDDERS if one.load_manager is LoadManager.MODULAR]
 PLACES = [one.name for one in PLACEMENTS if one.load_manager is LoadManager.MODULAR]

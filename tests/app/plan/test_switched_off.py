@@ -9,8 +9,8 @@ import pytest
 
 from planner.__main__ import main
 from planner.cluster.snapshot import Snapshot
-from planner.cluster.switches import SHEDDING, SPLITTING, Hold, hold_of
-from planner.explain.switched_off import shedding_is_off, switched_off
+from planner.cluster.switches import SHEDDING, SPLITTING, Hold, hold_of, shedding_is_off
+from planner.explain.switched_off import switched_off
 from planner.formats.document import write_document
 from planner.optimize.answer import best_plan
 from planner.optimize.question import Question
@@ -27,7 +27,7 @@ def off(snapshot: Snapshot, *names: str, dynamic: Mapping[str, str] | None = Non
 
 def test_nothing_is_said_of_what_is_on(small: Snapshot) -> None:
     assert switched_off(off(small)) == ()
-    assert not shedding_is_off(small)
+    assert not shedding_is_off(small.settings)
 
 
 def test_it_names_what_turns_a_switch_off(small: Snapshot) -> None:
@@ -54,10 +54,10 @@ def test_both_and_the_whole_load_balancer(small: Snapshot) -> None:
     both = off(small, SHEDDING, SPLITTING)
     assert [one.setting for one in switched_off(both)] == [SHEDDING, SPLITTING]
     assert switched_off(both)[1].text.startswith("Automatic splits are off:")
-    assert not shedding_is_off(off(small, SPLITTING))
+    assert not shedding_is_off(off(small, SPLITTING).settings)
     whole = off(small, "loadBalancerEnabled", SHEDDING)
     assert [one.setting for one in switched_off(whole)] == ["loadBalancerEnabled"]
-    assert shedding_is_off(whole)
+    assert shedding_is_off(whole.settings)
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,11 @@ from planner.cluster.load_manager import LoadManager
 from planner.cluster.relocation import Relocation
 from planner.cluster.setting import SettingValue
 from planner.cluster.snapshot import Snapshot
-from planner.explain.text import count
+from planner.cluster.text import count
 from planner.optimize.plan import Plan
 from planner.optimize.question import cost_text, unit_of
 from planner.optimize.stability import LEFT_OFF, Stability
 from planner.optimize.waves import Wave
-from planner.pulsar.admin_commands import SHOWN, Command, Role, shutdown_command
 from planner.share.commands import (
     CAPTURE_AGAIN,
     CommandOptions,
@@ -28,6 +27,7 @@ from planner.share.commands import (
     unload_batches,
 )
 from planner.share.export import csv_text
+from planner.simulate.admin_commands import SHOWN, Command, Role, shutdown_command
 from planner.simulate.edits.edit import some
 from planner.simulate.scenario import Scenario
 from planner.simulate.trace import Event
