@@ -5,9 +5,11 @@ import pandas as pd
 import streamlit as st
 
 from planner.cluster.errors import PlannerError
+from planner.cluster.names import DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM
 from planner.cluster.ranges import format_range
 from planner.cluster.snapshot import Snapshot
-from planner.cluster.text import MIB, bytes_per_s, count, msg_per_s, plain, rounded
+from planner.cluster.text import bytes_per_s, count, msg_per_s, plain, rounded
+from planner.cluster.units import MIB
 from planner.explain.cluster_tables import (
     MEASURES,
     bundle_frame,
@@ -103,7 +105,7 @@ def _namespace(snapshot: Snapshot, namespace: str) -> int:
 
 def _split_preview(snapshot: Snapshot, bundle: int) -> tuple[tuple[int, ...], str]:
     """Return where the default algorithm would cut a bundle, and a sentence about it."""
-    algorithm = default_split_algorithm(snapshot.settings.text("defaultNamespaceBundleSplitAlgorithm"))
+    algorithm = default_split_algorithm(snapshot.settings.text(DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM))
     request = split_request(snapshot, bundle)
     answer = algorithm.boundaries(request, snapshot.settings)
     reasons = "; ".join(r.text for r in answer.reasons[:3])
@@ -138,7 +140,7 @@ def _bundle(view: state.Current, bundle: int) -> None:
     except PlannerError as error:
         cuts, split = (), ""
         show_error(error)
-    algorithm = default_split_algorithm(snapshot.settings.text("defaultNamespaceBundleSplitAlgorithm"))
+    algorithm = default_split_algorithm(snapshot.settings.text(DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM))
     show_notes(algorithm.differences, "Where the public documentation differs from the code")
     _topics(view, bundle, cuts, split)
 

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE
 from planner.cluster.text import percent, plain
 from planner.figures.scores import bars_by_name
 from planner.figures.theme import short_names
@@ -113,7 +114,7 @@ def draw(view: state.Current) -> None:
     found = losses(key, snapshot, config, 2 if lost == "2" else 1, present.assumptions)
     if found is None:
         return
-    limit = config.integer("loadBalancerBrokerOverloadedThresholdPercentage")
+    limit = config.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE)
     _growth(found, limit)
     if not len(found.peak_usage):
         st.info("Too few brokers: no broker would remain to take over.", icon=":material/info:")

@@ -12,7 +12,7 @@ from planner.cluster.arrays import FloatArray
 from planner.cluster.internal_bundles import is_internal_bundle
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.snapshot import Snapshot
-from planner.cluster.text import MIB
+from planner.cluster.units import MIB, MS_PER_MIN
 from planner.explain.before_after import BeforeAfter, before_after
 from planner.pulsar.load.usage import weighted_usage
 from planner.pulsar.manager.cycle import CycleDecision, effective_shedder
@@ -69,7 +69,7 @@ class Outcome:
         events = [(cycle.index, event) for cycle in self.trace.cycles for event in cycle.events]
         columns = {
             "cycle": [index + 1 for index, _ in events],
-            "minute": [(event.at_ms - start_ms) / 60_000 for _, event in events],
+            "minute": [(event.at_ms - start_ms) / MS_PER_MIN for _, event in events],
             "what": [event.kind.replace("_", " ") for _, event in events],
             "bundle": [event.bundle for _, event in events],
             "from": [event.source for _, event in events],

@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
+from planner.cluster.names import LOAD_BALANCER_ENABLED, SHEDDING_ENABLED
 from planner.cluster.snapshot import Snapshot
-from planner.cluster.switches import BALANCER, HELD_SWITCHES, SHEDDING, Hold, hold_of
+from planner.cluster.switches import HELD_SWITCHES, Hold, hold_of
 from planner.simulate.admin_commands import PROGRAM, DynamicChange, setting_command
 
 
@@ -24,15 +25,15 @@ class SwitchedOff:
     @property
     def stops_shedding(self) -> bool:
         """Whether nothing is shed because of it."""
-        return self.setting in {SHEDDING, BALANCER}
+        return self.setting in {SHEDDING_ENABLED, LOAD_BALANCER_ENABLED}
 
 
 def switched_off(snapshot: Snapshot) -> tuple[SwitchedOff, ...]:
     """Return the switches of the load balancer that are off in a snapshot, the one with most effect first."""
     settings = snapshot.settings
-    if not settings.flag(BALANCER):
-        text = f"Load balancing is off: {BALANCER} is false in broker.conf. No bundle is shed or split."
-        return (SwitchedOff(BALANCER, text),)
+    if not settings.flag(LOAD_BALANCER_ENABLED):
+        text = f"Load balancing is off: {LOAD_BALANCER_ENABLED} is false in broker.conf. No bundle is shed or split."
+        return (SwitchedOff(LOAD_BALANCER_ENABLED, text),)
     return tuple(_off(name, snapshot) for name in HELD_SWITCHES if not settings.flag(name))
 
 
@@ -50,7 +51,7 @@ def _off(name: str, snapshot: Snapshot) -> SwitchedOff:
     where = "" if dynamic is None else " in the dynamic configuration" if name in dynamic else " in broker.conf"
     change = DynamicChange(name=name, value="true", before="false", role="asked")
     on = setting_command("settings", PROGRAM, change).line
-    effect = "No bundle is shed." if name == SHEDDING else "No bundle is split automatically."
+    effect = "No bundle is shed." if name == SHEDDING_ENABLED else "No bundle is split automatically."
     return SwitchedOff(
         name,
         f"{what} {verb} off: {name} is false{where}. {effect} To turn {'them' if verb == 'are' else 'it'} on: {on}",

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 from planner.cluster.internal_namespaces import SLA_OF_CLUSTER, is_heartbeat_or_sla_namespace
+from planner.cluster.names import SHEDDING_INTERVAL_MINUTES
 from planner.cluster.releases import RELEASES, UPGRADED_TO, Release, ReleaseName, Switch, is_newer, release
 from planner.cluster.setting import SettingValue, conf_value
 from planner.cluster.settings import Settings
@@ -17,6 +18,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.cluster.switches import HELD_SWITCHES
 from planner.cluster.text import count
 from planner.cluster.topic_names import FOUR_PARTS
+from planner.cluster.units import MIN_PER_HOUR
 from planner.pulsar.manager.cycle import effective_shedder
 from planner.pulsar.manager.pairing import running_placement
 from planner.pulsar.release_notes import SWITCHES, differing, rule_sentence
@@ -35,7 +37,6 @@ When: TypeAlias = Literal["before", "during", "after"]
 """When a step is taken: before, while or after brokers are restarted on the new release."""
 
 _THROTTLING: Final = "dispatchThrottling"
-_MIN_PER_HOUR: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,16 +335,16 @@ def _kept(plans: Sequence[str]) -> str:
 
 
 def _span(trace: Trace) -> str:
-    minutes = len(trace.cycles) * max(trace.settings.integer("loadBalancerSheddingIntervalMinutes"), 1)
-    if minutes % _MIN_PER_HOUR:
+    minutes = len(trace.cycles) * max(trace.settings.integer(SHEDDING_INTERVAL_MINUTES), 1)
+    if minutes % MIN_PER_HOUR:
         return count(minutes, "minute")
-    hours = minutes // _MIN_PER_HOUR
+    hours = minutes // MIN_PER_HOUR
     return "hour" if hours == 1 else count(hours, "hour")
 
 
 def cycles_of(hours: int, config: Settings) -> int:
     """Return the shedding cycles of some hours."""
-    return max(hours * _MIN_PER_HOUR // max(config.integer("loadBalancerSheddingIntervalMinutes"), 1), 1)
+    return max(hours * MIN_PER_HOUR // max(config.integer(SHEDDING_INTERVAL_MINUTES), 1), 1)
 
 
 def steps_of(upgrade: Upgrade, snapshot: Snapshot) -> tuple[Step, ...]:

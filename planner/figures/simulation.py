@@ -12,7 +12,8 @@ from plotly.subplots import make_subplots
 
 from planner.cluster.arrays import BoolArray, FloatArray
 from planner.cluster.decisions import Line
-from planner.cluster.text import MIB, count, rounded
+from planner.cluster.text import count, rounded
+from planner.cluster.units import MIB
 from planner.figures.theme import (
     ACCENT,
     CATEGORICAL,

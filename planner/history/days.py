@@ -31,11 +31,11 @@ import pyarrow.parquet as pq
 from planner.cluster.errors import FormatError, PlannerError, ReplayError
 from planner.cluster.files import PRIVATE, clear_unfinished, only_writer, sync_folder, write_whole, writing
 from planner.cluster.snapshot import Snapshot, make_topics
+from planner.cluster.units import DAY_MS
 from planner.formats.reading import read_snapshot
 from planner.formats.rows import MOMENTS, SCHEMAS, row_of_moment, rows_of_moments, snapshots_of_rows
 from planner.formats.validate import TABLES, fitting_notes
 from planner.history.manifest import (
-    DAY_MS,
     LOCK,
     MANIFEST,
     DayFolder,

@@ -30,6 +30,7 @@ from planner.cluster.snapshot import (
     make_topics,
 )
 from planner.cluster.topic_names import namespace_of_topic
+from planner.cluster.units import MIB
 from planner.history.assumed import Hosts, cuts
 from planner.history.columns import (
     AVERAGES,
@@ -52,7 +53,6 @@ from planner.pulsar.load.broker_report import with_report_totals
 from planner.pulsar.manager.pairing import default_settings
 
 _PERCENT = 100.0
-_MIB = 1 << 20
 _MOST_KNOWN = 4_096
 _KNOWN_LIMITS = {"memory_usage_mib": "memory_limit_mib", "direct_memory_usage_mib": "direct_memory_limit_mib"}
 _OF_ITS_CLOCK = tuple(BROKER_VALUES.index(name) for name in ("updated_at_ms", "started_at_ms"))
@@ -402,7 +402,7 @@ class ClusterState:
         values = self.brokers["values"]
         self.brokers["by_samples"][series.broker] = True
         if series.column.endswith("_limit_mib"):
-            shown = series.value / _MIB
+            shown = series.value / MIB
         elif series.column == "started_at_ms":
             shown = np.round(series.value * 1_000)
         else:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from planner.cluster.errors import ScenarioError
+from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE
 from planner.cluster.snapshot import Snapshot
 from planner.optimize.answer import best_plan
 from planner.optimize.plan import Plan
@@ -63,7 +64,7 @@ def surviving(snapshot: Snapshot, question: Question, cancelled: Callable[[], bo
     Raises:
         ScenarioError: The question makes no sense, or has no answer.
     """
-    limit = snapshot.settings.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100
+    limit = snapshot.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
     before = float(review_losses(snapshot, snapshot.settings).peak_usage.max(initial=0.0))
 
     def tried(moves: int) -> tuple[float, Plan]:

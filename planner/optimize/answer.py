@@ -9,6 +9,7 @@ import numpy as np
 
 from planner.cluster.arrays import FloatArray, Int64Array, frozen
 from planner.cluster.errors import ScenarioError
+from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE
 from planner.cluster.relocation import moved
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count
@@ -89,7 +90,7 @@ def best_plan(snapshot: Snapshot, question: Question, *, cancelled: Callable[[],
     ask = _Ask(question, cancelled)
     best, splits = ask.gently(snapshot), list[Split]()
     most = _SPLITS if question.splits is None else question.splits
-    limit = snapshot.settings.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100
+    limit = snapshot.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
     note = ""
     while best.complete and best.alone >= 0 and best.bound > best.without_it * _WORTH:
         found = cut(best.at_start, best.alone, best.bound)

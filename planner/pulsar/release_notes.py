@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from planner.cluster.internal_namespaces import MONITORS_REPORTED, SLA_OF_CLUSTER, SYSTEM_STAYS
+from planner.cluster.names import LOAD_PLACEMENT_STRATEGY, LOAD_SHEDDING_STRATEGY
 from planner.cluster.releases import NOT_RUN, RELEASES, Release, Switch, is_exact, is_newer, release
 from planner.cluster.settings import Settings
 from planner.cluster.topic_names import FOUR_PARTS
@@ -37,7 +38,7 @@ SWITCHES: Mapping[Switch, tuple[type, ...]] = {
 }
 """Every rule that not all releases have, with the strategies that follow it; none where it concerns all of them."""
 
-_STRATEGIES = ("loadBalancerLoadSheddingStrategy", "loadBalancerLoadPlacementStrategy")
+_STRATEGIES = (LOAD_SHEDDING_STRATEGY, LOAD_PLACEMENT_STRATEGY)
 
 
 def release_notes(version: str, config: Settings) -> tuple[str, ...]:

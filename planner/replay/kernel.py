@@ -20,7 +20,9 @@ import numpy as np
 import pyarrow as pa
 
 from planner.cluster.errors import PlannerError, ReplayError
+from planner.cluster.names import SHEDDING_INTERVAL_MINUTES
 from planner.cluster.snapshot import Snapshot, make_brokers, make_bundles, make_topics
+from planner.cluster.units import MS_PER_MIN
 from planner.history.days import read_day
 from planner.history.manifest import DayFolder, complete_days, day_of
 from planner.simulate.cluster import FOLLOWED
@@ -185,7 +187,7 @@ def replay_days(task: ReplayTask) -> Iterator[DayResult]:
         PlannerError: The history has nothing there, is damaged, or the scenario does not fit it.
     """
     running = Simulation(frames_of(task), task.scenario)
-    interval = max(running.config.integer("loadBalancerSheddingIntervalMinutes"), 1) * 60_000
+    interval = max(running.config.integer(SHEDDING_INTERVAL_MINUTES), 1) * MS_PER_MIN
     count = max((task.end_ms - running.start.info.captured_at_ms + interval - 1) // interval, 1)
     day, begin = day_of(running.start.info.captured_at_ms), running.end()
     cycles: list[Cycle] = []

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from planner.cluster.digest import snapshot_digest
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.names import SUPPORTED_NAMESPACE_BUNDLE_SPLIT_ALGORITHMS
 from planner.cluster.relocation import Relocation
 from planner.cluster.setting import SettingValue
 from planner.cluster.snapshot import Snapshot
@@ -95,7 +96,7 @@ def steps(
         kept = [command for command in asked if command.section != "leaving"]
         again = Command(section="settings", note=CAPTURE_AGAIN)
         return in_order([*kept, *settings_commands(changes, how, dynamic=dynamic), again])
-    supported = start.settings.names("supportedNamespaceBundleSplitAlgorithms")
+    supported = start.settings.names(SUPPORTED_NAMESPACE_BUNDLE_SPLIT_ALGORITHMS)
     found = [Command(section="notes", note=note) for note in plan.notes]
     for one in plan.splits:
         event = Event(bundle=one.bundle, source=one.broker, why=one.why, kind="split", children=one.children)

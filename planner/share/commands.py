@@ -17,6 +17,12 @@ from typing import Final
 
 from planner.cluster.errors import SettingError
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.names import (
+    LOAD_MANAGER_CLASS_NAME,
+    LOAD_PLACEMENT_STRATEGY,
+    LOAD_SHEDDING_STRATEGY,
+    SUPPORTED_NAMESPACE_BUNDLE_SPLIT_ALGORITHMS,
+)
 from planner.cluster.ranges import format_range, parse_bundle
 from planner.cluster.releases import REFERENCE
 from planner.cluster.relocation import Relocation, moved
@@ -45,12 +51,9 @@ from planner.simulate.admin_commands import (
 )
 from planner.simulate.trace import Event, Trace
 
-LOAD_MANAGER: Final = "loadManagerClassName"
-"""The setting whose change is a migration."""
-
 _CLASSES: Final[Mapping[str, Mapping[str, str]]] = {
-    "loadBalancerLoadSheddingStrategy": {one.name: one.java_class for one in SHEDDERS},
-    "loadBalancerLoadPlacementStrategy": {
+    LOAD_SHEDDING_STRATEGY: {one.name: one.java_class for one in SHEDDERS},
+    LOAD_PLACEMENT_STRATEGY: {
         one.name: one.java_class for one in PLACEMENTS if one.load_manager is LoadManager.MODULAR
     },
 }
@@ -121,7 +124,7 @@ def setting_changes(
     pairs = {name: (_named_in_full(name, before[name]), _named_in_full(name, after[name])) for name in names}
     found = {name: (old, new) for name, (old, new) in pairs.items() if old != new}
     if managers[0] is not managers[1]:
-        found[LOAD_MANAGER] = (MANAGER_CLASSES[managers[0]], MANAGER_CLASSES[managers[1]])
+        found[LOAD_MANAGER_CLASS_NAME] = (MANAGER_CLASSES[managers[0]], MANAGER_CLASSES[managers[1]])
     return dict(sorted(found.items()))
 
 
@@ -183,7 +186,7 @@ def restarting(changes: Mapping[str, tuple[SettingValue, SettingValue]]) -> list
 
 def needs_restart(changes: Mapping[str, tuple[SettingValue, SettingValue]]) -> bool:
     """Say whether brokers restart for some changes, so that bundles lie elsewhere afterwards."""
-    return bool(restarting(changes)) or LOAD_MANAGER in changes
+    return bool(restarting(changes)) or LOAD_MANAGER_CLASS_NAME in changes
 
 
 def _made_anew(trace: Trace) -> set[str]:
@@ -205,7 +208,7 @@ def settings_commands(
         role: Why they change.
         dynamic: Values of the dynamic configuration when the cluster was captured; None unknown.
     """
-    if LOAD_MANAGER in changes:
+    if LOAD_MANAGER_CLASS_NAME in changes:
         yield from _migration(changes)
         return
     restart = restarting(changes)
@@ -234,7 +237,7 @@ def settings_commands(
 def _migration(changes: Mapping[str, tuple[SettingValue, SettingValue]]) -> Iterator[Command]:
     """Yield the step by hand to another load manager; settings that go with it are set at the same restart."""
     lines = "; ".join(f"{name}={conf_value(after)}" for name, (_, after) in changes.items())
-    value = conf_value(changes[LOAD_MANAGER][1])
+    value = conf_value(changes[LOAD_MANAGER_CLASS_NAME][1])
     yield Command(section="settings", note=_MIGRATION.format(value=value, lines=lines), by_hand=True)
 
 
@@ -246,7 +249,7 @@ def planned_splits(trace: Trace) -> tuple[Event, ...]:
 
 def _splits(trace: Trace, how: CommandOptions) -> Iterator[Command]:
     extensible = trace.scenario.load_manager_over(trace.start) is LoadManager.EXTENSIBLE
-    supported = trace.settings.names("supportedNamespaceBundleSplitAlgorithms")
+    supported = trace.settings.names(SUPPORTED_NAMESPACE_BUNDLE_SPLIT_ALGORITHMS)
     owner = Owners(trace.start)
     for event in planned_splits(trace):
         yield from split_commands(event, owner.of(event.bundle), supported, how, two_at_a_time=extensible)

@@ -15,7 +15,8 @@ from planner.cluster.digest import snapshot_digest
 from planner.cluster.errors import FormatError
 from planner.cluster.releases import release
 from planner.cluster.setting import conf_value
-from planner.cluster.text import MIB, moment
+from planner.cluster.text import moment
+from planner.cluster.units import MIB
 from planner.explain.before_after import before_after
 from planner.explain.captured_settings import settings_warning
 from planner.explain.finding import Finding

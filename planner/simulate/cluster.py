@@ -18,6 +18,7 @@ from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import FULL_HIGH, bundle_name
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import TRAFFIC_COLUMNS, BrokerTable, Policies, Snapshot, TopicTable, make_bundles
+from planner.cluster.units import KBIT_PER_GBIT
 from planner.pulsar.load.namespace_policies import isolation_policy
 from planner.pulsar.load.usage import weighted_usage
 from planner.pulsar.placement.filters import isolate
@@ -56,7 +57,6 @@ FOLLOWED: Mapping[str, tuple[str, ...]] = {
 }
 """Columns, by table, of a later snapshot that a simulation follows; the others have no part in it."""
 
-_KBIT_PER_GBIT = 1e6
 _NAME_COLUMNS = ("name", "version", "load_manager_class")
 
 
@@ -244,7 +244,7 @@ class Cluster:
             if column == "cpu_limit_percent" and cores > 0:
                 new[:] = cores * 100
             if column.startswith("bandwidth") and column.endswith("limit_kbit_per_s") and nic_gbps > 0:
-                new[:] = nic_gbps * _KBIT_PER_GBIT
+                new[:] = nic_gbps * KBIT_PER_GBIT
             if column == "started_at_ms":
                 new[:] = at_ms
             columns[column] = frozen(np.concatenate([values, new]))
@@ -264,7 +264,7 @@ class Cluster:
             ScenarioError: There is no such broker.
         """
         which = np.array([self.broker(name) for name in names] or range(len(self.brokers)), dtype=np.int64)
-        sizes = [cores * 100, *[nic_gbps * _KBIT_PER_GBIT] * 2]
+        sizes = [cores * 100, *[nic_gbps * KBIT_PER_GBIT] * 2]
         given = {name: size for name, size in zip(LIMIT_COLUMNS, sizes, strict=True) if size > 0}
         for row, name in enumerate(LIMIT_COLUMNS):
             self.beyond[row, which] &= name not in given

@@ -14,6 +14,11 @@ import numpy.typing as npt
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, frozen
 from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.names import (
+    AVERAGE_RESOURCE_USAGE_DIFFERENCE_THRESHOLD_PERCENTAGE,
+    BROKER_OVERLOADED_THRESHOLD_PERCENTAGE,
+    DISTRIBUTE_BUNDLES_EVENLY_ENABLED,
+)
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.pulsar.load.averages import with_known_rates
@@ -159,9 +164,9 @@ class _Rule:
         snapshot, config = cluster.snapshot, cluster.config
         modular = snapshot.info.load_manager is LoadManager.MODULAR
         placement = running_placement(snapshot.info.load_manager, config)
-        evenly = modular and config.flag("loadBalancerDistributeBundlesEvenlyEnabled")
+        evenly = modular and config.flag(DISTRIBUTE_BUNDLES_EVENLY_ENABLED)
         usage = weighted_usage(snapshot.brokers, config, snapshot.info.load_manager)
-        limit = config.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100
+        limit = config.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
         known = with_known_rates(snapshot).brokers
         rate = known.msg_rate_per_s(term="long_term_")
         bundles = snapshot.bundles
@@ -175,7 +180,7 @@ class _Rule:
             rate=rate + np.where(usage > limit, _AVOIDED, 0.0),
             bundle_rate=np.where(bundles.has_data, own_rate, now_rate),
             usage=seen if placement.measure == "averaged_usage" else None,
-            difference=config.integer("loadBalancerAverageResourceUsageDifferenceThresholdPercentage") / 100,
+            difference=config.integer(AVERAGE_RESOURCE_USAGE_DIFFERENCE_THRESHOLD_PERCENTAGE) / 100,
             method=_method(placement, evenly=evenly),
         )
 
@@ -254,7 +259,7 @@ def _after(cluster: UsageModel, rule: _Rule, losses: Int64Array) -> tuple[npt.ND
         unserved[busy[~took]] += 1
         served[:, busy[took], to[took]] += cluster.bundle[:, mine[took]]
     usage = np.where(alive, cluster.usage(served), -np.inf)
-    limit = cluster.config.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100
+    limit = cluster.config.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
     factors = np.where(alive, cluster.growth(served), np.inf).min(axis=(0, 2), initial=np.inf)
     clients = np.where(queues >= 0, cluster.clients[queues], 0).sum(axis=1) if len(cluster.clients) else unserved
     peak = usage.argmax(axis=1) if count else rows

@@ -15,9 +15,16 @@ import numpy as np
 
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray, frozen
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.names import (
+    HISTORY_RESOURCE_PERCENTAGE,
+    MAX_NUMBER_OF_BUNDLES_IN_BUNDLE_LOAD_REPORT,
+    REPORT_UPDATE_MAX_INTERVAL_MINUTES,
+    SHEDDING_EXCLUDED_NAMESPACES,
+)
 from planner.cluster.once import once
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import TRAFFIC_COLUMNS, BrokerTable, BundleTable, Snapshot
+from planner.cluster.units import MS_PER_MIN
 from planner.pulsar.load.averages import LONG_TERM_SAMPLES, SHORT_TERM_SAMPLES
 from planner.pulsar.load.broker_load import averages as known_averages
 from planner.pulsar.load.top_bundles import with_top_ranks
@@ -31,7 +38,6 @@ _BUNDLES = 7
 _TERMS = ("short_term_", "long_term_")
 _WINDOWS = (SHORT_TERM_SAMPLES, LONG_TERM_SAMPLES)
 _EMA_TICK_MS = 5_000
-_MS_PER_MIN = 60_000
 _THROUGHPUT_STEP = 1e5
 _RATE_STEP = 100.0
 
@@ -105,7 +111,7 @@ class LeaderView:
         self.truth: Cluster = proxy(truth)  # which holds this view: neither waits until Python looks for circles
         self.config = config
         self._enough = config.integer("loadBalancerReportUpdateThresholdPercentage")
-        self._late_ms = _MS_PER_MIN * config.integer("loadBalancerReportUpdateMaxIntervalMinutes")
+        self._late_ms = MS_PER_MIN * config.integer(REPORT_UPDATE_MAX_INTERVAL_MINUTES)
         self.extensible = truth.info.load_manager is LoadManager.EXTENSIBLE
         self.table = snapshot.brokers
         bundles = snapshot.bundles
@@ -372,7 +378,7 @@ class LeaderView:
 
     def _advance_ema(self, who: Int64Array, at_ms: int, usage: FloatArray) -> None:
         """Let the moving averages of some brokers take a sample every 5 s since they last did."""
-        history = self.config.number("loadBalancerHistoryResourcePercentage")
+        history = self.config.number(HISTORY_RESOURCE_PERCENTAGE)
         kept = history ** np.maximum((at_ms - self.ema_ms[who]) // _EMA_TICK_MS, 1)
         throughput, fresh = self.totals[2, who] + self.totals[3, who], self.fresh[who]
         for ema, value in ((self.load_ema, usage), (self.throughput_ema, throughput)):
@@ -420,11 +426,9 @@ class LeaderView:
         """
         self._refresh(1)
         chosen = self.known.copy()
-        most = self.config.integer("loadBalancerMaxNumberOfBundlesInBundleLoadReport") * int(
-            self.table.registered.sum()
-        )
+        most = self.config.integer(MAX_NUMBER_OF_BUNDLES_IN_BUNDLE_LOAD_REPORT) * int(self.table.registered.sum())
         if 0 < most < int(chosen.sum()):
-            excluded = set(self.config.names("loadBalancerSheddingExcludedNamespaces"))
+            excluded = set(self.config.names(SHEDDING_EXCLUDED_NAMESPACES))
             names = self.truth.namespaces
             out = np.array([name in excluded for name in names] or [False], dtype=np.bool_)
             rows = np.flatnonzero(chosen & ~out[self.truth.namespace])

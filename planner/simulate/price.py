@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from planner.cluster.names import SHEDDING_INTERVAL_MINUTES
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count
 from planner.simulate.run import WATCHED_MIN
@@ -44,7 +45,7 @@ def price_of(snapshot: Snapshot, scenario: Scenario) -> Price:
     joining = sum(len(edit.joining()) for edit in scenario.edits)
     anew = sum(int(getattr(edit, "bundles", 0)) for edit in scenario.edits if edit.made_anew())
     bundles, brokers = len(snapshot.bundles) + anew, len(snapshot.brokers) + joining
-    quiet_min = min(scenario.settings_over(snapshot).integer("loadBalancerSheddingIntervalMinutes"), WATCHED_MIN) - 1
+    quiet_min = min(scenario.settings_over(snapshot).integer(SHEDDING_INTERVAL_MINUTES), WATCHED_MIN) - 1
     each_s = _CYCLE_S + bundles * (_BUNDLE_S + brokers * _PAIR_S)
     each_s += max(quiet_min, 0) * (_MINUTE_S + bundles * _MINUTE_BUNDLE_S)
     once_s = anew * (_LOOKUP_S + bundles * _LOOKUP_BUNDLE_S) + joining * brokers * _JOIN_S

@@ -23,7 +23,14 @@ from planner.cluster.decisions import Exceeded, SplitOrder
 from planner.cluster.errors import PulsarError, ScenarioError, placed
 from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.names import (
+    AUTO_BUNDLE_SPLIT_ENABLED,
+    DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM,
+    LOAD_BALANCER_ENABLED,
+    SHEDDING_INTERVAL_MINUTES,
+)
 from planner.cluster.snapshot import BrokerTable, Snapshot
+from planner.cluster.units import KBIT_PER_GBIT, MS_PER_MIN
 from planner.pulsar.load.averages import DEFAULT_TRAFFIC
 from planner.pulsar.manager.cycle import Unload, effective_shedder, next_cycle
 from planner.pulsar.manager.leader import LeaderMemory, elected
@@ -42,12 +49,10 @@ from planner.simulate.trace import Cycle, Event, EventKind, Trace, cycle_seed
 Progress: TypeAlias = Callable[[int, int], None]
 """Is told how many cycles are done, and of how many."""
 
-_MS_PER_MIN = 60_000
-_FIRST_MS, _LAST_MS = 1_440 * _MS_PER_MIN, 3 * 1_440 * _MS_PER_MIN
-WATCHED_MIN = (_FIRST_MS + _LAST_MS) // _MS_PER_MIN
+_FIRST_MS, _LAST_MS = 1_440 * MS_PER_MIN, 3 * 1_440 * MS_PER_MIN
+WATCHED_MIN = (_FIRST_MS + _LAST_MS) // MS_PER_MIN
 """So many minutes are gone through from one cycle to the next, at most."""
 
-_KBIT_PER_GBIT = 1e6
 _DISPATCH = frozenset(name for names in RATE_SETTINGS.values() for name in names)
 
 
@@ -151,7 +156,7 @@ class Simulation:
             start.brokers.name,
         )
         self._shedder, _ = effective_shedder(self._manager, self.config)
-        algorithm = default_split_algorithm(self.config.text("defaultNamespaceBundleSplitAlgorithm"))
+        algorithm = default_split_algorithm(self.config.text(DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM))
         self._splits_by_traffic = algorithm.reads_traffic
         self._memory: LeaderMemory = elected(self._shedder, self._manager, self.config)
         self.notes: list[str] = self._counted_for_itself()
@@ -241,7 +246,7 @@ class Simulation:
 
     def minute(self, minutes: float) -> float:
         """Return a moment of the scenario, ms since 1970."""
-        return self.start_ms + minutes * _MS_PER_MIN
+        return self.start_ms + minutes * MS_PER_MIN
 
     def _do_due(self, now: int) -> None:
         """Do what is planned up to a moment, and follow the snapshots up to it."""
@@ -269,7 +274,7 @@ class Simulation:
                 continue
             at = frame.brokers.position[name]
             cores = float(frame.brokers.cpu_limit_percent[at]) / 100
-            gbps = float(frame.brokers.bandwidth_in_limit_kbit_per_s[at]) / _KBIT_PER_GBIT
+            gbps = float(frame.brokers.bandwidth_in_limit_kbit_per_s[at]) / KBIT_PER_GBIT
             self.join([name], max(cores, 0.0), max(gbps, 0.0), now, "joined in the recorded history")
 
     def _note_unknown_namespaces(self, frame: Snapshot) -> None:
@@ -285,11 +290,11 @@ class Simulation:
 
     def _interval_ms(self) -> int:
         """Return the time from one shedding cycle to the next, ms."""
-        return max(self.config.integer("loadBalancerSheddingIntervalMinutes"), 1) * _MS_PER_MIN
+        return max(self.config.integer(SHEDDING_INTERVAL_MINUTES), 1) * MS_PER_MIN
 
     def _write_back_ms(self) -> int:
         """Return how often the leader writes averages to the metadata store, ms."""
-        return max(self.config.integer("loadBalancerResourceQuotaUpdateIntervalMinutes"), 1) * _MS_PER_MIN
+        return max(self.config.integer("loadBalancerResourceQuotaUpdateIntervalMinutes"), 1) * MS_PER_MIN
 
     def _write_back(self, now: int) -> None:
         """Let the leader write its averages to the metadata store, and do so again later."""
@@ -315,7 +320,7 @@ class Simulation:
 
     def _split_modular(self, now: int) -> None:
         """Let the leader split what is above a limit."""
-        if not self.config.flag("loadBalancerAutoBundleSplitEnabled"):
+        if not self.config.flag(AUTO_BUNDLE_SPLIT_ENABLED):
             return
         view = self._view(now)
         decision = automatic_modular.decide_cycle(view, self.config, explain=False)
@@ -331,7 +336,7 @@ class Simulation:
 
     def _split_extensible(self, now: int) -> None:
         """Let the brokers split those of their bundles that stay hot, one broker after the other."""
-        enabled = self.config.flag("loadBalancerEnabled") and self.config.flag("loadBalancerAutoBundleSplitEnabled")
+        enabled = self.config.flag(LOAD_BALANCER_ENABLED) and self.config.flag(AUTO_BUNDLE_SPLIT_ENABLED)
         if not enabled:
             return
         view = self._view(now)

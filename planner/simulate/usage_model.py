@@ -7,6 +7,7 @@ import numpy as np
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array
 from planner.cluster.internal_bundles import internal_bundles
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.pulsar.load.usage import ResourceWeights, percent_usage
@@ -153,7 +154,7 @@ def standing(snapshot: Snapshot, config: Settings, assumptions: Assumptions) -> 
 def standing_of(cluster: UsageModel, usages: FloatArray) -> Standing:
     """Return how near a cluster is to its limits, by the weighted usage of its brokers. Shape (brokers,)."""
     usage = usages[cluster.alive]
-    limit = cluster.config.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100
+    limit = cluster.config.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
     return Standing(
         peak_usage=float(usage.max(initial=0.0)),
         std=float(usage.std()) if len(usage) else 0.0,

@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from planner.cluster.errors import PlannerError
 from planner.cluster.host_names import allowed_name, host_name
+from planner.cluster.units import DAY_S
 from planner.web.uploads import Uploads
 
 
@@ -49,7 +50,7 @@ _HEADERS = {
 }
 COOKIE = "planner-browser"
 """Names a browser by a random number, so that its next visit begins with what it looked at last."""
-_COOKIE_S = 365 * 86_400
+_COOKIE_S = 365 * DAY_S
 _LOG = logging.getLogger(__name__)
 _HIDDEN = ("/_stcore/metrics", "/_stcore/agent")
 """What tells of other visitors, or drives the pages for a program."""

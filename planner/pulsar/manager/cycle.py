@@ -15,8 +15,17 @@ from planner.cluster.decisions import Move, Reason, ReasonCode, SheddingDecision
 from planner.cluster.errors import PulsarError
 from planner.cluster.hashing import hash_map_order, java_string_hashes
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.names import (
+    LOAD_BALANCER_ENABLED,
+    LOAD_PLACEMENT_STRATEGY,
+    LOAD_SHEDDING_STRATEGY,
+    SHEDDING_ENABLED,
+    SHEDDING_EXCLUDED_NAMESPACES,
+    SHEDDING_GRACE_PERIOD_MINUTES,
+)
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot, column_info, make_topics
+from planner.cluster.units import MS_PER_MIN
 from planner.pulsar.load.averages import with_known_rates
 from planner.pulsar.load.namespace_policies import expression_notes
 from planner.pulsar.load.usage import weighted_usage
@@ -118,7 +127,7 @@ def effective_shedder(load_manager: LoadManager, config: Settings) -> tuple[Shed
     Raises:
         SettingError: `loadBalancerLoadSheddingStrategy` is unknown.
     """
-    configured = shedder_by_name(config.text("loadBalancerLoadSheddingStrategy"))
+    configured = shedder_by_name(config.text(LOAD_SHEDDING_STRATEGY))
     if load_manager is configured.load_manager:
         return configured, ()
     default = default_shedder(load_manager)
@@ -139,7 +148,7 @@ def effective_shedder(load_manager: LoadManager, config: Settings) -> tuple[Shed
 def _pairing_notes(shedder: Shedder, config: Settings) -> tuple[str, ...]:
     """Return a note when one of a pair of strategies is configured without the other."""
     placement, pair = modular.configured_placement(config).name, shedder.profile.paired_placement
-    configured = config.text("loadBalancerLoadPlacementStrategy").rpartition(".")[2]
+    configured = config.text(LOAD_PLACEMENT_STRATEGY).rpartition(".")[2]
     if configured in PAIRED - {pair, placement}:
         note = (
             f"loadBalancerLoadPlacementStrategy is {configured} but loadBalancerLoadSheddingStrategy is not: Pulsar"
@@ -190,14 +199,14 @@ def next_cycle(
     if load_manager is LoadManager.MODULAR:
         notes += _pairing_notes(shedder, config)
     before = memory if memory is not None else elected(shedder, load_manager, config)
-    enabled = config.flag("loadBalancerEnabled") and config.flag("loadBalancerSheddingEnabled")
+    enabled = config.flag(LOAD_BALANCER_ENABLED) and config.flag(SHEDDING_ENABLED)
     if not enabled or int(snapshot.brokers.registered.sum()) < 2:  # noqa: PLR2004 - from one broker to another
         code = _ALONE if enabled else _DISABLED
         every = np.arange(len(snapshot.brokers), dtype=np.int32)
         scores = weighted_usage(snapshot.brokers, config, load_manager)
         notes += (*release_notes(snapshot.info.pulsar_version, config), *expression_notes(snapshot.policies))
         return before, CycleDecision(shedder, SheddingDecision((), (block(code, every),), scores), notes)
-    oldest = snapshot.info.captured_at_ms - config.integer("loadBalancerSheddingGracePeriodMinutes") * 60_000
+    oldest = snapshot.info.captured_at_ms - config.integer(SHEDDING_GRACE_PERIOD_MINUTES) * MS_PER_MIN
     shed = before.shedding
     recent = {b: at for b, at in shed.recently_unloaded_bundles.items() if at >= oldest}
     known = shed.with_state(shed.state, recently_unloaded_bundles=recent)
@@ -335,7 +344,7 @@ class _Frame:
         """Return the rule that keeps a bundle before a destination is looked for."""
         namespace = move.bundle.rpartition("/")[0]
         source = self.snapshot.brokers.position[move.source]
-        if namespace in self.config.names("loadBalancerSheddingExcludedNamespaces"):
+        if namespace in self.config.names(SHEDDING_EXCLUDED_NAMESPACES):
             return self._said(_EXCLUDED, move)
         if not filters.may_leave_isolation(namespace, source):
             return self._said(_ISOLATED, move)

@@ -11,15 +11,17 @@ from typing import Any, Literal
 
 import numpy as np
 
-from planner.cluster.arrays import MIB, BoolArray, FloatArray, Int64Array
+from planner.cluster.arrays import BoolArray, FloatArray, Int64Array
 from planner.cluster.decisions import Line, Move, ReasonBlock, ReasonCode, SheddingDecision, block, tell
 from planner.cluster.hashing import hash_map_order, hash_map_size
 from planner.cluster.java import ContradictoryOrderError, tim_sort, to_int
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.memory import SheddingMemory
+from planner.cluster.names import MAX_UNLOAD_PERCENTAGE, MIN_UNLOAD_MESSAGE, MIN_UNLOAD_MESSAGE_THROUGHPUT
 from planner.cluster.releases import Release, Switch
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.units import MIB
 from planner.pulsar.load.usage import USAGE_WEIGHTS, weighted_usage
 from planner.pulsar.placement.avg import PLANNED_DESTINATIONS, BundleKey, bundle_keys
 from planner.pulsar.shedding.profile import Counters, Profile, Remedy, Tally
@@ -30,6 +32,11 @@ from planner.pulsar.shedding.selection import (
     moves_of,
     rank_donors,
 )
+
+_AVG_SHEDDER_HIGH_THRESHOLD = "loadBalancerAvgShedderHighThreshold"
+_AVG_SHEDDER_HIT_COUNT_HIGH_THRESHOLD = "loadBalancerAvgShedderHitCountHighThreshold"
+_AVG_SHEDDER_HIT_COUNT_LOW_THRESHOLD = "loadBalancerAvgShedderHitCountLowThreshold"
+_AVG_SHEDDER_LOW_THRESHOLD = "loadBalancerAvgShedderLowThreshold"
 
 _MIDDLE = ReasonCode("avg.middle", "score {score:.1f}: the middle broker of an odd number, paired with itself")
 _CLOSE = ReasonCode(
@@ -246,7 +253,7 @@ class _Counters:
 def _calmer(config: Settings) -> Remedy:
     return Remedy(
         "Lower maxUnloadPercentage, or require more hits.",
-        {"maxUnloadPercentage": config.number("maxUnloadPercentage") / 2},
+        {MAX_UNLOAD_PERCENTAGE: config.number(MAX_UNLOAD_PERCENTAGE) / 2},
     )
 
 
@@ -313,22 +320,22 @@ def _tally(kind: Literal["Low", "High"]) -> Tally:
 
 _PROFILE = Profile(
     bounds={
-        "loadBalancerAvgShedderLowThreshold": (0, 200),
-        "loadBalancerAvgShedderHighThreshold": (0, 200),
-        "loadBalancerAvgShedderHitCountLowThreshold": (0, 1000),
-        "loadBalancerAvgShedderHitCountHighThreshold": (0, 1000),
-        "maxUnloadPercentage": (0, 1),
-        "minUnloadMessage": (0, 2**31 - 1),
-        "minUnloadMessageThroughput": (0, 2**31 - 1),
+        _AVG_SHEDDER_LOW_THRESHOLD: (0, 200),
+        _AVG_SHEDDER_HIGH_THRESHOLD: (0, 200),
+        _AVG_SHEDDER_HIT_COUNT_LOW_THRESHOLD: (0, 1000),
+        _AVG_SHEDDER_HIT_COUNT_HIGH_THRESHOLD: (0, 1000),
+        MAX_UNLOAD_PERCENTAGE: (0, 1),
+        MIN_UNLOAD_MESSAGE: (0, 2**31 - 1),
+        MIN_UNLOAD_MESSAGE_THROUGHPUT: (0, 2**31 - 1),
     },
     eager={
-        "maxUnloadPercentage": 1.0,
-        "minUnloadMessage": 0,
-        "minUnloadMessageThroughput": 0,
-        "loadBalancerAvgShedderHitCountLowThreshold": 0,
-        "loadBalancerAvgShedderHitCountHighThreshold": 0,
-        "loadBalancerAvgShedderHighThreshold": 0,
-        "loadBalancerAvgShedderLowThreshold": 0,
+        MAX_UNLOAD_PERCENTAGE: 1.0,
+        MIN_UNLOAD_MESSAGE: 0,
+        MIN_UNLOAD_MESSAGE_THROUGHPUT: 0,
+        _AVG_SHEDDER_HIT_COUNT_LOW_THRESHOLD: 0,
+        _AVG_SHEDDER_HIT_COUNT_HIGH_THRESHOLD: 0,
+        _AVG_SHEDDER_HIGH_THRESHOLD: 0,
+        _AVG_SHEDDER_LOW_THRESHOLD: 0,
     },
     differences=(
         "The Concepts page says that the difference must exceed the threshold. In the code, equality is enough.",
@@ -346,7 +353,7 @@ _PROFILE = Profile(
     calmer=_calmer,
     for_idle_brokers=lambda _: Remedy(
         "Lower loadBalancerAvgShedderLowThreshold or minUnloadMessage, or unload bundles to the idle brokers by hand.",
-        {"loadBalancerAvgShedderLowThreshold": 5},
+        {_AVG_SHEDDER_LOW_THRESHOLD: 5},
     ),
 )
 
@@ -363,13 +370,13 @@ class AvgShedder:
     )
     profile = _PROFILE
     settings = (
-        "loadBalancerAvgShedderLowThreshold",
-        "loadBalancerAvgShedderHighThreshold",
-        "loadBalancerAvgShedderHitCountLowThreshold",
-        "loadBalancerAvgShedderHitCountHighThreshold",
-        "maxUnloadPercentage",
-        "minUnloadMessage",
-        "minUnloadMessageThroughput",
+        _AVG_SHEDDER_LOW_THRESHOLD,
+        _AVG_SHEDDER_HIGH_THRESHOLD,
+        _AVG_SHEDDER_HIT_COUNT_LOW_THRESHOLD,
+        _AVG_SHEDDER_HIT_COUNT_HIGH_THRESHOLD,
+        MAX_UNLOAD_PERCENTAGE,
+        MIN_UNLOAD_MESSAGE,
+        MIN_UNLOAD_MESSAGE_THROUGHPUT,
         *USAGE_WEIGHTS,
     )
 
@@ -383,8 +390,8 @@ class AvgShedder:
         """Decide one cycle; see `Shedder`."""
         active, unknown = active_brokers(snapshot)
         points = weighted_usage(snapshot.brokers, config, LoadManager.MODULAR) * 100
-        low = config.integer("loadBalancerAvgShedderLowThreshold")
-        high = config.integer("loadBalancerAvgShedderHighThreshold")
+        low = config.integer(_AVG_SHEDDER_LOW_THRESHOLD)
+        high = config.integer(_AVG_SHEDDER_HIGH_THRESHOLD)
         most_brokers = max(memory.state.most_brokers, len(active))
         scores = np.full(len(snapshot.brokers), np.nan)
         scores[active] = points[active] / 100
@@ -402,8 +409,8 @@ class AvgShedder:
         pairs[middle].tell(reasons, _MIDDLE)
         pairs[~apart & ~middle].tell(reasons, _CLOSE, pairs.difference[~apart & ~middle], low)
         needed = (
-            config.integer("loadBalancerAvgShedderHitCountLowThreshold"),
-            config.integer("loadBalancerAvgShedderHitCountHighThreshold"),
+            config.integer(_AVG_SHEDDER_HIT_COUNT_LOW_THRESHOLD),
+            config.integer(_AVG_SHEDDER_HIT_COUNT_HIGH_THRESHOLD),
         )
         hit = counters.fire(pairs[apart], low, needed, reasons)
         moves, bindings = _even_out(snapshot, memory, config, pairs[apart][hit], reasons)
@@ -427,8 +434,8 @@ def _even_out(
     Returns:
         The moves, and what they bind.
     """
-    share = config.number("maxUnloadPercentage")
-    min_rate, min_throughput = config.integer("minUnloadMessage"), config.integer("minUnloadMessageThroughput")
+    share = config.number(MAX_UNLOAD_PERCENTAGE)
+    min_rate, min_throughput = config.integer(MIN_UNLOAD_MESSAGE), config.integer(MIN_UNLOAD_MESSAGE_THROUGHPUT)
     rate, throughput = snapshot.brokers.msg_rate_per_s(), snapshot.brokers.throughput_bytes_per_s()
     rate_quota = (rate[pairs.high] - rate[pairs.low]) * share
     throughput_quota = (throughput[pairs.high] - throughput[pairs.low]) * share

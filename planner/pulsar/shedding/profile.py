@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from planner.cluster.decisions import SheddingDecision
+from planner.cluster.names import SHEDDING_ENABLED, SHEDDING_GRACE_PERIOD_MINUTES
 from planner.cluster.releases import Switch
 from planner.cluster.setting import SettingValue
 from planner.cluster.settings import Settings
@@ -141,14 +142,14 @@ class Profile:
 
 
 EVERY_BOUNDS: Mapping[str, Bounds] = {
-    "loadBalancerSheddingGracePeriodMinutes": (0, 100_000),
-    "loadBalancerSheddingEnabled": None,
+    SHEDDING_GRACE_PERIOD_MINUTES: (0, 100_000),
+    SHEDDING_ENABLED: None,
 }
 """The bounds of what the cycle around every strategy reads; see `Profile.bounds`."""
 
 EVERY_EAGER: Mapping[str, SettingValue] = {
-    "loadBalancerSheddingEnabled": True,
-    "loadBalancerSheddingGracePeriodMinutes": 0,
+    SHEDDING_ENABLED: True,
+    SHEDDING_GRACE_PERIOD_MINUTES: 0,
 }
 """Its values with which most is shed; see `Profile.eager`."""
 

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from planner.cluster.arrays import MIB, BoolArray, FloatArray
+from planner.cluster.arrays import BoolArray, FloatArray
 from planner.cluster.decisions import Line, Move, ReasonBlock, ReasonCode, ReasonLog, SheddingDecision, block
 from planner.cluster.errors import PlannerError
 from planner.cluster.hashing import hash_map_order, java_string_hashes
@@ -22,6 +22,7 @@ from planner.cluster.ranges import bundle_name
 from planner.cluster.releases import Switch
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.units import MIB, MS_PER_MIN
 from planner.pulsar.load.broker_load import averages
 from planner.pulsar.load.namespace_policies import policy_gate
 from planner.pulsar.load.top_bundles import IDLE_BUNDLES
@@ -545,7 +546,7 @@ class _Cycle:
             self.log.say(_EXCLUDED, pair.donor, bundle.position)
             return True
         if self.recent and bundle.name in self.recent:
-            since = (self.snapshot.info.captured_at_ms - self.recent[bundle.name]) / 60_000
+            since = (self.snapshot.info.captured_at_ms - self.recent[bundle.name]) / MS_PER_MIN
             self.log.say(_RECENT, pair.donor, bundle.position, -1, since, float(self.rules.grace_minutes))
             return True
         return self.barred(bundle, pair.donor, pair.receiver)

@@ -16,6 +16,7 @@ from planner.cluster.errors import FormatError, PlannerError, ReplayError
 from planner.cluster.files import file_digest
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.snapshot import Snapshot, column_info, make_topics
+from planner.cluster.units import DAY_MS
 from planner.formats.encoding import info_to_json
 from planner.formats.reading import read_snapshot
 from planner.formats.rows import SCHEMAS
@@ -23,7 +24,6 @@ from planner.formats.validate import validate
 from planner.history import days
 from planner.history.days import STAGING, DayWriter, clear_staging, delete_day, read_day, writing_history
 from planner.history.manifest import (
-    DAY_MS,
     MANIFEST,
     DayManifest,
     complete_days,
