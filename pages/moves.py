@@ -16,9 +16,10 @@ from planner.share.export import MOVE_COLUMNS, events_csv, json_text, plan_docum
 from planner.share.follow import STATES, follow, new_brokers
 from planner.share.report import Chart, markdown_report
 from planner.share.script import SECTIONS, command_list, command_script
+from planner.simulate.event import Event
 from planner.simulate.measures import blast_radius
 from planner.simulate.moves import disconnections
-from planner.simulate.trace import Event, Trace
+from planner.simulate.trace import Trace
 from planner.web import address, scenarios, state
 from planner.web.findings import finding_cards
 from planner.web.moves import EVENT_FORMATS, EVENT_WIDTHS

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from planner.cluster import errors, names
 from planner.cluster.names import LOAD_MANAGER_CLASS_NAME
 from planner.cluster.releases import RELEASES, release
 from planner.pulsar.placement.registry import PLACEMENTS
@@ -121,3 +122,66 @@ def test_each_name_of_a_setting_is_spelled_once() -> None:
     spelled = [(name, path.name) for path in places for name in settings_of(path)]
     counted = Counter(name for name, _ in spelled)
     assert [one for one in spelled if counted[one[0]] > 1] == []
+
+
+NOT_TUNED = "planner/advise/search.py"
+"""Lists what no search of settings tunes, whatever strategy reads it."""
+
+
+def mentioned(path: Path) -> set[str]:
+    """Return the settings that a module spells, mentions in a sentence or imports, docstrings apart."""
+    imported = {
+        str(getattr(names, alias.name))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and node.module == names.__name__
+        for alias in node.names
+    }
+    return imported | {word for text in texts(path) for word in re.findall(r"\w+", text)} & SETTINGS
+
+
+def own_settings() -> set[str]:
+    """Return what shedding strategies alone read: no other rule of Pulsar does."""
+    rules = sorted((ROOT / "planner/pulsar").rglob("*.py"))
+    others = (path for path in rules if "shedding" not in path.parts)
+    return {name for one in SHEDDERS for name in one.settings}.difference(*map(mentioned, others))
+
+
+def test_settings_of_a_strategy_are_known_at_home_only() -> None:
+    """Whoever needs a strategy's own settings asks its profile, as `explain` does what held it back."""
+    own = own_settings()
+    assert {"minUnloadMessage", "minUnloadMessageThroughput", "maxUnloadPercentage"} <= own
+    assert own & mentioned(ROOT / "planner/pulsar/shedding/avg.py")
+    places = {str(path.relative_to(ROOT)): path for path in FILES}
+    elsewhere = [place for place in places if not place.startswith((*HOMES, NOT_TUNED, "planner/cluster/names.py"))]
+    assert [(place, sorted(found)) for place in elsewhere if (found := own & mentioned(places[place]))] == []
+
+
+def test_reasons_of_a_strategy_are_known_at_home_only() -> None:
+    """No other room reads a strategy's reasons by their codes."""
+    code = re.compile(r"(avg|overload|threshold|transfer|uniform)\.\w+")
+    assert [*filter(code.fullmatch, texts(ROOT / "planner/pulsar/shedding/avg.py"))]
+    elsewhere = [path for path in FILES if not str(path.relative_to(ROOT)).startswith(HOMES)]
+    assert [(path.name, text) for path in elsewhere for text in texts(path) if code.fullmatch(text)] == []
+
+
+CATCHING = ("Exception", "BaseException")
+
+
+def test_errors_are_one_family() -> None:
+    """What one module raises for another is a `PlannerError`; the tree of the family names it and its parent."""
+    bases = {
+        node.name: [ast.unparse(base) for base in node.bases]
+        for path in FILES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef)
+        and any(ast.unparse(base).endswith(("Error", *CATCHING)) for base in node.bases)
+    }
+    public = {name: of for name, of in bases.items() if not name.startswith("_")}
+    assert [name for name, of in public.items() if name != "PlannerError" and {*of} & {*CATCHING}] == []
+    drawn: dict[str, str] = {}
+    above = ["PlannerError"]
+    for line in (errors.__doc__ or "").splitlines():
+        if found := re.match(r"((?:│   |    )*)[├└]── (\w+)", line):
+            above = [*above[: len(found[1]) // 4 + 1], found[2]]
+            drawn[found[2]] = above[-2]
+    assert drawn == {name: of[0] for name, of in public.items() if name != "PlannerError"}

@@ -19,8 +19,9 @@ from planner.pulsar.manager.cycle import CycleDecision, effective_shedder
 from planner.pulsar.manager.pairing import running_placement
 from planner.pulsar.shedding.profile import Profile
 from planner.simulate import measures
+from planner.simulate.event import Event
 from planner.simulate.moves import Return, relocations, returns
-from planner.simulate.trace import Event, Trace
+from planner.simulate.trace import Trace
 
 _T = TypeVar("_T")
 

@@ -12,19 +12,16 @@ from planner.cluster.names import (
     HISTORY_RESOURCE_PERCENTAGE,
     LOAD_PLACEMENT_STRATEGY,
     LOAD_SHEDDING_STRATEGY,
-    MAX_UNLOAD_PERCENTAGE,
-    MIN_UNLOAD_MESSAGE,
-    MIN_UNLOAD_MESSAGE_THROUGHPUT,
 )
 from planner.cluster.text import count
-from planner.cluster.units import MIB, MS_PER_MIN
+from planner.cluster.units import MS_PER_MIN
 from planner.explain.finding import Finding, listed
 from planner.explain.outcome import Outcome
 from planner.pulsar.manager.cycle import effective_shedder, next_cycle
 from planner.pulsar.manager.pairing import PAIRED, offered_placements, placement_beside
 from planner.pulsar.placement.modular import configured_placement
 from planner.pulsar.placement.registry import placement_by_name
-from planner.pulsar.shedding.profile import NeverReached, Remedy
+from planner.pulsar.shedding.profile import NeverReached, Quiet, Remedy
 from planner.pulsar.shedding.registry import SHEDDERS, default_shedder, has_shedder, offered_shedders
 from planner.simulate.moves import THRASHING_WINDOW_MIN, thrashing_percent
 from planner.simulate.trace import cycle_seed
@@ -283,47 +280,24 @@ def _wrong_verdicts(case: Outcome) -> int:
 
 
 def held_back(case: Outcome) -> Iterator[Finding]:
-    """A pair was found apart often enough, and nothing moves because the share is below the minimum."""
-    if not case.profile.minimum_reason:
+    """The strategy was to act often enough, and nothing moves because the share is below its minimums."""
+    if case.profile.held_back is None:
         return
     quiet = [cycle.index for cycle in case.trace.cycles if not cycle.unloads][:_ASKED_AGAIN]
-    held: list[tuple[float, float, str, int]] = []
-    for index in quiet:
-        names = case.trace.cycles[index].view.brokers.name
-        for part in case.decision(index).shedding.reasons:
-            if part.code.code == case.profile.minimum_reason:
-                rows = zip(part.brokers.tolist(), part.values.tolist(), strict=True)
-                numbers = [(names[at], dict(zip(part.code.fields, row, strict=True))) for at, row in rows]
-                held += [(v["msg_per_s"], v["mib_per_s"], broker, index) for broker, v in numbers]
-    if not held:
+    names = {index: case.trace.cycles[index].view.brokers.name for index in quiet}
+    told = (Quiet(index + 1, names[index], case.decision(index).shedding) for index in quiet)
+    held = case.profile.held_back(told, case.trace.settings)
+    if held is None:
         return
-    config = case.trace.settings
-    rate, size, _, index = max(held)
-    least, share = config.integer(MIN_UNLOAD_MESSAGE), config.number(MAX_UNLOAD_PERCENTAGE)
-    least_size = config.integer(MIN_UNLOAD_MESSAGE_THROUGHPUT)
-    evidence = (
-        f"In {count(len({h[3] for h in held}), 'cycle')}, a pair had enough hits but nothing was shed. In cycle"
-        f" {index + 1}, {share * 100:g} % of the difference is {rate:.0f} msg/s (minUnloadMessage: {least}) and"
-        f" {size:.1f} MiB/s (minUnloadMessageThroughput: {least_size / MIB:.1f} MiB/s)."
-    )
-    changes: dict[str, int] = {}
-    if rate >= 1:
-        changes[MIN_UNLOAD_MESSAGE] = min(math.ceil(rate) - 1, least)
-        remedy = f"Lower minUnloadMessage to {changes[MIN_UNLOAD_MESSAGE]}"
-    else:
-        changes[MIN_UNLOAD_MESSAGE_THROUGHPUT] = max(math.ceil(size * MIB) - 1, 0)
-        remedy = f"Lower minUnloadMessageThroughput to {changes[MIN_UNLOAD_MESSAGE_THROUGHPUT]}"
-    if share < 0.5:  # noqa: PLR2004 - half the difference evens a pair out
-        remedy += ", or raise maxUnloadPercentage to 0.5, which balances a pair completely"
     yield Finding(
         code="avg_held_back",
         title=f"{case.shedder} sheds nothing because of its minimums",
-        evidence=evidence,
-        remedy=f"{remedy}.",
+        evidence=held.evidence,
+        remedy=held.remedy.words,
         severity="medium",
-        brokers=tuple(dict.fromkeys(h[2] for h in sorted(held, reverse=True))),
-        settings=(MIN_UNLOAD_MESSAGE, MIN_UNLOAD_MESSAGE_THROUGHPUT, MAX_UNLOAD_PERCENTAGE),
-        changes=changes,
+        brokers=held.brokers,
+        settings=held.settings,
+        changes=held.remedy.changes,
     )
 
 

@@ -26,8 +26,8 @@ from planner.figures.theme import (
     name_brokers,
     short_names,
 )
+from planner.simulate.event import Event
 from planner.simulate.measures import BrokerSeries, CycleCounts, Imbalance, Quantity, imbalance_series
-from planner.simulate.trace import Event
 
 MOST_CURVES = 8
 """Curves that can be told apart."""

@@ -14,10 +14,11 @@ from planner.cluster.text import count
 from planner.optimize.plan import Plan
 from planner.optimize.waves import scenario_of
 from planner.pulsar.manager.cycle import effective_shedder
+from planner.simulate.event import Event
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, unchanged
 from planner.simulate.shelf import Shelf
-from planner.simulate.trace import Event, Trace
+from planner.simulate.trace import Trace
 from planner.simulate.what_if import Change, Target, what_if
 
 CYCLES: Final = 30

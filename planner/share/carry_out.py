@@ -30,8 +30,8 @@ from planner.share.commands import (
 from planner.share.export import csv_text
 from planner.simulate.admin_commands import SHOWN, Command, Role, shutdown_command
 from planner.simulate.edits.edit import some
+from planner.simulate.event import Event
 from planner.simulate.scenario import Scenario
-from planner.simulate.trace import Event
 
 FORMAT_VERSION: Final = 1
 """Version of the JSON document."""

@@ -49,7 +49,8 @@ from planner.simulate.admin_commands import (
     setting_command,
     split_command,
 )
-from planner.simulate.trace import Event, Trace
+from planner.simulate.event import Event
+from planner.simulate.trace import Trace
 
 _CLASSES: Final[Mapping[str, Mapping[str, str]]] = {
     LOAD_SHEDDING_STRATEGY: {one.name: one.java_class for one in SHEDDERS},

@@ -19,9 +19,10 @@ from planner.explain.finding import Finding
 from planner.share.commands import CommandOptions, changed_settings, final_moves, plan_commands
 from planner.share.link import scenario_digest
 from planner.simulate.admin_commands import Command
+from planner.simulate.event import Event
 from planner.simulate.measures import MEASURES, Summary, summary
 from planner.simulate.scenario import scenario_to_json
-from planner.simulate.trace import Event, Trace
+from planner.simulate.trace import Trace
 
 FORMAT_VERSION: Final = 1
 """Version of the JSON document."""

@@ -12,8 +12,9 @@ from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, frozen
 from planner.cluster.files import packaged_rows
 from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE
 from planner.cluster.units import MS_PER_MIN, S_PER_MIN
+from planner.simulate.event import Event, EventKind
 from planner.simulate.moves import THRASHING_WINDOW_MIN, disconnections, relocations, returns, thrashing_percent
-from planner.simulate.trace import Event, EventKind, Stretch, Trace
+from planner.simulate.trace import Stretch, Trace
 
 Quantity: TypeAlias = Literal["usage", "msg_rate_per_s", "throughput_bytes_per_s", "bundles"]
 """What of a broker is looked at, as `BrokerSeries` names it."""

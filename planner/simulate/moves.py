@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.units import MS_PER_MIN
-from planner.simulate.trace import Event, Stretch
+from planner.simulate.event import Event
+from planner.simulate.trace import Stretch
 
 THRASHING_WINDOW_MIN = 60.0
 """Minutes within which traffic that leaves a broker again counts as moved in vain."""

@@ -43,8 +43,9 @@ from planner.pulsar.splitting.registry import default_split_algorithm
 from planner.pulsar.throttling.precedence import RATE_SETTINGS
 from planner.simulate.clock import Action, Clock
 from planner.simulate.cluster import Cluster
+from planner.simulate.event import Event, EventKind
 from planner.simulate.scenario import Scenario
-from planner.simulate.trace import Cycle, Event, EventKind, Trace, cycle_seed
+from planner.simulate.trace import Cycle, Trace, cycle_seed
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Is told how many cycles are done, and of how many."""
@@ -123,6 +124,7 @@ class Simulation:
     Attributes:
         start: The cluster at the start.
         start_ms: Its moment.
+        assumptions: What is supposed where no snapshot tells.
         config: Settings in force.
         cluster: The cluster as it is, with the leader's view.
         dispatch_limited: Whether the scenario changes dispatch limits.
@@ -147,7 +149,7 @@ class Simulation:
         self.config = scenario.settings_over(start)
         self._manager = scenario.load_manager_over(start)
         self._extensible = self._manager is LoadManager.EXTENSIBLE
-        supposed = scenario.assumptions
+        self.assumptions = supposed = scenario.assumptions
         self.cluster = Cluster(start, supposed, self._manager, self.config)
         self._clock = Clock(
             self.start_ms,

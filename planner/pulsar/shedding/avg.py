@@ -4,8 +4,9 @@ Mirrors `AvgShedder` of Pulsar 4.2.4 as a shedding strategy; as a placement stra
 Both must be configured together. Its bindings are part of the state here.
 """
 
+import math
 from bisect import bisect_left
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -21,10 +22,11 @@ from planner.cluster.names import MAX_UNLOAD_PERCENTAGE, MIN_UNLOAD_MESSAGE, MIN
 from planner.cluster.releases import Release, Switch
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.text import count
 from planner.cluster.units import MIB
 from planner.pulsar.load.usage import USAGE_WEIGHTS, weighted_usage
 from planner.pulsar.placement.avg import PLANNED_DESTINATIONS, BundleKey, bundle_keys
-from planner.pulsar.shedding.profile import Counters, Profile, Remedy, Tally
+from planner.pulsar.shedding.profile import Counters, HeldBack, Profile, Quiet, Remedy, Tally
 from planner.pulsar.shedding.selection import (
     SHORT_TERM,
     Donors,
@@ -304,6 +306,42 @@ def _pairs_of(decision: SheddingDecision) -> list[tuple[int, int]]:
     return sorted(pairs, key=lambda pair: scores[pair[0]])
 
 
+def _held_back(quiet: Iterable[Quiet], config: Settings) -> HeldBack | None:
+    """Return that pairs were hit often enough, and the share of their difference is below the minimums."""
+    held: list[tuple[float, float, str, int]] = []
+    for one in quiet:
+        for part in one.decision.reasons:
+            if part.code == _TOO_LITTLE:
+                rows = zip(part.brokers.tolist(), part.values.tolist(), strict=True)
+                numbers = [(one.brokers[at], dict(zip(part.code.fields, row, strict=True))) for at, row in rows]
+                held += [(v["msg_per_s"], v["mib_per_s"], broker, one.cycle) for broker, v in numbers]
+    if not held:
+        return None
+    rate, size, _, cycle = max(held)
+    least, share = config.integer(MIN_UNLOAD_MESSAGE), config.number(MAX_UNLOAD_PERCENTAGE)
+    least_size = config.integer(MIN_UNLOAD_MESSAGE_THROUGHPUT)
+    evidence = (
+        f"In {count(len({h[3] for h in held}), 'cycle')}, a pair had enough hits but nothing was shed. In cycle"
+        f" {cycle}, {share * 100:g} % of the difference is {rate:.0f} msg/s (minUnloadMessage: {least}) and"
+        f" {size:.1f} MiB/s (minUnloadMessageThroughput: {least_size / MIB:.1f} MiB/s)."
+    )
+    changes: dict[str, int] = {}
+    if rate >= 1:
+        changes[MIN_UNLOAD_MESSAGE] = min(math.ceil(rate) - 1, least)
+        remedy = f"Lower minUnloadMessage to {changes[MIN_UNLOAD_MESSAGE]}"
+    else:
+        changes[MIN_UNLOAD_MESSAGE_THROUGHPUT] = max(math.ceil(size * MIB) - 1, 0)
+        remedy = f"Lower minUnloadMessageThroughput to {changes[MIN_UNLOAD_MESSAGE_THROUGHPUT]}"
+    if share < 0.5:  # noqa: PLR2004 - half the difference evens a pair out
+        remedy += ", or raise maxUnloadPercentage to 0.5, which balances a pair completely"
+    return HeldBack(
+        evidence=evidence,
+        remedy=Remedy(f"{remedy}.", changes),
+        brokers=tuple(dict.fromkeys(h[2] for h in sorted(held, reverse=True))),
+        settings=(MIN_UNLOAD_MESSAGE, MIN_UNLOAD_MESSAGE_THROUGHPUT, MAX_UNLOAD_PERCENTAGE),
+    )
+
+
 def _tally(kind: Literal["Low", "High"]) -> Tally:
     apart = f"loadBalancerAvgShedder{kind}Threshold"
     return Tally(
@@ -343,7 +381,7 @@ _PROFILE = Profile(
         "Hits are counted per broker, not per pair, and high hits also count as low hits.",
     ),
     judges_by="resource usage of pairs of brokers",
-    minimum_reason=_TOO_LITTLE.code,
+    held_back=_held_back,
     counters=Counters(cycles_to_know=_cycles_to_know, after_unloads=_after_unloads, least=_least, full=_full),
     tallies=(_tally("Low"), _tally("High")),
     pairs=_pairs_of,

@@ -1,6 +1,6 @@
 """What is known about a shedding strategy beside its rule, stated by the strategy itself and read by every room."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -47,6 +47,38 @@ class NeverReached:
     average: float
     lowest: float
     would_shed: Callable[[Settings], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Quiet:
+    """A cycle in which a strategy shed nothing.
+
+    Attributes:
+        cycle: Its number, from 1.
+        brokers: Ids of the brokers, as the decision has their positions.
+        decision: What the strategy decided, with its reasons.
+    """
+
+    cycle: int
+    brokers: Sequence[str]
+    decision: SheddingDecision
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldBack:
+    """How the minimums of a strategy kept it from shedding.
+
+    Attributes:
+        evidence: What was seen, in sentences.
+        remedy: What to change.
+        brokers: Those held back, the one with the most to move first.
+        settings: The minimums, and what goes with them.
+    """
+
+    evidence: str
+    remedy: Remedy
+    brokers: tuple[str, ...]
+    settings: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +138,8 @@ class Profile:
         exact: Where the score of a broker and the lines of a decision put a threshold of whole numbers, in its unit.
         averaged: Whether its score is an average over cycles, which trails the load.
         remembers_donors: Whether it keeps its hands off brokers that it shed from lately.
-        minimum_reason: Code of its reason that a pair was apart for long enough, and too little would move; or empty.
+        held_back: What it says about cycles in which it was to act and its own minimums let nothing move; None where it
+            has no such minimums.
         counters: Its counters; None when it has none.
         tallies: What it counts or averages from cycle to cycle.
         pairs: The pairs of brokers that a decision compared, lower score first; None when it compares no pairs.
@@ -132,7 +165,7 @@ class Profile:
     exact: Mapping[str, Callable[[float, Mapping[str, float]], float]] = field(default_factory=dict)
     averaged: bool = False
     remembers_donors: bool = False
-    minimum_reason: str = ""
+    held_back: Callable[[Iterable[Quiet], Settings], HeldBack | None] | None = None
     counters: Counters | None = None
     tallies: tuple[Tally, ...] = ()
     pairs: Callable[[SheddingDecision], list[tuple[int, int]]] | None = None

@@ -8,7 +8,8 @@ from pydantic import Field
 
 from planner.cluster.text import count
 from planner.simulate.admin_commands import SHOWN, Command
-from planner.simulate.edits.edit import Ask, AtMinute, Cores, Edit, EditContext, NicGbps, Running, size_text, some
+from planner.simulate.edits.edit import Ask, AtMinute, Cores, Edit, EditContext, NicGbps, size_text, some
+from planner.simulate.edits.running import Running
 
 
 def _free_prefix(context: EditContext, _: Any) -> str:

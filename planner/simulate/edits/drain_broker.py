@@ -9,7 +9,8 @@ from pydantic import Field
 
 from planner.cluster.units import MS_PER_MIN
 from planner.simulate.admin_commands import Command, shutdown_command
-from planner.simulate.edits.edit import LEAST, Ask, AtMinute, BrokerName, Edit, Running
+from planner.simulate.edits.edit import LEAST, Ask, AtMinute, BrokerName, Edit
+from planner.simulate.edits.running import Running
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

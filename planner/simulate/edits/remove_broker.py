@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from planner.simulate.admin_commands import Command, shutdown_command
-from planner.simulate.edits.edit import AtMinute, BrokerName, Edit, Running
+from planner.simulate.edits.edit import AtMinute, BrokerName, Edit
+from planner.simulate.edits.running import Running
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,8 @@ from typing import Annotated, ClassVar, Literal
 
 from planner.cluster.units import MS_PER_MIN
 from planner.simulate.admin_commands import SHOWN, Command
-from planner.simulate.edits.edit import Ask, AtMinute, BrokerNames, Edit, Minutes, Running, some
+from planner.simulate.edits.edit import Ask, AtMinute, BrokerNames, Edit, Minutes, some
+from planner.simulate.edits.running import Running
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Literal
 
 from planner.simulate.admin_commands import Command, Word, command_of, option, positional
-from planner.simulate.edits.edit import Ask, Edit, EditContext, NamespaceName, OptionalName, Running
+from planner.simulate.edits.edit import Ask, Edit, EditContext, NamespaceName, OptionalName
+from planner.simulate.edits.running import Running
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

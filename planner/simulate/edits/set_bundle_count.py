@@ -8,7 +8,8 @@ from pydantic import Field
 
 from planner.cluster.text import count
 from planner.simulate.admin_commands import Command, positional
-from planner.simulate.edits.edit import Ask, Edit, NamespaceName, Running
+from planner.simulate.edits.edit import Ask, Edit, NamespaceName
+from planner.simulate.edits.running import Running
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

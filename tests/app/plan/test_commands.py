@@ -42,10 +42,11 @@ from planner.simulate.edits.set_anti_affinity import SetAntiAffinity
 from planner.simulate.edits.set_bundle_count import SetBundleCount
 from planner.simulate.edits.set_isolation import SetIsolation
 from planner.simulate.edits.split_bundle import SplitBundle
+from planner.simulate.event import Event
 from planner.simulate.generate import generate
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, Step
-from planner.simulate.trace import Event, Trace
+from planner.simulate.trace import Trace
 from tests.app.plan.random_scenarios import random_plan
 from tests.app.plan.stand_in import StandIn
 
