@@ -25,12 +25,12 @@ from planner.cluster.snapshot import Snapshot, make_brokers, make_bundles, make_
 from planner.cluster.units import MS_PER_MIN
 from planner.history.days import read_day
 from planner.history.manifest import DayFolder, complete_days, day_of
-from planner.simulate.cluster import FOLLOWED
 from planner.simulate.event import Event
 from planner.simulate.measures import blast_radius, broker_series, cycle_counts, imbalance_series, summary
 from planner.simulate.run import Simulation
 from planner.simulate.scenario import Scenario, scenario_from_json, scenario_to_json
 from planner.simulate.trace import Cycle, Stretch
+from planner.simulate.traffic import FOLLOWED
 from planner.spark.schema import arrow_schema
 
 _MOST_DAYS_KEPT: Final = 4

@@ -30,6 +30,7 @@ from planner.pulsar.load.broker_load import averages as known_averages
 from planner.pulsar.load.top_bundles import with_top_ranks
 from planner.pulsar.load.usage import max_usage, weighted_usage
 from planner.simulate.load_model import COUNT_COLUMNS, LIMIT_COLUMNS, USAGE_COLUMNS, rows_of, with_values
+from planner.simulate.traffic import Rebuilt
 
 if TYPE_CHECKING:
     from planner.simulate.cluster import Cluster
@@ -40,19 +41,6 @@ _WINDOWS = (SHORT_TERM_SAMPLES, LONG_TERM_SAMPLES)
 _EMA_TICK_MS = 5_000
 _THROUGHPUT_STEP = 1e5
 _RATE_STEP = 100.0
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Rebuilt:
-    """How the bundles of a cluster were renumbered.
-
-    Attributes:
-        parent: For each bundle now, its position before; that of its parent when it is new. Shape (bundles,).
-        new: Which bundles are new. Shape (bundles,).
-    """
-
-    parent: Int64Array
-    new: BoolArray
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -252,7 +240,7 @@ class LeaderView:
         self.means = [follow(means, 0) for means in self.means]
         self.stored_samples = [follow(samples, 0) for samples in self.stored_samples]
         self.stored_means = [follow(means) for means in self.stored_means]
-        columns["low"], columns["high"] = frozen(self.truth.low.copy()), frozen(self.truth.high.copy())
+        columns["low"], columns["high"] = frozen(self.truth.traffic.low.copy()), frozen(self.truth.traffic.high.copy())
         self.bundles = replace(self.bundles, **columns)
         self.touch()
 
@@ -275,7 +263,7 @@ class LeaderView:
         """
         if not len(who):
             return False
-        if not at_once and self.truth.traffic_changes(int(self.measured_ms[who].min()), at_ms):
+        if not at_once and self.truth.traffic.changes_within(int(self.measured_ms[who].min()), at_ms):
             self.dirty[:] = True
         measures = who if at_once else who[self.dirty[who]]
         late = at_ms - self.updated_ms[who] > self._late_ms
@@ -296,12 +284,12 @@ class LeaderView:
         return bool(
             self.dirty.any()
             or at_ms - int(self.updated_ms.min()) > self._late_ms
-            or self.truth.traffic_changes(int(self.measured_ms.min()), at_ms)
+            or self.truth.traffic.changes_within(int(self.measured_ms.min()), at_ms)
         )
 
     def _measure(self, who: Int64Array, at_ms: int) -> None:
         """Let brokers work out the rates of their bundles and measure their machines."""
-        seen = self.truth.measurable(at_ms)
+        seen = self.truth.condition.measurable(at_ms)
         if seen is not self._seen:
             self._settle()
             self._seen = seen
@@ -349,7 +337,10 @@ class LeaderView:
     def _changed(self, who: Int64Array, at_ms: int) -> BoolArray:
         """Say of which brokers measurements differ enough from their last report. Shape (asked about,)."""
         reported = _compared(self.table, self.config, self.truth.info.load_manager)[:, who]
-        change, totals = 100 * np.abs(self.truth.measurable(at_ms).usage[who] - reported[0]), self.totals[:, who]
+        change, totals = (
+            100 * np.abs(self.truth.condition.measurable(at_ms).usage[who] - reported[0]),
+            self.totals[:, who],
+        )
         now = np.array([totals[0] + totals[1], totals[2] + totals[3], totals[_BUNDLES]])
         changed: BoolArray = np.maximum(change, _percent(reported[1:], now).max(axis=0)) > self._enough
         return changed
@@ -357,7 +348,7 @@ class LeaderView:
     def _write(self, who: Int64Array, at_ms: int) -> None:
         """Publish what some brokers have measured, and let the leader read it."""
         self._settle()
-        now = self.truth.brokers_at(at_ms)
+        now = self.truth.condition.brokers(at_ms)
         new: dict[str, Any] = {name: getattr(now, name)[who] for name in (*USAGE_COLUMNS, *LIMIT_COLUMNS)}
         new |= dict(zip((*TRAFFIC_COLUMNS, *COUNT_COLUMNS, "reported_bundles"), self.totals[:, who], strict=True))
         new |= {"updated_at_ms": at_ms, "has_load_data": True, "registered": True}
@@ -429,9 +420,9 @@ class LeaderView:
         most = self.config.integer(MAX_NUMBER_OF_BUNDLES_IN_BUNDLE_LOAD_REPORT) * int(self.table.registered.sum())
         if 0 < most < int(chosen.sum()):
             excluded = set(self.config.names(SHEDDING_EXCLUDED_NAMESPACES))
-            names = self.truth.namespaces
+            names = self.truth.traffic.namespaces
             out = np.array([name in excluded for name in names] or [False], dtype=np.bool_)
-            rows = np.flatnonzero(chosen & ~out[self.truth.namespace])
+            rows = np.flatnonzero(chosen & ~out[self.truth.traffic.namespace])
             keys = [key for means in self.means for key in _load_keys(means[:, rows])]
             heaviest = rows[np.lexsort(keys[::-1])[::-1][:most]]
             chosen = np.zeros_like(chosen)
@@ -465,6 +456,13 @@ class LeaderView:
             self._view = self._last = self._make(at_ms).sharing(self._last)
         return self._view
 
+    def evaluated(self, at_ms: int) -> Snapshot:
+        """Return what the leader knows with the real owners, by which it judges its promises."""
+        view, real = self.view(at_ms), self.truth.owner
+        reported = view.bundles.has_stats & (view.bundles.owner == real)
+        owner = frozen(real.astype(np.int32))
+        return view.with_columns(bundles=replace(view.bundles, owner=owner, has_stats=frozen(reported)))
+
     def _make(self, at_ms: int) -> Snapshot:
         cluster = self.truth
         if self._table is None:
@@ -488,9 +486,9 @@ class LeaderView:
             replace(cluster.info, captured_at_ms=at_ms),
             self.config,
             self.table,
-            cluster.namespaces,
+            cluster.traffic.namespaces,
             self._table,
-            cluster.topics,
+            cluster.traffic.topics,
             cluster.policies,
         ).naming(cluster.names, cluster.hashes, cluster.position)
 

@@ -29,8 +29,8 @@ from planner.cluster.names import (
     LOAD_BALANCER_ENABLED,
     SHEDDING_INTERVAL_MINUTES,
 )
-from planner.cluster.snapshot import BrokerTable, Snapshot
-from planner.cluster.units import KBIT_PER_GBIT, MS_PER_MIN
+from planner.cluster.snapshot import Snapshot
+from planner.cluster.units import MS_PER_MIN
 from planner.pulsar.load.averages import DEFAULT_TRAFFIC
 from planner.pulsar.manager.cycle import Unload, effective_shedder, next_cycle
 from planner.pulsar.manager.leader import LeaderMemory, elected
@@ -44,6 +44,7 @@ from planner.pulsar.throttling.precedence import RATE_SETTINGS
 from planner.simulate.clock import Action, Clock
 from planner.simulate.cluster import Cluster
 from planner.simulate.event import Event, EventKind
+from planner.simulate.frames import Frames, change_of_brokers
 from planner.simulate.scenario import Scenario
 from planner.simulate.trace import Cycle, Trace, cycle_seed
 
@@ -138,13 +139,9 @@ class Simulation:
     """
 
     def __init__(self, frames: Iterable[Snapshot], scenario: Scenario) -> None:
-        self._frames = iter(frames)
-        start = next(self._frames, None)
-        if start is None:
-            raise ScenarioError("There is no snapshot to start from.", remedy="Choose one.")
+        self._frames = Frames(frames)
         self.scenario = scenario
-        self.start = self._frame = start
-        self._next_frame = next(self._frames, None)
+        self.start = start = self._frames.last
         self.start_ms = self.now = self._from_ms = start.info.captured_at_ms
         self.config = scenario.settings_over(start)
         self._manager = scenario.load_manager_over(start)
@@ -167,7 +164,6 @@ class Simulation:
                 "Only the first day and the last three days of the long interval between shedding cycles are simulated."
             )
         self.cancelled: Callable[[], bool] = lambda: False
-        self._unknown_namespaces: set[str] = set()
         self._events: list[Event] = []
         self.dispatch_limited = any(name in _DISPATCH for name in scenario.settings)
         self._edit = ""
@@ -252,43 +248,25 @@ class Simulation:
 
     def _do_due(self, now: int) -> None:
         """Do what is planned up to a moment, and follow the snapshots up to it."""
-        while self._next_frame is not None and self._next_frame.info.captured_at_ms <= now:
-            frame, self._next_frame = self._next_frame, next(self._frames, None)
-            self._follow(frame, max(frame.info.captured_at_ms, self.start_ms))
+        for before, frame in self._frames.due(now):
+            self._follow(before, frame, max(frame.info.captured_at_ms, self.start_ms))
         for at_ms, action in self._clock.due(now):
             self.check()
             action(at_ms)
 
-    def _follow(self, frame: Snapshot, now: int) -> None:
+    def _follow(self, before: Snapshot, frame: Snapshot, now: int) -> None:
         """Follow the traffic of a later snapshot, and the brokers that came and went since the one before."""
-        last, self._frame = self._frame.brokers, frame
-        self._note_unknown_namespaces(frame)
-        self.cluster.follow(frame)
-        if frame.brokers.name == last.name and np.array_equal(frame.brokers.registered, last.registered):
-            return
-        before, after = _registered(last), _registered(frame.brokers)
-        for name in sorted(before - after):
-            self.remove(name, now, why="left in the recorded history")
-        known = set(self.cluster.brokers.name)
-        for name in sorted(after - before):
-            if name in known:
-                self.back(name, now)
-                continue
-            at = frame.brokers.position[name]
-            cores = float(frame.brokers.cpu_limit_percent[at]) / 100
-            gbps = float(frame.brokers.bandwidth_in_limit_kbit_per_s[at]) / KBIT_PER_GBIT
-            self.join([name], max(cores, 0.0), max(gbps, 0.0), now, "joined in the recorded history")
-
-    def _note_unknown_namespaces(self, frame: Snapshot) -> None:
-        """Note namespaces of a later snapshot that the start did not have: their traffic is left out."""
-        if frame.namespaces == self.cluster.namespaces:
-            return
-        known = {*self.cluster.namespaces, *self._unknown_namespaces}
-        fresh = [
-            n for n in frame.namespaces if n not in known and not is_heartbeat_or_sla_namespace(n, self.config.release)
-        ]
-        self._unknown_namespaces.update(fresh)
+        fresh = self._frames.new_namespaces(frame, self.cluster.traffic.namespaces, self.config.release)
         self.notes += [f"{name} is new in the recorded history: its traffic is ignored." for name in fresh]
+        self.cluster.follow(frame)
+        change = change_of_brokers(before.brokers, frame.brokers, set(self.cluster.brokers.name))
+        for name in change.left:
+            self.remove(name, now, why="left in the recorded history")
+        for name, size in change.came.items():
+            if size is None:
+                self.back(name, now)
+            else:
+                self.join([name], *size, now, "joined in the recorded history")
 
     def _interval_ms(self) -> int:
         """Return the time from one shedding cycle to the next, ms."""
@@ -309,14 +287,14 @@ class Simulation:
         """Let brokers measure and report, and a modular leader draw its conclusions from new reports."""
         if self.cluster.report(who, now) and not self._extensible:
             if self._memory.modular.heeds_reports:
-                known = self.cluster.evaluated_view(now)
+                known = self.cluster.leader_view.evaluated(now)
                 self._memory = replace(self._memory, modular=modular.after_refresh(self._memory.modular, known))
             self._split_modular(now)
 
     def _view(self, now: int) -> Snapshot:
         """Return what the leader knows; with topics as they are where a split looks at their rates."""
         view = self.cluster.leader_view.view(now)
-        if self._splits_by_traffic and (topics := self.cluster.topics_at(now)) is not view.topics:
+        if self._splits_by_traffic and (topics := self.cluster.traffic.topics_at(now)) is not view.topics:
             view = replace(view, topics=topics)
         return view
 
@@ -410,7 +388,7 @@ class Simulation:
             self._split_extensible(now)
         view = self._view(now)
         before = self._memory
-        state = self.cluster.state(now)
+        state = self.cluster.condition.state(now)
         seed = cycle_seed(self.scenario.seed, index)
         self._memory, decision = next_cycle(view, before, self.config, seed, explain=False)
         if index == 0:
@@ -455,7 +433,7 @@ class Simulation:
 
     def _disconnected(self, bundle: int, now: int) -> tuple[int, int, int, float, float]:
         """Return topics, producers and consumers of a bundle, its message rate and throughput in + out."""
-        load = self.cluster.load(now)[:, bundle].tolist()
+        load = self.cluster.traffic.load(now)[:, bundle].tolist()
         return round(load[7]), round(load[8]), round(load[9]), load[0] + load[1], load[2] + load[3]
 
     def note(
@@ -517,10 +495,10 @@ class Simulation:
 
     def _wanted(self, bundle: int, now: int) -> bool:
         """Say whether anybody asks for a bundle: one without topics is not looked up."""
-        namespace = self.cluster.namespaces[self.cluster.namespace[bundle]]
+        namespace = self.cluster.traffic.namespaces[self.cluster.traffic.namespace[bundle]]
         if is_heartbeat_or_sla_namespace(namespace, self.config.release):
             return False
-        load = self.cluster.load(now)[:, bundle]
+        load = self.cluster.traffic.load(now)[:, bundle]
         return bool(load[7] > 0 or load[:4].any())
 
     def _place(self, bundle: str, view: Snapshot, filters: ExtensibleFilters | None) -> Selection | None:
@@ -594,7 +572,7 @@ class Simulation:
 
         Shape (3, brokers).
         """
-        return frozen(self.cluster.machines(self.now)[1])
+        return frozen(self.cluster.condition.machines(self.now)[1])
 
     def end(self) -> Snapshot:
         """Return the cluster as it is now: real owners and traffic, the leader's averages."""
@@ -608,11 +586,6 @@ class Simulation:
             bundles=replace(real.bundles, **kept),
             info=replace(real.info, source=f"simulated from {self.start.info.source or 'a snapshot'}"),
         )
-
-
-def _registered(brokers: BrokerTable) -> set[str]:
-    """Return the brokers that are part of a cluster."""
-    return {name for name, here in zip(brokers.name, brokers.registered.tolist(), strict=True) if here}
 
 
 def _placed_why(found: Selection) -> str:

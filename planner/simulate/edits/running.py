@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, Protocol
 
 from planner.cluster.arrays import BoolArray, Int64Array
-from planner.cluster.decisions import Exceeded
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Policies, Snapshot
 from planner.simulate.assumptions import Assumptions
@@ -188,7 +187,6 @@ class Running(Protocol):
         why: str,
         *,
         unload: bool,
-        exceeded: Exceeded | None = None,
     ) -> None:
         """Split a bundle at boundaries in order inside it; look up children that are unloaded."""
         ...
