@@ -11,6 +11,7 @@ from typing import Final, Literal, TypeAlias
 
 from planner.cluster.internal_namespaces import SLA_OF_CLUSTER, is_heartbeat_or_sla_namespace
 from planner.cluster.names import SHEDDING_INTERVAL_MINUTES
+from planner.cluster.release_notes import differing, rule_sentence
 from planner.cluster.releases import RELEASES, UPGRADED_TO, Release, ReleaseName, Switch, is_newer, release
 from planner.cluster.setting import SettingValue, conf_value
 from planner.cluster.settings import Settings
@@ -21,7 +22,7 @@ from planner.cluster.topic_names import FOUR_PARTS
 from planner.cluster.units import MIN_PER_HOUR
 from planner.pulsar.manager.cycle import effective_shedder
 from planner.pulsar.manager.pairing import running_placement
-from planner.pulsar.release_notes import SWITCHES, differing, rule_sentence
+from planner.pulsar.release_rules import RELEASE_RULES
 from planner.pulsar.throttling.async_token_bucket import OVERFLOWS
 from planner.simulate.admin_commands import PROGRAM, DynamicChange, setting_command
 from planner.simulate.measures import Summary
@@ -174,7 +175,7 @@ def upgrade_of(snapshot: Snapshot, scenario: Scenario, target: ReleaseName) -> U
     classes = {type(one) for pair in running for one in pair}
     rules: list[str] = []
     others: list[str] = []
-    for switch in differing(now.release, then.release):
+    for switch in differing(now.release, then.release, RELEASE_RULES):
         here = _concerns(switch, classes, snapshot, now, then)
         (rules if here else others).append(rule_sentence(switch, now.release, then.release))
     return Upgrade(
@@ -192,7 +193,7 @@ def upgrade_of(snapshot: Snapshot, scenario: Scenario, target: ReleaseName) -> U
 
 def _concerns(switch: Switch, running: set[type], snapshot: Snapshot, now: Settings, then: Settings) -> bool:
     """Say whether a rule can decide anything about a cluster."""
-    followers = SWITCHES[switch]
+    followers = RELEASE_RULES.switches[switch]
     if followers:
         return not running.isdisjoint(followers)
     if switch is SLA_OF_CLUSTER:

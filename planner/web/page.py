@@ -9,12 +9,13 @@ from typing import Any
 import streamlit as st
 
 from planner.cluster.errors import PlannerError
+from planner.cluster.release_notes import release_notes
 from planner.cluster.settings import Settings
 from planner.cluster.text import count, moment, plain, short_digest
 from planner.explain.captured_settings import settings_warning
 from planner.explain.search import search
 from planner.pulsar.load.namespace_policies import expression_notes
-from planner.pulsar.release_notes import release_notes
+from planner.pulsar.release_rules import RELEASE_RULES
 from planner.web import address, registry, scenarios, state
 from planner.web.choices import adopt_settings, adopt_strategies
 from planner.web.names import BROKERS, IN_VIEW, tell
@@ -200,7 +201,7 @@ def _describe(view: state.Current, config: Settings) -> None:
         st.warning(plain(warning), icon=":material/settings_alert:")
     if saved.description:
         st.markdown(plain(saved.description))
-    release = release_notes(saved.pulsar_version, config)
+    release = release_notes(saved.pulsar_version, config, RELEASE_RULES)
     for note in release[:1]:
         st.warning(plain(note), icon=":material/rule:")
     notes = (*release[1:], *saved.warnings, *expression_notes(view.snapshot.policies))

@@ -23,6 +23,7 @@ from planner.cluster.names import (
     SHEDDING_EXCLUDED_NAMESPACES,
     SHEDDING_GRACE_PERIOD_MINUTES,
 )
+from planner.cluster.release_notes import release_notes
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot, column_info, make_topics
 from planner.cluster.units import MS_PER_MIN
@@ -36,8 +37,9 @@ from planner.pulsar.placement.avg import PLANNED_DESTINATIONS, Bindings, Plans
 from planner.pulsar.placement.extensible_filters import ExtensibleFilters
 from planner.pulsar.placement.modular_filters import ModularFilters
 from planner.pulsar.placement.selection import Selection
-from planner.pulsar.release_notes import release_notes
+from planner.pulsar.release_rules import RELEASE_RULES
 from planner.pulsar.shedding import avg
+from planner.pulsar.shedding.needs import lacking_notes
 from planner.pulsar.shedding.protocol import Shedder
 from planner.pulsar.shedding.registry import default_shedder, shedder_by_name
 
@@ -198,13 +200,17 @@ def next_cycle(
     shedder, notes = effective_shedder(load_manager, config)
     if load_manager is LoadManager.MODULAR:
         notes += _pairing_notes(shedder, config)
+    notes += lacking_notes(shedder.name, snapshot, shedder.profile.needs)
     before = memory if memory is not None else elected(shedder, load_manager, config)
     enabled = config.flag(LOAD_BALANCER_ENABLED) and config.flag(SHEDDING_ENABLED)
     if not enabled or int(snapshot.brokers.registered.sum()) < 2:  # noqa: PLR2004 - from one broker to another
         code = _ALONE if enabled else _DISABLED
         every = np.arange(len(snapshot.brokers), dtype=np.int32)
         scores = weighted_usage(snapshot.brokers, config, load_manager)
-        notes += (*release_notes(snapshot.info.pulsar_version, config), *expression_notes(snapshot.policies))
+        notes += (
+            *release_notes(snapshot.info.pulsar_version, config, RELEASE_RULES),
+            *expression_notes(snapshot.policies),
+        )
         return before, CycleDecision(shedder, SheddingDecision((), (block(code, every),), scores), notes)
     oldest = snapshot.info.captured_at_ms - config.integer(SHEDDING_GRACE_PERIOD_MINUTES) * MS_PER_MIN
     shed = before.shedding
@@ -215,7 +221,7 @@ def next_cycle(
     chosen = replace(before, shedding=after)
     carry = frame.modular if load_manager is LoadManager.MODULAR else frame.extensible
     remembered, unloads = carry(chosen, decision)
-    notes += release_notes(snapshot.info.pulsar_version, config)
+    notes += release_notes(snapshot.info.pulsar_version, config, RELEASE_RULES)
     notes += expression_notes(snapshot.policies)  # afterwards, when it is known which of them take too long
     if explain:
         notes += _order_notes(decision, shedder.decide(the_other_way_round(snapshot), known, config)[1], _LISTED)

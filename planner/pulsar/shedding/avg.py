@@ -26,6 +26,7 @@ from planner.cluster.text import count
 from planner.cluster.units import MIB
 from planner.pulsar.load.usage import USAGE_WEIGHTS, weighted_usage
 from planner.pulsar.placement.avg import PLANNED_DESTINATIONS, BundleKey, bundle_keys
+from planner.pulsar.shedding.needs import MESSAGE_RATES, THROUGHPUT, USAGE
 from planner.pulsar.shedding.profile import Counters, HeldBack, Profile, Quiet, Remedy, Tally
 from planner.pulsar.shedding.selection import (
     SHORT_TERM,
@@ -357,6 +358,7 @@ def _tally(kind: Literal["Low", "High"]) -> Tally:
 
 
 _PROFILE = Profile(
+    needs=(USAGE, MESSAGE_RATES, THROUGHPUT),
     bounds={
         _AVG_SHEDDER_LOW_THRESHOLD: (0, 200),
         _AVG_SHEDDER_HIGH_THRESHOLD: (0, 200),

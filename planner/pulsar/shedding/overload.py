@@ -17,6 +17,7 @@ from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.units import MIB
 from planner.pulsar.load.usage import USAGE_WEIGHTS, overload_usage
+from planner.pulsar.shedding.needs import THROUGHPUT_OF_BUNDLES, USAGE
 from planner.pulsar.shedding.profile import Profile, Remedy
 from planner.pulsar.shedding.selection import (
     ADDITIONAL_MARGIN,
@@ -70,6 +71,7 @@ def _calmer(config: Settings) -> Remedy:
 
 
 _PROFILE = Profile(
+    needs=(USAGE, THROUGHPUT_OF_BUNDLES),
     bounds={BROKER_OVERLOADED_THRESHOLD_PERCENTAGE: (0, 200)},
     eager={BROKER_OVERLOADED_THRESHOLD_PERCENTAGE: 0},
     differences=(

@@ -9,6 +9,7 @@ from planner.cluster.names import SHEDDING_ENABLED, SHEDDING_GRACE_PERIOD_MINUTE
 from planner.cluster.releases import Switch
 from planner.cluster.setting import SettingValue
 from planner.cluster.settings import Settings
+from planner.pulsar.shedding.needs import Need
 
 Measure: TypeAlias = Literal["usage", "msg_rate"]
 """What a strategy compares brokers by."""
@@ -127,6 +128,7 @@ class Profile:
     """What is known about a strategy.
 
     Attributes:
+        needs: The columns of a snapshot without which its answer says little.
         bounds: The settings that may flip a decision, and between which values that is searched.
         eager: The values with which it sheds as much as it can, in the order in which they are taken back when they
             are not needed.
@@ -152,6 +154,7 @@ class Profile:
         for_never_reached: What makes it act although its threshold was never reached.
     """
 
+    needs: tuple[Need, ...]
     bounds: Mapping[str, Bounds]
     eager: Mapping[str, SettingValue]
     differences: tuple[str, ...]

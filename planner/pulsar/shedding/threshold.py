@@ -19,6 +19,7 @@ from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.units import MIB
 from planner.pulsar.load.usage import USAGE_WEIGHTS, weighted_usage
+from planner.pulsar.shedding.needs import THROUGHPUT_OF_BUNDLES, USAGE
 from planner.pulsar.shedding.profile import NeverReached, Profile, Remedy, Tally, whatever_it_is
 from planner.pulsar.shedding.selection import (
     ADDITIONAL_MARGIN,
@@ -135,6 +136,7 @@ def _for_never_reached(seen: NeverReached) -> Remedy:
 
 
 _PROFILE = Profile(
+    needs=(USAGE, THROUGHPUT_OF_BUNDLES),
     bounds={
         _THRESHOLD: (0, 200),
         HISTORY_RESOURCE_PERCENTAGE: (0, 1),

@@ -27,6 +27,7 @@ from planner.pulsar.load.broker_load import averages
 from planner.pulsar.load.namespace_policies import policy_gate
 from planner.pulsar.load.top_bundles import IDLE_BUNDLES
 from planner.pulsar.placement.extensible_filters import ExtensibleFilters
+from planner.pulsar.shedding.needs import AVERAGED_USAGE, THROUGHPUT
 from planner.pulsar.shedding.profile import Counters, Profile, Remedy, Tally, whatever_it_is
 
 PlacementFilters: TypeAlias = Callable[[Snapshot, Settings], Callable[[str], frozenset[str]]]
@@ -719,6 +720,7 @@ def _told(
 
 
 _PROFILE = Profile(
+    needs=(AVERAGED_USAGE, THROUGHPUT),
     bounds={
         "loadBalancerBrokerLoadTargetStd": (0, 10),
         "loadBalancerBrokerOverloadedThresholdPercentage": (0, 200),

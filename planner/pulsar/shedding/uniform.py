@@ -19,6 +19,7 @@ from planner.cluster.names import MAX_UNLOAD_PERCENTAGE, MIN_UNLOAD_MESSAGE, MIN
 from planner.cluster.releases import Switch
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
+from planner.pulsar.shedding.needs import MESSAGE_RATES, THROUGHPUT
 from planner.pulsar.shedding.profile import Profile, Remedy, whatever_it_is
 from planner.pulsar.shedding.selection import (
     SHORT_TERM,
@@ -132,6 +133,7 @@ def _calmer(config: Settings) -> Remedy:
 
 
 _PROFILE = Profile(
+    needs=(MESSAGE_RATES, THROUGHPUT),
     bounds={
         _MSG_RATE_DIFFERENCE_SHEDDER_THRESHOLD: (0, 1e9),
         _MSG_THROUGHPUT_MULTIPLIER_DIFFERENCE_SHEDDER_THRESHOLD: (0, 1e9),
