@@ -23,12 +23,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from benchmarks.measuring import MB, ROOT, Cost, earlier_version, measured
+from planner.cluster.units import DAY_MS
 from planner.history.day_writer import commit_day
 from planner.history.days import read_day
 from planner.history.generate import snapshots_of_day
 from planner.history.ingest import ingest
 from planner.history.make import ToMake, ToMakeRun, make_day, make_run
-from planner.history.manifest import DAY_MS, complete_days, day_of
+from planner.history.manifest import complete_days, day_of
 from planner.history.plan import DayPlan
 from planner.history.raw import write_raw
 from planner.history.records import Lane, Tally, batches

@@ -31,10 +31,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measuring import Cost, measured
+from planner.cluster.units import DAY_MS
 from planner.history.day_writer import DayWriter
 from planner.history.generate import snapshots_of_day, write_history
 from planner.history.ingest import ingest
-from planner.history.manifest import DAY_MS, DayManifest, complete_days
+from planner.history.manifest import DayManifest, complete_days
 from planner.history.raw import write_raw
 from planner.history.spec import HistorySpec, Options
 from planner.replay.estimate import Estimate, Pace, estimate, measure_pace

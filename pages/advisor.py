@@ -26,7 +26,8 @@ from planner.advise.search import Method, neighbours, propose, space_of, trials_
 from planner.advise.verdict import Verdict, judge
 from planner.cluster.errors import PlannerError, SettingError
 from planner.cluster.load_manager import LoadManager
-from planner.explain.text import count, moment, period, plain
+from planner.cluster.names import LOAD_SHEDDING_STRATEGY
+from planner.cluster.text import count, moment, period, plain
 from planner.figures.advisor import front_figure, holdout_figure, sensitivity_figure
 from planner.pulsar.shedding.registry import offered_shedders
 from planner.replay.jobs import StoredJob, list_jobs, open_job, submit
@@ -332,7 +333,7 @@ def _search(job: Job, material: Material, advice: Advice, configured: Mapping[st
         st.caption("Replays more settings, within ranges derived from Pulsar's defaults.")
         left, middle, right = st.columns([3, 2, 1])
         with left:
-            running = now.settings.changed(**base.settings).text("loadBalancerLoadSheddingStrategy").rpartition(".")[2]
+            running = now.settings.changed(**base.settings).text(LOAD_SHEDDING_STRATEGY).rpartition(".")[2]
             shedders = st.multiselect(
                 "Strategies", offered, [running] if running in offered else offered[:1], key="search-strategies"
             )
@@ -354,7 +355,7 @@ def _search(job: Job, material: Material, advice: Advice, configured: Mapping[st
                 _submit(job, propose(space, told, size, method=chosen_method), f"{method} search")
             chosen = advice.candidate(advice.chosen).scenario
             if columns[1].button("Replay values near the recommendation", icon=":material/filter_center_focus:"):
-                own = now.settings.changed(**chosen.settings).text("loadBalancerLoadSheddingStrategy")
+                own = now.settings.changed(**chosen.settings).text(LOAD_SHEDDING_STRATEGY)
                 around = widened(space_of(base, now, [own]), material.scenarios)
                 _submit(job, neighbours(around, chosen, known=material.scenarios), "neighbours")
         except PlannerError as error:

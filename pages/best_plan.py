@@ -7,14 +7,16 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from planner.explain.text import MIB, count, percent, plain
+from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE
+from planner.cluster.text import count, percent, plain
+from planner.cluster.units import MIB
 from planner.figures.optimize import before_after_figure, frontier_figure
-from planner.optimize.carry_out import Basis, document, moves_csv, of_groups, steps, steps_back, summary
 from planner.optimize.plan import Plan
 from planner.optimize.question import Question
 from planner.optimize.stability import Stability
 from planner.optimize.waves import scenario_of
 from planner.pulsar.shedding.registry import offered_shedders
+from planner.share.carry_out import Basis, document, moves_csv, of_groups, steps, steps_back, summary
 from planner.share.commands import CommandOptions
 from planner.share.export import json_text
 from planner.share.script import command_script
@@ -48,7 +50,7 @@ def _question(view: state.Current) -> tuple[Question, Plan | None] | None:
     base = Question(exclude=exclude, keep_namespaces=keep, even=even, splits=splits)
     if ask == "under":
         with st.container(horizontal=True, vertical_alignment="bottom"):
-            limit = view.snapshot.settings.integer("loadBalancerBrokerOverloadedThresholdPercentage")
+            limit = view.snapshot.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE)
             under = address.number("percent", "No broker above (%)", float(limit), 1.0, 1_000.0)
             cost = address.choice("least", "Minimize", _COSTS, segments=True)
         return replace(base, under_percent=under, cost=cost), None
@@ -214,7 +216,7 @@ def draw(view: state.Current) -> None:
         if said := of_groups(plan, ungrouped):
             st.caption(plain(said))
         status = st.empty()
-    limit = float(plan.snapshot.settings.integer("loadBalancerBrokerOverloadedThresholdPercentage"))
+    limit = float(plan.snapshot.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE))
     place = st.empty()
     if frontier is not None and len(frontier.frontier) > 1:
         with place.container():

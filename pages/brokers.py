@@ -3,8 +3,8 @@
 import streamlit as st
 
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.text import count
 from planner.explain.cluster_tables import broker_frame, bundle_frame, resource_frame
-from planner.explain.text import count
 from planner.figures.scores import resource_breakdown
 from planner.web import address, state
 from planner.web.page import Page

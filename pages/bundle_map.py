@@ -5,8 +5,11 @@ import pandas as pd
 import streamlit as st
 
 from planner.cluster.errors import PlannerError
+from planner.cluster.names import DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM
 from planner.cluster.ranges import format_range
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.text import bytes_per_s, count, msg_per_s, plain, rounded
+from planner.cluster.units import MIB
 from planner.explain.cluster_tables import (
     MEASURES,
     bundle_frame,
@@ -15,7 +18,6 @@ from planner.explain.cluster_tables import (
     measure,
     namespace_rows,
 )
-from planner.explain.text import MIB, bytes_per_s, count, msg_per_s, plain, rounded
 from planner.figures.hash_space import MAX_BARS, bundle_bars, make_raster, raster_map, topic_positions
 from planner.pulsar.splitting.factory import apply_split
 from planner.pulsar.splitting.registry import default_split_algorithm
@@ -103,7 +105,7 @@ def _namespace(snapshot: Snapshot, namespace: str) -> int:
 
 def _split_preview(snapshot: Snapshot, bundle: int) -> tuple[tuple[int, ...], str]:
     """Return where the default algorithm would cut a bundle, and a sentence about it."""
-    algorithm = default_split_algorithm(snapshot.settings.text("defaultNamespaceBundleSplitAlgorithm"))
+    algorithm = default_split_algorithm(snapshot.settings.text(DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM))
     request = split_request(snapshot, bundle)
     answer = algorithm.boundaries(request, snapshot.settings)
     reasons = "; ".join(r.text for r in answer.reasons[:3])
@@ -138,7 +140,7 @@ def _bundle(view: state.Current, bundle: int) -> None:
     except PlannerError as error:
         cuts, split = (), ""
         show_error(error)
-    algorithm = default_split_algorithm(snapshot.settings.text("defaultNamespaceBundleSplitAlgorithm"))
+    algorithm = default_split_algorithm(snapshot.settings.text(DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM))
     show_notes(algorithm.differences, "Where the public documentation differs from the code")
     _topics(view, bundle, cuts, split)
 

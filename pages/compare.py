@@ -9,8 +9,8 @@ import streamlit as st
 
 from planner.cluster.releases import RELEASES, release
 from planner.cluster.setting import conf_value
+from planner.cluster.text import count, number, plain, without_package
 from planner.explain.outcome import Outcome
-from planner.explain.text import count, number, plain, without_package
 from planner.explain.trade_off import KEY_MEASURES, marks, obstacle_of, trade_off
 from planner.explain.upgrade import before_upgrade, next_release, upgraded
 from planner.figures.simulation import MOST_CURVES, Curve, overlaid_curves, overlaid_text

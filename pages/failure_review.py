@@ -4,14 +4,16 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from planner.explain.failure_review import FailureReview, at_the_end
-from planner.explain.text import percent, plain
+from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE
+from planner.cluster.text import percent, plain
 from planner.figures.scores import bars_by_name
 from planner.figures.theme import short_names
-from planner.optimize.carry_out import summary
 from planner.optimize.waves import scenario_of
+from planner.share.carry_out import summary
 from planner.simulate.edits.registry import BrokerLoss
+from planner.simulate.failure_review import FailureReview
 from planner.simulate.scenario import Step
+from planner.simulate.usage_model import at_the_end
 from planner.web import address, best_plan, names, registry, scenarios, state
 from planner.web.page import Page, Subject
 from planner.web.reviews import losses
@@ -112,7 +114,7 @@ def draw(view: state.Current) -> None:
     found = losses(key, snapshot, config, 2 if lost == "2" else 1, present.assumptions)
     if found is None:
         return
-    limit = config.integer("loadBalancerBrokerOverloadedThresholdPercentage")
+    limit = config.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE)
     _growth(found, limit)
     if not len(found.peak_usage):
         st.info("Too few brokers: no broker would remain to take over.", icon=":material/info:")

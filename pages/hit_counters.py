@@ -13,10 +13,15 @@ from streamlit.delta_generator import DeltaGenerator
 
 from planner.cluster.errors import PlannerError
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.names import (
+    AUTO_BUNDLE_SPLIT_ENABLED,
+    NAMESPACE_BUNDLE_SPLIT_CONDITION_HIT_COUNT_THRESHOLD,
+    SHEDDING_INTERVAL_MINUTES,
+)
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.text import count, moment, short_digest
 from planner.explain.decision_tables import reason_rows
-from planner.explain.text import count, moment, short_digest
 from planner.figures.counters import counter_grid, counter_lines, paired_scores
 from planner.pulsar.manager.cycle import effective_shedder
 from planner.pulsar.shedding.profile import Profile, Tally
@@ -316,7 +321,7 @@ def _pairs(frame: pd.DataFrame, profile: Profile, cycle: int, config: Settings) 
 
 def _splitting(choice: _Choice, config: Settings) -> None:
     """Draw the hit counts of automatic splitting, and one check."""
-    if not config.flag("loadBalancerAutoBundleSplitEnabled"):
+    if not config.flag(AUTO_BUNDLE_SPLIT_ENABLED):
         st.info(
             "loadBalancerAutoBundleSplitEnabled is off in this cluster. The page shows what its brokers would do"
             " with this setting on.",
@@ -325,7 +330,7 @@ def _splitting(choice: _Choice, config: Settings) -> None:
     steps = decide_split_checks(choice.sequence(config), config)
     fired = [at for at, step in enumerate(steps, start=1) if step.decision.splits]
     st.markdown(_when(SPLITS, fired, len(steps)))
-    threshold_ = config.integer("loadBalancerNamespaceBundleSplitConditionHitCountThreshold")
+    threshold_ = config.integer(NAMESPACE_BUNDLE_SPLIT_CONDITION_HIT_COUNT_THRESHOLD)
     counted = [{b: h for held in step.after.values() for b, h in held.hit_counts.items()} for step in steps]
     marked = {(order.bundle, at) for at, step in enumerate(steps, start=1) for order in step.decision.splits}
     names = sorted({name for hits in counted for name in hits} | {name for name, _ in marked})
@@ -368,7 +373,7 @@ def _settings(picked: str, view: state.Current, config: Settings) -> None:
     """Draw the settings that count."""
     st.header("Settings")
     own = automatic_extensible.SETTINGS if picked == SPLITS else _SHEDDERS[picked].settings
-    interval = () if picked == SPLITS else ("loadBalancerSheddingIntervalMinutes",)
+    interval = () if picked == SPLITS else (SHEDDING_INTERVAL_MINUTES,)
     setting_form(view, (*own, *interval), config, columns=1)
 
 

@@ -7,18 +7,19 @@ from itertools import compress
 import pandas as pd
 import streamlit as st
 
+from planner.cluster.text import count, moment, plain
 from planner.explain.diagnosis import diagnose
 from planner.explain.outcome import Outcome
-from planner.explain.text import count, moment, plain
 from planner.figures.flow import flow_text, move_flow
 from planner.share.commands import CommandOptions, final_moves, plan_commands
 from planner.share.export import MOVE_COLUMNS, events_csv, json_text, plan_document
 from planner.share.follow import STATES, follow, new_brokers
 from planner.share.report import Chart, markdown_report
 from planner.share.script import SECTIONS, command_list, command_script
+from planner.simulate.event import Event
 from planner.simulate.measures import blast_radius
 from planner.simulate.moves import disconnections
-from planner.simulate.trace import Event, Trace
+from planner.simulate.trace import Trace
 from planner.web import address, scenarios, state
 from planner.web.findings import finding_cards
 from planner.web.moves import EVENT_FORMATS, EVENT_WIDTHS

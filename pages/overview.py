@@ -8,20 +8,25 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from planner.cluster.errors import PlannerError
+from planner.cluster.names import (
+    AUTO_BUNDLE_SPLIT_ENABLED,
+    BROKER_OVERLOADED_THRESHOLD_PERCENTAGE,
+    DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM,
+)
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.text import bytes_per_s, count, msg_per_s, percent, plain
 from planner.explain.cluster_tables import deciding, hottest_bundles, score_frame, splits_frame
 from planner.explain.decision_tables import reason_rows, verdict
 from planner.explain.diagnosis import diagnose
-from planner.explain.failure_review import Standing
 from planner.explain.health import Figure, Health, figure_levels, health, usage_of
 from planner.explain.outcome import Outcome
-from planner.explain.text import bytes_per_s, count, msg_per_s, percent, plain
 from planner.figures.scores import broker_scores
 from planner.figures.theme import short_names
 from planner.pulsar.load.usage import weighted_usage
 from planner.pulsar.manager.cycle import CycleDecision
 from planner.simulate.assumptions import Assumptions
 from planner.simulate.sequence import CycleStep
+from planner.simulate.usage_model import Standing
 from planner.web import registry, scenarios, state
 from planner.web.best_plan import best_plan_sentence
 from planner.web.findings import finding_cards
@@ -34,7 +39,6 @@ from planner.web.widgets import chart, metrics, show_notes, show_switched_off, t
 
 _CARD_PX = 160
 _FINDINGS = 6
-_LIMIT = "loadBalancerBrokerOverloadedThresholdPercentage"
 _LOOKS = {"bad": ("error", "error"), "warning": ("warning", "warning"), "good": ("success", "check_circle")}
 """By how urgent a verdict is: what draws it, and its icon."""
 
@@ -64,7 +68,7 @@ def _trends(outcome: Outcome | None) -> dict[str, list[float]]:
 
 def _key_figures(view: state.Current, now: Standing, step: CycleStep | None, outcome: Outcome | None = None) -> None:
     """Draw what counts: usage, headroom, the next cycle; the sparklines are their course in the simulated cycles."""
-    snapshot, limit = view.snapshot, view.snapshot.settings.integer(_LIMIT)
+    snapshot, limit = view.snapshot, view.snapshot.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE)
     least, mean, _ = usage_of(snapshot, snapshot.settings)
     brokers = snapshot.brokers
     rate = float(brokers.msg_rate_in_per_s.sum() + brokers.msg_rate_out_per_s.sum())
@@ -121,7 +125,7 @@ def _losses(view: state.Current) -> tuple[str, str]:
     (lost,) = found.names(worst)
     short = dict(zip(found.brokers, short_names(found.brokers), strict=True))
     on, peak = short[found.brokers[int(found.peak_broker[worst])]], float(found.peak_usage[worst])
-    limit = snapshot.settings.integer(_LIMIT)
+    limit = snapshot.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE)
     over = count(int(found.over_threshold[worst]), "broker")
     if peak <= found.before.peak_usage:
         return lost, f"Losing any one broker leaves the highest usage at {percent(peak, 0)} ({plain(on)})."
@@ -177,7 +181,7 @@ def _scores(snapshot: Snapshot, decision: CycleDecision, why: DeltaGenerator) ->
         f"Highest score: {top[broker]} with {top[score]:.1f} {'%' if fraction else 'msg/s'}{lines and f'; {lines}'}."
         f" {int(unloads.sum())} of {count(len(unloads), 'broker')} will shed in the next cycle."
     )
-    limit = snapshot.settings.integer(_LIMIT) / 100 if fraction else None
+    limit = snapshot.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100 if fraction else None
     figure = broker_scores(snapshot.brokers.name, shedding.scores, unloads, shedding.lines, shedding.score_unit, limit)
     chart(figure, summary, "scores")
     with why:
@@ -229,11 +233,11 @@ def _moves(view: state.Current, step: CycleStep) -> None:
 
 def _splits(view: state.Current) -> None:
     settings = view.snapshot.settings
-    if not settings.flag("loadBalancerAutoBundleSplitEnabled"):
+    if not settings.flag(AUTO_BUNDLE_SPLIT_ENABLED):
         st.markdown("**No automatic splits:** loadBalancerAutoBundleSplitEnabled is off.")
         return
     decision = state.splits(view)
-    algorithm = settings.text("defaultNamespaceBundleSplitAlgorithm")
+    algorithm = settings.text(DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM)
     if not decision.splits:
         st.markdown(f"**No automatic splits** ({algorithm}): no bundle has exceeded a limit for long enough.")
         return

@@ -7,7 +7,8 @@ import pandas as pd
 import streamlit as st
 
 from planner.cluster.errors import PlannerError
-from planner.explain.text import MIB, count, moment, period, plain, rounded
+from planner.cluster.text import count, moment, period, plain, rounded
+from planner.cluster.units import MIB
 from planner.figures.simulation import MOST_CURVES, curves_over_days
 from planner.replay import jobs
 from planner.replay.jobs import Status, StoredJob, log_tail, read_status, results_folder

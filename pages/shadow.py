@@ -10,7 +10,7 @@ import streamlit as st
 
 from planner.cluster.errors import PlannerError
 from planner.cluster.relocation import Relocation
-from planner.explain.text import count, moment, percent, plain
+from planner.cluster.text import count, moment, percent, plain
 from planner.figures.shadow import shadow_score, shadow_text
 from planner.history.passed_over import passed_over
 from planner.shadow.record import (

@@ -8,12 +8,19 @@ import pandas as pd
 import streamlit as st
 
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.names import (
+    LOAD_MANAGER_CLASS_NAME,
+    LOAD_PLACEMENT_STRATEGY,
+    SHEDDING_EXCLUDED_NAMESPACES,
+    SHEDDING_GRACE_PERIOD_MINUTES,
+    SHEDDING_INTERVAL_MINUTES,
+)
 from planner.cluster.settings import Settings
+from planner.cluster.text import count
 from planner.explain.decision_tables import before_and_after, reason_rows, verdict
-from planner.explain.text import count
 from planner.figures.scores import broker_scores
 from planner.pulsar.manager.cycle import effective_shedder
-from planner.pulsar.manager.pairing import PAIRED, PLACEMENT, offered_placements, running_placement
+from planner.pulsar.manager.pairing import PAIRED, offered_placements, running_placement
 from planner.pulsar.placement.modular_filters import SETTINGS as FILTER_SETTINGS
 from planner.pulsar.placement.protocol import Placement
 from planner.pulsar.shedding.protocol import Shedder
@@ -37,9 +44,9 @@ _CYCLE_HELP = (
     " is carried out. Strategies with hit counters need several cycles."
 )
 _CYCLE_SETTINGS = (
-    "loadBalancerSheddingIntervalMinutes",
-    "loadBalancerSheddingGracePeriodMinutes",
-    "loadBalancerSheddingExcludedNamespaces",
+    SHEDDING_INTERVAL_MINUTES,
+    SHEDDING_GRACE_PERIOD_MINUTES,
+    SHEDDING_EXCLUDED_NAMESPACES,
 )
 
 
@@ -75,7 +82,7 @@ def _placement(view: state.Current, config: Settings, place: Any) -> Placement:
         " pair."
     )
     box = partial(place.selectbox, "Placement strategy", names, help=help_)
-    bound("scenario-placement", running.name, box, partial(set_setting, view, PLACEMENT))
+    bound("scenario-placement", running.name, box, partial(set_setting, view, LOAD_PLACEMENT_STRATEGY))
     return running
 
 
@@ -84,11 +91,11 @@ def _settings(view: state.Current, shedder: Shedder, placement: Placement, base:
     manager = view.snapshot.info.load_manager
     filters = FILTER_SETTINGS if manager is LoadManager.MODULAR else FILTER_SETTINGS[:2] + FILTER_SETTINGS[4:]
     groups = {"Shedding": shedder.settings, "Placement": placement.settings, "Filters": (*filters, *_CYCLE_SETTINGS)}
-    seen = {"loadManagerClassName"}
+    seen = {LOAD_MANAGER_CLASS_NAME}
     for tab, (_, names) in zip(st.tabs(list(groups)), groups.items(), strict=True):
         with tab:
             mine = [name for name in names if name not in seen]
-            again = [name for name in names if name in seen and name != "loadManagerClassName"]
+            again = [name for name in names if name in seen and name != LOAD_MANAGER_CLASS_NAME]
             seen |= set(mine)
             setting_form(view, mine, base, columns=1)
             if again:

@@ -11,7 +11,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 from planner.cluster.errors import PlannerError
 from planner.cluster.setting import conf_value
 from planner.cluster.snapshot import Snapshot
-from planner.explain.text import count, moment, plain, short_digest
+from planner.cluster.text import count, moment, plain, short_digest
 from planner.formats.apart import read_apart
 from planner.formats.archive import write_zip
 from planner.formats.document import write_document

@@ -10,18 +10,27 @@ from planner.cluster.arrays import Int64Array
 from planner.cluster.decisions import ReasonBlock
 from planner.cluster.errors import PlannerError, SettingError
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.names import (
+    AUTO_BUNDLE_SPLIT_ENABLED,
+    DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM,
+    NAMESPACE_BUNDLE_MAX_BANDWIDTH_MBYTES,
+    NAMESPACE_BUNDLE_MAX_MSG_RATE,
+    NAMESPACE_BUNDLE_MAX_TOPICS,
+    SUPPORTED_NAMESPACE_BUNDLE_SPLIT_ALGORITHMS,
+)
 from planner.cluster.ranges import FULL_HIGH, format_range
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.text import count, plain
+from planner.cluster.units import MIB
 from planner.explain.cluster_tables import bundle_ranges, bundles_of_namespace, measure
 from planner.explain.split_advice import SplitAdvice, split_advice
-from planner.explain.text import count, plain
 from planner.figures.hash_space import topic_positions
-from planner.pulsar.admin_commands import quoted, split_command
 from planner.pulsar.splitting import automatic_extensible, automatic_modular
 from planner.pulsar.splitting.manual import HOT, LARGEST, SplitCommand, SplitOutcome, Verdict, answer
 from planner.pulsar.splitting.protocol import SplitAlgorithm
 from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS, split_algorithm
+from planner.simulate.admin_commands import quoted, split_command
 from planner.web import address, scenarios, state
 from planner.web.page import Page, Subject
 from planner.web.setting_form import setting_form
@@ -81,15 +90,15 @@ def children_frame(snapshot: Snapshot, bundle: int, cuts: tuple[int, ...], confi
     rate = topics.msg_rate_per_s(rows)
     throughput = topics.throughput_bytes_per_s(rows)
     limits = (
-        config.integer("loadBalancerNamespaceBundleMaxTopics"),
-        config.integer("loadBalancerNamespaceBundleMaxMsgRate"),
-        config.integer("loadBalancerNamespaceBundleMaxBandwidthMbytes"),
+        config.integer(NAMESPACE_BUNDLE_MAX_TOPICS),
+        config.integer(NAMESPACE_BUNDLE_MAX_MSG_RATE),
+        config.integer(NAMESPACE_BUNDLE_MAX_BANDWIDTH_MBYTES),
     )
     made = []
     ranges = [(low, high), *zip((low, *cuts), (*cuts, high), strict=True)] if cuts else [(low, high)]
     for at, (start, stop) in enumerate(ranges):
         inside = (hashes >= start) & ((hashes < stop) | (stop == FULL_HIGH))
-        values = (int(inside.sum()), float(rate[inside].sum()), float(throughput[inside].sum()) / 2**20)
+        values = (int(inside.sum()), float(rate[inside].sum()), float(throughput[inside].sum()) / MIB)
         hot = [n for n, v, limit in zip(("topics", "msg/s", "MiB/s"), values, limits, strict=True) if v > limit]
         made.append(
             {
@@ -124,7 +133,7 @@ def _bundle(snapshot: Snapshot, namespace: str, place: Any) -> str:
 
 
 def _algorithm(config: Settings, place: Any) -> str:
-    configured = config.text("defaultNamespaceBundleSplitAlgorithm")
+    configured = config.text(DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM)
     names = [a.name for a in SPLIT_ALGORITHMS]
     help_ = "The request names the algorithm if it differs from defaultNamespaceBundleSplitAlgorithm."
     default = configured if configured in names else names[0]
@@ -144,7 +153,7 @@ def _settings(view: state.Current, algorithm: SplitAlgorithm, config: Settings) 
     """Draw the form: what the algorithm reads, and the limits of automatic splitting."""
     modular = view.snapshot.info.load_manager is LoadManager.MODULAR
     automatic = automatic_modular.SETTINGS if modular else automatic_extensible.SETTINGS
-    own = (*algorithm.settings, "defaultNamespaceBundleSplitAlgorithm", "supportedNamespaceBundleSplitAlgorithms")
+    own = (*algorithm.settings, DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM, SUPPORTED_NAMESPACE_BUNDLE_SPLIT_ALGORITHMS)
     request, by_itself = st.tabs(["Request", "Automatic splits"])
     with request:
         setting_form(view, own, config, columns=1)
@@ -171,7 +180,7 @@ def draw(view: state.Current) -> None:
         _settings(view, algorithm, config)
     try:
         positions = _positions() if algorithm.needs_positions else None
-        default = config.text("defaultNamespaceBundleSplitAlgorithm")
+        default = config.text(DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM)
         command = SplitCommand(namespace, bundle, "" if picked == default else picked, positions)
         _results(view, answer(snapshot, command, config), command, config)
     except PlannerError as error:
@@ -229,7 +238,7 @@ def _request(outcome: SplitOutcome, command: SplitCommand, config: Settings, adv
         st.markdown("**The request**")
     elif best is not None:
         st.markdown("**This request would not split anything. Use this one instead:**")
-        named = "" if best.algorithm == config.text("defaultNamespaceBundleSplitAlgorithm") else best.algorithm
+        named = "" if best.algorithm == config.text(DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM) else best.algorithm
         bundle = outcome.bundle.rpartition("/")[2]
         command = SplitCommand(command.namespace, bundle, named, best.positions, command.unload)
     else:
@@ -244,7 +253,7 @@ def _figure(snapshot: Snapshot, position: int, outcome: SplitOutcome, command: S
     st.markdown(_explain(outcome, command))
     topics, rows = snapshot.topics, snapshot.topics.of_bundle(position)
     rate = topics.msg_rate_per_s(rows)
-    throughput = topics.throughput_bytes_per_s(rows) / 2**20
+    throughput = topics.throughput_bytes_per_s(rows) / MIB
     heights = {"MiB/s": throughput, "msg/s": rate}
     unit = address.choice("height", "Height", list(heights), segments=True)
     largest = np.sort(np.argsort(-heights[unit], kind="stable")[:_DRAWN])
@@ -268,7 +277,7 @@ def _figure(snapshot: Snapshot, position: int, outcome: SplitOutcome, command: S
 def _by_itself(view: state.Current, position: int, config: Settings) -> None:
     """Say whether Pulsar splits the bundle at its next check without being asked."""
     snapshot = view.snapshot
-    if not config.flag("loadBalancerAutoBundleSplitEnabled"):
+    if not config.flag(AUTO_BUNDLE_SPLIT_ENABLED):
         st.markdown("**No automatic splits:** loadBalancerAutoBundleSplitEnabled is off.")
         return
     name = snapshot.bundle_names[position]

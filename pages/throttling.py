@@ -11,7 +11,8 @@ import streamlit as st
 from planner.cluster.arrays import FloatArray
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import DispatchRate, Policies, Snapshot
-from planner.explain.text import MIB, bytes_per_s, count, msg_per_s
+from planner.cluster.text import bytes_per_s, count, msg_per_s
+from planner.cluster.units import MIB
 from planner.figures.throttling import broker_bars, dispatch_timeline, scenario_lines
 from planner.pulsar.throttling.precedence import RATE_SETTINGS, Level, LimitChain, all_chains, has_limit
 from planner.simulate.dispatch.caps import broker_dispatch, dispatch_caps, throttles_consumers

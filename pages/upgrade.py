@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from planner.cluster.releases import RELEASES, is_newer, release
-from planner.explain.text import count, plain
+from planner.cluster.text import count, plain
 from planner.explain.upgrade import Step, Upgrade, before_upgrade, cycles_of, next_release, steps_of, upgrade_of
 from planner.share.upgrade import UpgradeAnswer, answer_of, setting_rows
 from planner.simulate.scenario import Scenario

@@ -11,12 +11,13 @@ import streamlit as st
 
 from planner.cluster.arrays import BoolArray, FloatArray
 from planner.cluster.errors import PlannerError
+from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE
 from planner.cluster.ranges import parse_bundle
+from planner.cluster.text import bytes_per_s, count, rounded
 from planner.explain.cluster_tables import measure as of_bundles
 from planner.explain.cluster_tables import namespace_rows
 from planner.explain.diagnosis import diagnose
 from planner.explain.outcome import Outcome
-from planner.explain.text import bytes_per_s, count, rounded
 from planner.figures.hash_space import make_raster
 from planner.figures.ownership import MOST_COLOURS, Mark, ownership_map
 from planner.figures.simulation import (
@@ -238,7 +239,7 @@ def _over_time(outcome: Outcome, index: int) -> None:
     if how == "map":
         chart(heat_map(series, quantity=quantity, at=index), heat_map_text(series, quantity=quantity), "what-if-map")
         return
-    limit = outcome.trace.settings.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100
+    limit = outcome.trace.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
     events = [cycle.events for cycle in outcome.trace.cycles]
     figure = brokers_over_cycles(
         series, counts, events, quantity=quantity, limit=limit if quantity == "usage" else None, at=index

@@ -10,14 +10,14 @@ from planner.cluster.decisions import ReasonBlock
 from planner.cluster.releases import REFERENCE
 from planner.cluster.setting import conf_value
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.text import count, plain
 from planner.explain.outcome import Outcome
-from planner.explain.text import count, plain
-from planner.explain.what_if import Answer, Target, WhatIf, what_if
 from planner.pulsar.manager.cycle import CycleDecision
 from planner.pulsar.shedding.protocol import Shedder
 from planner.pulsar.shedding.registry import SHEDDERS
 from planner.simulate.strategies import obstacle, with_obstacle
 from planner.simulate.trace import Trace
+from planner.simulate.what_if import Answer, Target, WhatIf, what_if
 from planner.web import address, names, scenarios, state
 from planner.web.page import Page, Subject
 from planner.web.widgets import show_notes, table

@@ -19,7 +19,6 @@ from planner.capture.options import CaptureOptions
 from planner.cluster.errors import ReplayError, SettingError
 from planner.cluster.snapshot import Snapshot
 from planner.explain.outcome import Outcome
-from planner.explain.what_if import Target, WhatIf, what_if
 from planner.figures.flow import move_flow
 from planner.figures.scores import bars_by_name
 from planner.figures.simulation import brokers_over_cycles, heat_map
@@ -34,6 +33,7 @@ from planner.simulate.edits.edit import Edit
 from planner.simulate.measures import BrokerSeries, Comparison
 from planner.simulate.scenario import Scenario, Step, scenario_from_json, scenario_to_json, unchanged
 from planner.simulate.strategies import under_strategy
+from planner.simulate.what_if import Target, WhatIf, what_if
 from planner.workspace.opening import content_of, open_scenario, open_snapshot
 
 _LOOK_S = 0.3

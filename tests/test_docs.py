@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tools import make_contracts
 from tools.make_format_tables import PAGE, filled
 
 ROOT = Path(__file__).parent.parent
@@ -13,6 +14,11 @@ ROOT = Path(__file__).parent.parent
 def test_tables_of_columns_are_those_of_the_model() -> None:
     page = PAGE.read_text(encoding="utf-8")
     assert filled(page) == page, "run tools/make_format_tables.py"
+
+
+def test_tables_of_members_are_those_of_the_protocols() -> None:
+    page = make_contracts.PAGE.read_text(encoding="utf-8")
+    assert make_contracts.filled(page) == page, "run tools/make_contracts.py"
 
 
 def test_links_of_the_documents_lead_somewhere() -> None:

@@ -18,6 +18,7 @@ LAYERS = (
     "pulsar",
     "conform",
     "simulate",
+    "optimize",
     "explain",
     "share",
     "formats",
@@ -28,7 +29,6 @@ LAYERS = (
     "workspace",
     "replay",
     "advise",
-    "optimize",
     "figures",
     "cli",
     "web",
@@ -110,3 +110,21 @@ def test_one_version() -> None:
 def test_every_package_has_a_layer() -> None:
     packages = {p.name for p in (ROOT / "planner").iterdir() if p.is_dir() and any(p.glob("*.py"))}
     assert packages <= set(LAYERS)
+
+
+def test_edits_know_only_what_they_ask_of_a_simulation() -> None:
+    """No edit knows a simulation or a scenario, not even by type: they know the edits."""
+    known = {path.stem for path in (ROOT / "planner/simulate/edits").glob("*.py")} - {"__init__"}
+    waiting = [f"planner.simulate.edits.{name}" for name in sorted(known)]
+    assert "planner.simulate.edits.running" in waiting
+    reached: set[str] = set()
+    while waiting:
+        module = waiting.pop()
+        path = ROOT / f"{module.replace('.', '/')}.py"
+        if module in reached or not path.exists():
+            continue
+        reached.add(module)
+        names = imported(path)
+        waiting += [*names, *(name.rpartition(".")[0] for name in names)]
+    above = {f"planner.simulate.{name}" for name in ("run", "scenario", "trace", "cluster")}
+    assert reached & above == set()

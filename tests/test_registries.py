@@ -10,13 +10,13 @@ from typing import Any, Protocol, get_type_hints
 import pytest
 
 from planner.cluster.snapshot import Snapshot
-from planner.pulsar.admin_commands import PROGRAM
 from planner.pulsar.placement.protocol import Placement
 from planner.pulsar.placement.registry import PLACEMENTS
 from planner.pulsar.shedding.protocol import Shedder
 from planner.pulsar.shedding.registry import SHEDDERS
 from planner.pulsar.splitting.protocol import SplitAlgorithm
 from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
+from planner.simulate.admin_commands import PROGRAM
 from planner.simulate.edits.registry import EDITS
 from tests.app.plan.random_scenarios import random_edit
 

@@ -9,10 +9,10 @@ from planner.advise.applying import apply_commands, changes_of
 from planner.advise.objectives import SIDES, Side
 from planner.advise.verdict import judge
 from planner.cluster.setting import conf_value
-from planner.explain.text import count
-from planner.pulsar.admin_commands import PROGRAM
+from planner.cluster.text import count
 from planner.replay.aggregate import AGGREGATION
 from planner.share.script import command_script
+from planner.simulate.admin_commands import PROGRAM
 from planner.simulate.scenario import Scenario, scenario_to_json
 
 _LONG: Final = 120

@@ -31,10 +31,11 @@ from planner.advise.pareto import distance_to_front, knee_scores, pareto_front, 
 from planner.cluster.arrays import FloatArray
 from planner.cluster.errors import PlannerError, SettingError
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.names import LOAD_PLACEMENT_STRATEGY, LOAD_SHEDDING_STRATEGY, MEMORY_RESOURCE_WEIGHT
 from planner.cluster.releases import REFERENCE, release
 from planner.cluster.setting import SettingValue
 from planner.cluster.settings import Settings
-from planner.explain.text import count
+from planner.cluster.text import count
 from planner.pulsar.manager.cycle import effective_shedder
 from planner.replay.aggregate import DayRow, aggregate, totals_of
 from planner.simulate.measures import MEASURES, Measure
@@ -42,7 +43,7 @@ from planner.simulate.scenario import Scenario
 from planner.simulate.strategies import obstacle, with_obstacle
 
 _SHOWN: Final = 300
-_STRATEGIES = ("loadBalancerLoadSheddingStrategy", "loadBalancerLoadPlacementStrategy")
+_STRATEGIES = (LOAD_SHEDDING_STRATEGY, LOAD_PLACEMENT_STRATEGY)
 
 Cells: TypeAlias = Mapping[str, Mapping[tuple[str, str], DayRow]]
 
@@ -138,7 +139,7 @@ def comparable(
 
 def _measured(scenario: Scenario, name: str, configured: Mapping[str, Configured]) -> SettingValue:
     """Return the value of a setting as far as it counts in measuring; heap memory does in one load manager only."""
-    if name == "loadBalancerMemoryResourceWeight":
+    if name == MEMORY_RESOURCE_WEIGHT:
         managers = {str(one.load_manager) for one in configured.values()} or {str(LoadManager.MODULAR)}
         if str(LoadManager.EXTENSIBLE) not in ({scenario.load_manager} if scenario.load_manager else managers):
             return 0.0

@@ -3,9 +3,9 @@
 from planner.advise.advice import Configured
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.setting import SettingValue
-from planner.explain.text import count
-from planner.pulsar.admin_commands import Command
+from planner.cluster.text import count
 from planner.share.commands import CommandOptions, setting_changes, settings_commands
+from planner.simulate.admin_commands import Command
 from planner.simulate.scenario import Scenario
 
 

@@ -12,7 +12,7 @@ from planner.advise.advice import Configured
 from planner.cluster.errors import FormatError, PlannerError, ReplayError
 from planner.cluster.files import plain_file
 from planner.cluster.snapshot import Snapshot
-from planner.explain.text import count
+from planner.cluster.text import count
 from planner.history.days import read_day
 from planner.history.manifest import complete_days
 from planner.replay.aggregate import AGGREGATION, DayRow

@@ -12,6 +12,15 @@ from typing import Final, Literal, TypeAlias, get_args
 
 from planner.cluster.errors import SettingError
 from planner.cluster.files import packaged_rows
+from planner.cluster.names import (
+    BANDWIDTH_IN_RESOURCE_WEIGHT,
+    BANDWIDTH_OUT_RESOURCE_WEIGHT,
+    BANDWITH_IN_RESOURCE_WEIGHT,
+    BANDWITH_OUT_RESOURCE_WEIGHT,
+    CPU_RESOURCE_WEIGHT,
+    DIRECT_MEMORY_RESOURCE_WEIGHT,
+    MEMORY_RESOURCE_WEIGHT,
+)
 
 Side: TypeAlias = Literal["balance", "disruption"]
 """What an objective is about."""
@@ -44,13 +53,13 @@ class Objective:
 
 
 _WEIGHTS = (
-    "loadBalancerCPUResourceWeight",
-    "loadBalancerMemoryResourceWeight",
-    "loadBalancerDirectMemoryResourceWeight",
-    "loadBalancerBandwidthInResourceWeight",
-    "loadBalancerBandwidthOutResourceWeight",
-    "loadBalancerBandwithInResourceWeight",
-    "loadBalancerBandwithOutResourceWeight",
+    CPU_RESOURCE_WEIGHT,
+    MEMORY_RESOURCE_WEIGHT,
+    DIRECT_MEMORY_RESOURCE_WEIGHT,
+    BANDWIDTH_IN_RESOURCE_WEIGHT,
+    BANDWIDTH_OUT_RESOURCE_WEIGHT,
+    BANDWITH_IN_RESOURCE_WEIGHT,
+    BANDWITH_OUT_RESOURCE_WEIGHT,
 )
 
 

@@ -29,9 +29,20 @@ from planner.advise.material import rows_of
 from planner.advise.objectives import OBJECTIVES, Question
 from planner.cluster.errors import PlannerError, SettingError
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.names import (
+    BROKER_LOAD_DATA_TTL_IN_SECONDS,
+    BROKER_MAX_TOPICS,
+    DEBUG_MODE_ENABLED,
+    FAILURE_DOMAINS_ENABLED,
+    LOAD_PLACEMENT_STRATEGY,
+    LOAD_SHEDDING_STRATEGY,
+    PREFER_LATER_VERSIONS,
+    SHEDDING_BUNDLES_WITH_POLICIES_ENABLED,
+    SHEDDING_EXCLUDED_NAMESPACES,
+)
 from planner.cluster.releases import REFERENCE
 from planner.cluster.settings import Settings
-from planner.pulsar.manager.pairing import PLACEMENT, placement_beside
+from planner.pulsar.manager.pairing import placement_beside
 from planner.pulsar.shedding.registry import SHEDDERS, has_shedder, shedder_by_name
 from planner.replay.aggregate import DayRow
 from planner.replay.kernel import ReplayTask, TaskResult
@@ -44,7 +55,6 @@ Method: TypeAlias = Literal["bayesian", "random"]
 Evaluate: TypeAlias = Callable[[Sequence[ReplayTask]], Iterable[TaskResult]]
 """Runs tasks: any runner of `planner.replay.runners` with its other arguments given."""
 
-_STRATEGY: Final = "loadBalancerLoadSheddingStrategy"
 _SPAN: Final = 5.0
 _HUNDRED: Final = 100
 _STARTUP: Final = 10
@@ -59,13 +69,13 @@ _YARDSTICKS: Final = frozenset(
 # What no strategy is tuned with: who may be shed at all, how long data counts, how much is logged.
 _NOT_TUNED: Final = frozenset(
     {
-        "loadBalancerSheddingExcludedNamespaces",
-        "loadBalancerSheddingBundlesWithPoliciesEnabled",
-        "loadBalancerBrokerMaxTopics",
-        "preferLaterVersions",
-        "failureDomainsEnabled",
-        "loadBalancerDebugModeEnabled",
-        "loadBalancerBrokerLoadDataTTLInSeconds",
+        SHEDDING_EXCLUDED_NAMESPACES,
+        SHEDDING_BUNDLES_WITH_POLICIES_ENABLED,
+        BROKER_MAX_TOPICS,
+        PREFER_LATER_VERSIONS,
+        FAILURE_DOMAINS_ENABLED,
+        DEBUG_MODE_ENABLED,
+        BROKER_LOAD_DATA_TTL_IN_SECONDS,
     }
 )
 
@@ -232,15 +242,21 @@ def space_of(
     """
     manager = LoadManager(base.load_manager) if base.load_manager else configured.load_manager
     config = configured.settings.changed(**base.settings)
-    names = tuple(dict.fromkeys(shedder_by_name(name).name for name in shedders or (config.text(_STRATEGY),)))
+    names = tuple(
+        dict.fromkeys(shedder_by_name(name).name for name in shedders or (config.text(LOAD_SHEDDING_STRATEGY),))
+    )
     for name in names:
         if shedder_by_name(name).load_manager is not manager:
             raise SettingError(
-                f"The {manager} load manager cannot run {name}.", where=_STRATEGY, remedy="Choose other strategies."
+                f"The {manager} load manager cannot run {name}.",
+                where=LOAD_SHEDDING_STRATEGY,
+                remedy="Choose other strategies.",
             )
         if not has_shedder(config.release, shedder_by_name(name)):
             raise SettingError(
-                f"Pulsar {config.release.name} has no {name}.", where=_STRATEGY, remedy="Choose other strategies."
+                f"Pulsar {config.release.name} has no {name}.",
+                where=LOAD_SHEDDING_STRATEGY,
+                remedy="Choose other strategies.",
             )
     chosen = tuple(parameters) or tuple(
         parameter(name)
@@ -275,14 +291,17 @@ def widened(space: SearchSpace, scenarios: Sequence[Scenario]) -> SearchSpace:
 def _place_of(space: SearchSpace, scenario: Scenario) -> tuple[dict[str, Any], dict[str, BaseDistribution]] | None:
     """Return where in the space a scenario lies; None when it lies outside."""
     config = space.config.changed(**scenario.settings)
-    shedder = shedder_by_name(config.text(_STRATEGY)).name
+    shedder = shedder_by_name(config.text(LOAD_SHEDDING_STRATEGY)).name
     same = replace(scenario, name="", settings={}) == replace(space.base, name="", settings={})
     if not same or shedder not in space.shedders:
         return None
     given: dict[str, Any] = {}
     ranges: dict[str, BaseDistribution] = {}
     if len(space.shedders) > 1:
-        given[_STRATEGY], ranges[_STRATEGY] = shedder, CategoricalDistribution(list(space.shedders))
+        given[LOAD_SHEDDING_STRATEGY], ranges[LOAD_SHEDDING_STRATEGY] = (
+            shedder,
+            CategoricalDistribution(list(space.shedders)),
+        )
     for one in space.parameters_of(shedder):
         value = config[one.name]
         inside = one.low is None or (isinstance(value, int | float) and one.low <= value <= (one.high or 0))
@@ -356,7 +375,7 @@ def _draw(space: SearchSpace, trial: optuna.Trial) -> Scenario:
     settings: dict[str, str | int | float | bool] = dict(space.base.settings)
     shedder = space.shedders[0]
     if len(space.shedders) > 1:
-        shedder = trial.suggest_categorical(_STRATEGY, list(space.shedders))
+        shedder = trial.suggest_categorical(LOAD_SHEDDING_STRATEGY, list(space.shedders))
         settings |= _with_placement(space, shedder)
     for one in space.parameters_of(shedder):
         settings[one.name] = _suggest(one, trial)
@@ -365,11 +384,11 @@ def _draw(space: SearchSpace, trial: optuna.Trial) -> Scenario:
 
 def _with_placement(space: SearchSpace, shedder: str) -> dict[str, str | int | float | bool]:
     """Return the strategy with the placement that it needs, where that is another one."""
-    settings: dict[str, str | int | float | bool] = {_STRATEGY: shedder}
+    settings: dict[str, str | int | float | bool] = {LOAD_SHEDDING_STRATEGY: shedder}
     if space.load_manager is LoadManager.MODULAR:
         place = placement_beside(shedder_by_name(shedder), space.config, space.own)
-        if place != space.config.text(PLACEMENT).rpartition(".")[2]:
-            settings[PLACEMENT] = place
+        if place != space.config.text(LOAD_PLACEMENT_STRATEGY).rpartition(".")[2]:
+            settings[LOAD_PLACEMENT_STRATEGY] = place
     return settings
 
 
@@ -391,7 +410,7 @@ def neighbours(space: SearchSpace, scenario: Scenario, known: Sequence[Scenario]
     that are known need no replay; their names are not used again.
     """
     config = _values(space, scenario)
-    shedder = shedder_by_name(config.text(_STRATEGY)).name
+    shedder = shedder_by_name(config.text(LOAD_SHEDDING_STRATEGY)).name
     seen = {config, *(_values(space, one) for one in known)}
     names = {one.name for one in known}
     found: list[Scenario] = []

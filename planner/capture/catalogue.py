@@ -13,9 +13,10 @@ from typing import Any
 from urllib.parse import quote
 
 from planner.cluster.files import packaged_rows
+from planner.cluster.names import LOAD_MANAGER_CLASS_NAME
 from planner.cluster.releases import REFERENCE
+from planner.cluster.units import MIB
 
-_MIB = 1 << 20
 _LEAST_MIB = 4
 
 
@@ -53,7 +54,7 @@ class AdminRequest:
     permission: str
     gives: str
     without: str
-    max_bytes: int = _LEAST_MIB * _MIB
+    max_bytes: int = _LEAST_MIB * MIB
     required: bool = False
     text: bool = False
     may_be_unset: bool = False
@@ -69,7 +70,7 @@ def _request(row: Mapping[str, str]) -> AdminRequest:
     texts: dict[str, Any] = {name: row[name] for name in ("name", "path", "permission", "gives", "without", "when")}
     switches: dict[str, Any] = dict.fromkeys(row["flags"].split(), True)
     return AdminRequest(
-        **texts, **switches, scope=Scope[row["scope"].upper()], max_bytes=int(row["max_mib"] or _LEAST_MIB) * _MIB
+        **texts, **switches, scope=Scope[row["scope"].upper()], max_bytes=int(row["max_mib"] or _LEAST_MIB) * MIB
     )
 
 
@@ -84,7 +85,7 @@ def request_named(name: str) -> AdminRequest:
     return _BY_NAME[name]
 
 
-KEPT_CONFIGURATION: frozenset[str] = frozenset(REFERENCE.settings) | {"clusterName", "loadManagerClassName"}
+KEPT_CONFIGURATION: frozenset[str] = frozenset(REFERENCE.settings) | {"clusterName", LOAD_MANAGER_CLASS_NAME}
 """Names that are kept of a broker's configuration; others, passwords among them, are dropped as the answer arrives."""
 
 

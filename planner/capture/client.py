@@ -19,6 +19,7 @@ from planner.capture.credentials import ClientKey, read_client_key, read_token, 
 from planner.capture.oauth2 import TokenSource
 from planner.capture.options import CaptureOptions, Limits
 from planner.cluster.errors import CaptureError, FormatError
+from planner.cluster.units import NS_PER_MS
 from planner.cluster.version import VERSION
 
 Endpoint = tuple[str, str, int]
@@ -363,7 +364,7 @@ class _Body:
 
 
 def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
+    return time.time_ns() // NS_PER_MS
 
 
 def _reason(error: Exception) -> str:

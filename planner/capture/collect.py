@@ -19,8 +19,10 @@ from planner.capture.stores.protocol import Dump, MetadataStore
 from planner.capture.stores.registry import connect
 from planner.cluster.errors import CaptureError, FormatError
 from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace
+from planner.cluster.names import LOAD_MANAGER_CLASS_NAME
 from planner.cluster.pulsar_json import host_and_port
 from planner.cluster.releases import release
+from planner.cluster.units import NS_PER_MS
 from planner.formats.encoding import parse_json
 from planner.formats.raw_capture.metadata_store import DUMP
 
@@ -210,7 +212,7 @@ class Collector:
         store: MetadataStore | None,
     ) -> None:
         config: Mapping[str, Any] = next(self._told("runtime-config", tags), {})
-        extensible = "Extensible" in str(config.get("loadManagerClassName", ""))
+        extensible = "Extensible" in str(config.get(LOAD_MANAGER_CLASS_NAME, ""))
         names = {"cluster": cluster}
         await self._of_namespaces(("bundles",), namespaces)
         fast = ["owned"] if extensible else ["owned", "load-report"]
@@ -305,7 +307,7 @@ class Collector:
         """Read the metadata store, in a thread of its own."""
         if self._parts.find(DUMP) is not None:
             return
-        self._dumped_ms = time.time_ns() // 1_000_000
+        self._dumped_ms = time.time_ns() // NS_PER_MS
         self._dumped = store.dump(cluster, self._wanted)
         for note in self._dumped.notes:
             self._note(note.rstrip("."))
@@ -407,7 +409,7 @@ class Collector:
         except (AnswerError, FormatError) as error:
             if request.required:
                 raise
-            now_ms = time.time_ns() // 1_000_000
+            now_ms = time.time_ns() // NS_PER_MS
             return Part(f"{stem}.txt", path, base, time_ms=now_ms, note=f"{error.what} {error.remedy}".strip())
         if request.may_be_unset and answer.status == _NOT_FOUND:
             note = UNSET

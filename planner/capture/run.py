@@ -17,6 +17,7 @@ from planner.capture.stores.registry import kind_of
 from planner.cluster.errors import CaptureError
 from planner.cluster.files import PRIVATE, writing
 from planner.cluster.internal_namespaces import is_system_service_namespace
+from planner.cluster.names import REPORT_UPDATE_MIN_INTERVAL_MILLIS
 from planner.cluster.snapshot import MAX_TEXT, Snapshot
 from planner.formats.folder import write_folder
 from planner.formats.reading import read_snapshot
@@ -193,7 +194,7 @@ def _check_somebody_answered(options: CaptureOptions, parts: Sequence[Part]) -> 
 def _of_time(snapshot: Snapshot, parts: Sequence[Part]) -> list[str]:
     times = [part.time_ms for part in parts if part.good and part.file.partition(".")[0] in MOMENT]
     apart_ms = max(times, default=0) - min(times, default=0)
-    interval_ms = snapshot.settings.integer("loadBalancerReportUpdateMinIntervalMillis")
+    interval_ms = snapshot.settings.integer(REPORT_UPDATE_MIN_INTERVAL_MILLIS)
     if apart_ms <= interval_ms:
         return []
     asked = f"Loads, owners and topics were captured over {apart_ms / 1000:,.1f} s"

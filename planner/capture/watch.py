@@ -16,7 +16,9 @@ from planner.capture.estimate import with_estimated_averages
 from planner.capture.options import CaptureOptions, check_url
 from planner.capture.run import RAW, capture_cluster, check_options
 from planner.cluster.errors import CaptureError, PlannerError
+from planner.cluster.names import REPORT_UPDATE_MIN_INTERVAL_MILLIS
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.units import NS_PER_MS
 from planner.formats.raw_capture.metadata_store import DUMP
 from planner.history.watched import HistoryFolder
 
@@ -256,7 +258,7 @@ def _once(
     options: WatchOptions, history: HistoryFolder, working: Path, state: _State, number: int, reports_at_s: float
 ) -> Watched:
     """Capture once; shortly before a cycle, for which `reports_at_s` is given, only what changes fast if possible."""
-    began_s, began_ms = time.monotonic(), time.time_ns() // 1_000_000
+    began_s, began_ms = time.monotonic(), time.time_ns() // NS_PER_MS
     whole = began_s - state.refreshed_s >= options.refresh_s * (2 if reports_at_s else 1)
     asked = replace(options.capture, out=working, admin_url=state.url)
     try:
@@ -280,6 +282,6 @@ def _once(
     told = {part.asked: None for part in result.parts if part.good and part.file.startswith(_OF_BROKERS)}
     state.learned = tuple(told)[:_MOST_LEARNED]
     if not options.interval_s:
-        interval_ms = snapshot.settings.integer("loadBalancerReportUpdateMinIntervalMillis")
+        interval_ms = snapshot.settings.integer(REPORT_UPDATE_MIN_INTERVAL_MILLIS)
         state.interval_s = min(max(interval_ms / 1000, _LEAST_S), _SLOWEST_S)
     return Watched(number, snapshot, folder, None, time.monotonic() - began_s, state.interval_s, working / RAW)

@@ -22,14 +22,15 @@ def conform(files: Annotated[list[Path], Parameter(name="FILE")], /, *, release:
             or the release that the planner follows elsewhere.
     """
     from planner.cluster.errors import VectorError, shown
+    from planner.cluster.release_notes import release_notes
     from planner.cluster.releases import release as known
     from planner.cluster.settings import Settings
     from planner.conform.mismatches import mismatches
     from planner.conform.reader import read_vectors
-    from planner.pulsar.release_notes import release_notes
+    from planner.pulsar.release_rules import RELEASE_RULES
 
     if release:
-        for note in release_notes(release, Settings({}, known(release))):
+        for note in release_notes(release, Settings({}, known(release)), RELEASE_RULES):
             sys.stderr.write(f"note: {shown(note)}\n")
     passed = failed = 0
     unreadable = False

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from planner.cluster.snapshot import Snapshot
-    from planner.optimize.carry_out import Basis
     from planner.optimize.plan import Plan
     from planner.optimize.stability import Stability
     from planner.optimize.waves import Wave
+    from planner.share.carry_out import Basis
     from planner.share.commands import CommandOptions
 
 _SHORT = 12
@@ -155,7 +155,7 @@ def _check(wave_clients: int, *, saves_scenario: bool) -> None:
 def _left_by(captured: "Snapshot", scenario: str | None) -> "tuple[Snapshot, Basis | None]":
     """Return the cluster as a scenario leaves it, and what a plan for it stands on."""
     from planner.optimize.absorb import left_by
-    from planner.optimize.carry_out import Basis
+    from planner.share.carry_out import Basis
     from planner.workspace.opening import content_of, open_scenario
 
     if scenario is None:
@@ -199,8 +199,8 @@ class _Answer:
     def write(self, csv: Path | None, save: Path | None) -> None:
         """Write the files that were asked for."""
         from planner.cluster.digest import snapshot_digest
-        from planner.optimize.carry_out import moves_csv
         from planner.optimize.waves import scenario_of
+        from planner.share.carry_out import moves_csv
         from planner.share.scenario_file import scenario_file
 
         if csv is not None:
@@ -212,7 +212,7 @@ class _Answer:
     def print_json(self) -> None:
         """Print everything as JSON."""
         from planner.optimize.answer import without_groups
-        from planner.optimize.carry_out import document
+        from planner.share.carry_out import document
         from planner.share.export import json_text
 
         stability = self.stability
@@ -230,7 +230,7 @@ class _Answer:
 
     def print_script(self, *, back: bool) -> None:
         """Print a script that carries the plan out, or undoes it."""
-        from planner.optimize.carry_out import steps, steps_back
+        from planner.share.carry_out import steps, steps_back
         from planner.share.script import command_script
 
         stability = self.stability
@@ -248,7 +248,7 @@ def _text(name: str, plan: "Plan", waves: "Sequence[Wave]", stability: "Stabilit
     """Return a plan for people to read."""
     from planner.explain.switched_off import switched_off
     from planner.optimize.answer import without_groups
-    from planner.optimize.carry_out import of_groups, summary
+    from planner.share.carry_out import of_groups, summary
     from planner.share.plan_text import first_moves, printed
 
     off = [one.text for one in switched_off(plan.snapshot)]

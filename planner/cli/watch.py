@@ -12,6 +12,7 @@ from cyclopts import Parameter
 from planner.capture.options import Credentials, Limits
 from planner.cli.capture import Bounds, Cluster, Secrets
 from planner.cli.shadow import print_line, print_scores
+from planner.cluster.units import GIB
 
 if TYPE_CHECKING:
     from planner.capture.raw_answers import RawAnswers
@@ -19,8 +20,7 @@ if TYPE_CHECKING:
     from planner.cluster.snapshot import Snapshot
     from planner.shadow.watched import ShadowWatch
 
-_GIB = 1 << 30
-_MOST_GIB = 1 << 20
+_MOST_GIB = 1_048_576
 _DIGITS = re.compile(r"[0-9.,]+")
 
 
@@ -70,7 +70,7 @@ def watch(
         history=history,
         interval_s=interval,
         refresh_s=refresh,
-        max_bytes=int(max_gib * _GIB),
+        max_bytes=int(max_gib * GIB),
         captures=captures,
         failures=failures,
         spare_urls=spare_admin_url,
@@ -78,7 +78,7 @@ def watch(
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     said: set[str] = set()
     predictions = ShadowWatch(history, print_line) if shadow else None
-    answers = RawAnswers(history, int(raw_gib * _GIB)) if raw_gib else None
+    answers = RawAnswers(history, int(raw_gib * GIB)) if raw_gib else None
 
     def tell(watched: "Watched") -> None:
         _print(watched, said)

@@ -11,8 +11,6 @@ Int64Array = npt.NDArray[np.int64]
 UInt32Array = npt.NDArray[np.uint32]
 BoolArray = npt.NDArray[np.bool_]
 
-MIB = 1024 * 1024
-"""Bytes of a MiB."""
 
 _A = TypeVar("_A", bound=npt.NDArray[Any])
 

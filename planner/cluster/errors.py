@@ -12,6 +12,7 @@ PlannerError
 ├── ReplayError      Spark or its Java cannot do what was asked
 ├── VectorError      a conformance vector that cannot be read
 └── PulsarError      what Pulsar itself would refuse, under Pulsar's own exception name
+    └── ContradictoryOrderError  Java gives up sorting (`planner.cluster.java`)
 
 Every message says what is wrong, where, and what to do about it; a page shows it as it is.
 """

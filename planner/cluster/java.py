@@ -9,14 +9,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
+from planner.cluster.errors import PulsarError
+
 _T = TypeVar("_T")
 _INT_MAX: Final = 2**31 - 1
 _SHORT: Final = 32
 _GALLOP: Final = 7
 
 
-class ContradictoryOrderError(Exception):
+class ContradictoryOrderError(PulsarError):
     """Java gives up sorting: the comparator contradicts itself."""
+
+    def __init__(self) -> None:
+        super().__init__("IllegalArgumentException", "Comparison method violates its general contract!")
 
 
 def to_int(value: float) -> int:

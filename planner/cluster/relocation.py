@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from planner.cluster.snapshot import Snapshot
+
 
 @dataclass(frozen=True, slots=True)
 class Relocation:
@@ -32,3 +34,19 @@ class Relocation:
     msg_rate_per_s: float = 0.0
     throughput_bytes_per_s: float = 0.0
     may_stay: bool = False
+
+
+def moved(snapshot: Snapshot, bundle: int, source: str, destination: str, why: str) -> Relocation:
+    """Return that a bundle, by its position, goes from one broker to another, with the numbers of a snapshot."""
+    table = snapshot.bundles
+    return Relocation(
+        bundle=snapshot.bundle_names[bundle],
+        source=source,
+        destination=destination,
+        why=why,
+        topics=int(table.topics[bundle]),
+        producers=int(table.producers[bundle]),
+        consumers=int(table.consumers[bundle]),
+        msg_rate_per_s=float(table.msg_rate_per_s(bundle)),
+        throughput_bytes_per_s=float(table.throughput_bytes_per_s(bundle)),
+    )

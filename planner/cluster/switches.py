@@ -13,16 +13,18 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-SHEDDING: Final = "loadBalancerSheddingEnabled"
-"""The switch of automatic shedding."""
+from planner.cluster.names import AUTO_BUNDLE_SPLIT_ENABLED, LOAD_BALANCER_ENABLED, SHEDDING_ENABLED
+from planner.cluster.settings import Settings
 
-SPLITTING: Final = "loadBalancerAutoBundleSplitEnabled"
-"""The switch of automatic splits."""
-
-HELD_SWITCHES: Final[Mapping[str, str]] = {SHEDDING: "Shedding", SPLITTING: "Automatic splits"}
+HELD_SWITCHES: Final[Mapping[str, str]] = {SHEDDING_ENABLED: "Shedding", AUTO_BUNDLE_SPLIT_ENABLED: "Automatic splits"}
 """What each switch turns on and off; a script holds both."""
 
 _MARK = re.compile(r"false\.held-by-([0-9a-f]{12})\.since-(\d{8}T\d{6}Z)\.was-(set|unset)-(true|false)")
+
+
+def shedding_is_off(settings: Settings) -> bool:
+    """Say whether nothing is shed because a switch is off."""
+    return not (settings.flag(LOAD_BALANCER_ENABLED) and settings.flag(SHEDDING_ENABLED))
 
 
 @dataclass(frozen=True, slots=True)

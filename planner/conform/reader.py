@@ -14,10 +14,11 @@ from planner.cluster.errors import VectorError
 from planner.cluster.files import opened
 from planner.cluster.pulsar_json import Json
 from planner.cluster.releases import REFERENCE
+from planner.cluster.units import MIB
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _LONGEST_LINE: Final = 8 << 20
-_MOST_BLANK_BYTES: Final = 1 << 20
+_MOST_BLANK_BYTES: Final = MIB
 _COUNTS: Final = frozenset({"topics", "producerCount", "consumerCount", "bundleCount", "numSamples"})
 
 

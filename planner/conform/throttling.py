@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.cluster.errors import PulsarError, VectorError
+from planner.cluster.names import DISPATCH_THROTTLING_RATE_IN_BYTE, DISPATCH_THROTTLING_RATE_IN_MSG
 from planner.cluster.pulsar_json import Json
 from planner.cluster.snapshot import DispatchRate
 from planner.conform.load_data import config_of
@@ -15,7 +16,7 @@ from planner.pulsar.throttling.classic_limiter import ClassicColumn
 _SECOND_NS = 1_000_000_000
 _MOST = 2**53
 _LEAST = {"rate": 1, "ratePeriodNanos": 1_000_000, "addTokensResolutionNanos": 1}
-_INTS = frozenset({"ratePeriodInSecond", "dispatchThrottlingRateInMsg"})
+_INTS = frozenset({"ratePeriodInSecond", DISPATCH_THROTTLING_RATE_IN_MSG})
 _MOMENTS = frozenset({"atNanos", "createdAtNanos"})
 _BOTH = np.array([0, 1])
 _ALWAYS = np.ones(2, dtype=bool)
@@ -96,8 +97,8 @@ class OneLimiter:
 
 def _dispatch_rate(rate: Json) -> DispatchRate:
     return DispatchRate(
-        msg_per_period=rate["dispatchThrottlingRateInMsg"],
-        bytes_per_period=rate["dispatchThrottlingRateInByte"],
+        msg_per_period=rate[DISPATCH_THROTTLING_RATE_IN_MSG],
+        bytes_per_period=rate[DISPATCH_THROTTLING_RATE_IN_BYTE],
         period_s=rate.get("ratePeriodInSecond", 1),
         relative_to_publish_rate=rate.get("relativeToPublishRate", False),
     )

@@ -4,11 +4,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from planner.explain.failure_review import Standing, at_the_end, standing
-from planner.explain.internal_bundles import internal_bundles, is_internal_bundle
-from planner.explain.text import count
+from planner.cluster.internal_bundles import internal_bundles, is_internal_bundle
+from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE
+from planner.cluster.text import count
 from planner.simulate.moves import disconnections
 from planner.simulate.trace import Trace
+from planner.simulate.usage_model import Standing, at_the_end, standing
 
 _POINT: Final = 0.01
 _NEAR: Final = 1.25
@@ -83,7 +84,7 @@ def before_after(trace: Trace) -> BeforeAfter:
 
 
 def _worse(trace: Trace, before: Standing, after: Standing, topics: int, every: int) -> Iterator[str]:
-    limit = trace.start.settings.integer("loadBalancerBrokerOverloadedThresholdPercentage")
+    limit = trace.start.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE)
     if after.peak_usage > before.peak_usage + _POINT and after.peak_usage * 100 > limit:
         yield (
             f"The highest usage rises from {before.peak_usage * 100:.1f} % to {after.peak_usage * 100:.1f} %; the"

@@ -12,34 +12,41 @@ import pyarrow as pa
 
 from planner.cluster.arrays import FloatArray, Int64Array, IntArray
 from planner.cluster.decisions import Reason
+from planner.cluster.internal_bundles import internal_bundles, internal_topics
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.names import (
+    AUTO_BUNDLE_SPLIT_ENABLED,
+    DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM,
+    DEFAULT_NUMBER_OF_NAMESPACE_BUNDLES,
+    NAMESPACE_BUNDLE_MAX_BANDWIDTH_MBYTES,
+    NAMESPACE_BUNDLE_MAX_MSG_RATE,
+    NAMESPACE_BUNDLE_MAX_SESSIONS,
+    NAMESPACE_BUNDLE_MAX_TOPICS,
+    NAMESPACE_BUNDLE_SPLIT_CONDITION_HIT_COUNT_THRESHOLD,
+    NAMESPACE_MAXIMUM_BUNDLES,
+)
 from planner.cluster.ranges import equal_boundaries
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.text import count
+from planner.cluster.units import MIB, MS_PER_MIN
 from planner.explain.finding import Finding, listed
-from planner.explain.internal_bundles import internal_bundles, internal_topics
 from planner.explain.outcome import Outcome
-from planner.explain.text import MIB, count
 from planner.pulsar.splitting.automatic_extensible import REFUSED
 from planner.pulsar.splitting.protocol import SplitAlgorithm
 from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
 from planner.pulsar.splitting.request import split_request
 from planner.simulate.sequence import decide_split_checks, same_load
 
-_MS_PER_MIN = 60_000
-_RATE = "loadBalancerNamespaceBundleMaxMsgRate"
-_BANDWIDTH = "loadBalancerNamespaceBundleMaxBandwidthMbytes"
-_CAP = "loadBalancerNamespaceMaximumBundles"
 _BEHIND: Mapping[str, str] = MappingProxyType(
     {
-        "loadBalancerNamespaceBundleMaxTopics": "its bundles may hold many topics",
-        "loadBalancerNamespaceBundleMaxSessions": "its clients may open many sessions",
-        _RATE: "a single topic may need partitions",
-        _BANDWIDTH: "a single topic may need partitions",
+        NAMESPACE_BUNDLE_MAX_TOPICS: "its bundles may hold many topics",
+        NAMESPACE_BUNDLE_MAX_SESSIONS: "its clients may open many sessions",
+        NAMESPACE_BUNDLE_MAX_MSG_RATE: "a single topic may need partitions",
+        NAMESPACE_BUNDLE_MAX_BANDWIDTH_MBYTES: "a single topic may need partitions",
     }
 )
 """By the limit that was exceeded: what may be behind it."""
-_ALGORITHM = "defaultNamespaceBundleSplitAlgorithm"
 _FIRST = SPLIT_ALGORITHMS[0].name
 _BY_TRAFFIC = next(one.name for one in SPLIT_ALGORITHMS if one.reads_traffic)
 _BY_TOPICS = next(one.name for one in SPLIT_ALGORITHMS[1:] if not (one.reads_traffic or one.needs_positions))
@@ -84,7 +91,10 @@ def hot_topic(case: Outcome) -> Iterator[Finding]:
         yield from _hot_single_bundle(case)
         return
     rate, size = _rate(topics), _throughput(topics)
-    limit_rate, limit_size = config.integer(_RATE), config.integer(_BANDWIDTH) * MIB
+    limit_rate, limit_size = (
+        config.integer(NAMESPACE_BUNDLE_MAX_MSG_RATE),
+        config.integer(NAMESPACE_BUNDLE_MAX_BANDWIDTH_MBYTES) * MIB,
+    )
     known = topics.bundle >= 0
     owner = np.where(known, end.bundles.owner[topics.bundle], -1)
     of_broker = np.bincount(owner[owner >= 0], size[owner >= 0], minlength=len(end.brokers))
@@ -117,7 +127,7 @@ def _hot(evidence: str, which: str, brokers: list[str], bundles: list[str]) -> F
         severity="high",
         brokers=tuple(dict.fromkeys(brokers)),
         bundles=tuple(dict.fromkeys(bundles)),
-        settings=(_RATE, _BANDWIDTH),
+        settings=(NAMESPACE_BUNDLE_MAX_MSG_RATE, NAMESPACE_BUNDLE_MAX_BANDWIDTH_MBYTES),
     )
 
 
@@ -136,7 +146,9 @@ def _hot_single_bundle(case: Outcome) -> Iterator[Finding]:
     end, config = case.trace.end, case.trace.settings
     bundles = end.bundles
     rate, size = _rate(bundles), _throughput(bundles)
-    over = (rate > config.integer(_RATE)) | (size > config.integer(_BANDWIDTH) * MIB)
+    over = (rate > config.integer(NAMESPACE_BUNDLE_MAX_MSG_RATE)) | (
+        size > config.integer(NAMESPACE_BUNDLE_MAX_BANDWIDTH_MBYTES) * MIB
+    )
     hot = np.flatnonzero(over & (bundles.topics == 1) & ~internal_bundles(end))
     if not len(hot):
         return
@@ -226,7 +238,7 @@ def _recommended(end: Snapshot, space: _Namespace, fair: float, cap: int) -> tup
 
 def bundle_count_too_low(case: Outcome) -> Iterator[Finding]:
     """A namespace has so few bundles that one is more than a broker's fair share, though it could be divided."""
-    end, cap = case.trace.end, case.trace.settings.integer(_CAP)
+    end, cap = case.trace.end, case.trace.settings.integer(NAMESPACE_MAXIMUM_BUNDLES)
     fair = _fair(case, end)
     for space in _namespaces(end):
         busiest = int(space.traffic.argmax())
@@ -256,7 +268,7 @@ def bundle_count_too_low(case: Outcome) -> Iterator[Finding]:
             severity="medium",
             brokers=(end.brokers.name[owner],) if owner >= 0 else (),
             bundles=(end.bundle_names[bundle],),
-            settings=("defaultNumberOfNamespaceBundles", _ALGORITHM),
+            settings=(DEFAULT_NUMBER_OF_NAMESPACE_BUNDLES, DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM),
         )
 
 
@@ -286,14 +298,14 @@ def bundle_count_too_high(case: Outcome) -> Iterator[Finding]:
             ),
             remedy=(f"Pulsar cannot merge bundles. If you recreate the namespace, use {enough}."),
             severity="low",
-            settings=("defaultNumberOfNamespaceBundles",),
+            settings=(DEFAULT_NUMBER_OF_NAMESPACE_BUNDLES,),
         )
 
 
 def split_cascade(case: Outcome) -> Iterator[Finding]:
     """Splits follow one another without getting below the limits, up to the most bundles a namespace may have."""
     splits = [event for event in case.trace.events if event.kind == "split" and not case.is_internal(event.bundle)]
-    cap = case.trace.settings.integer(_CAP)
+    cap = case.trace.settings.integer(NAMESPACE_MAXIMUM_BUNDLES)
     depth: dict[str, int] = {}
     by_space: dict[str, list[int]] = {}
     for at, event in enumerate(splits):
@@ -308,13 +320,13 @@ def split_cascade(case: Outcome) -> Iterator[Finding]:
         now = have.get(space, 0)
         if deepest < _CASCADE_DEPTH and now < cap:
             continue
-        minutes = (mine[-1].at_ms - mine[0].at_ms) / _MS_PER_MIN
+        minutes = (mine[-1].at_ms - mine[0].at_ms) / MS_PER_MIN
         before = now - sum(len(event.children) - 1 for event in mine)
         full = f" It has reached the maximum of {cap}." if now >= cap else f" The maximum is {cap}."
         hit = dict.fromkeys(event.exceeded.setting for event in mine if event.exceeded is not None)
-        names = tuple(hit) or (_RATE, _BANDWIDTH)
+        names = tuple(hit) or (NAMESPACE_BUNDLE_MAX_MSG_RATE, NAMESPACE_BUNDLE_MAX_BANDWIDTH_MBYTES)
         behind = "; ".join(dict.fromkeys(_BEHIND[name] for name in names))
-        by_traffic = not {_RATE, _BANDWIDTH}.isdisjoint(names)
+        by_traffic = not {NAMESPACE_BUNDLE_MAX_MSG_RATE, NAMESPACE_BUNDLE_MAX_BANDWIDTH_MBYTES}.isdisjoint(names)
         way = (
             f"{_BY_TRAFFIC}, which divides the traffic"
             if by_traffic
@@ -337,8 +349,8 @@ def split_cascade(case: Outcome) -> Iterator[Finding]:
             severity="high" if now >= cap else "medium",
             brokers=tuple(dict.fromkeys(event.source for event in mine if event.source)),
             bundles=tuple(event.bundle for event in mine),
-            settings=(*names, _CAP, _ALGORITHM),
-            changes={_ALGORITHM: _BY_TRAFFIC if by_traffic else _BY_TOPICS},
+            settings=(*names, NAMESPACE_MAXIMUM_BUNDLES, DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM),
+            changes={DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM: _BY_TRAFFIC if by_traffic else _BY_TOPICS},
         )
 
 
@@ -359,19 +371,23 @@ def split_refused(case: Outcome) -> Iterator[Finding]:
     if not bundles:
         return
     config = case.trace.settings
-    algorithm = config.text(_ALGORITHM)
+    algorithm = config.text(DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM)
     known = next((one for one in SPLIT_ALGORITHMS if one.name == algorithm), None)
-    remedy = f"{_ALGORITHM} is {algorithm}: {known.finds_none if known else 'Pulsar has no such algorithm'}."
-    changes: dict[str, Any] = {} if algorithm == _FIRST else {_ALGORITHM: _FIRST}
+    finds_none = known.finds_none if known else "Pulsar has no such algorithm"
+    remedy = f"{DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM} is {algorithm}: {finds_none}."
+    changes: dict[str, Any] = {} if algorithm == _FIRST else {DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM: _FIRST}
     if known is not None and known.reads_traffic and case.load_manager is LoadManager.EXTENSIBLE:
         remedy += " The extensible load manager can only split a bundle in two, and drops a split with more boundaries."
         for bundle in [name for name in bundles if name in case.last.bundle_position][:1]:
             rates = _rates_of_one_boundary(case.last, bundle, known, config)
             if rates:
-                remedy += f" With {_RATE} from {rates[0]} to {rates[-1]}, {bundle} currently gets exactly one boundary."
-                changes = {_RATE: rates[len(rates) // 2]}
+                remedy += (
+                    f" With {NAMESPACE_BUNDLE_MAX_MSG_RATE} from {rates[0]} to {rates[-1]}, {bundle} currently gets"
+                    " exactly one boundary."
+                )
+                changes = {NAMESPACE_BUNDLE_MAX_MSG_RATE: rates[len(rates) // 2]}
             else:
-                remedy += f" No value of {_RATE} gives {bundle} exactly one boundary."
+                remedy += f" No value of {NAMESPACE_BUNDLE_MAX_MSG_RATE} gives {bundle} exactly one boundary."
     if changes:
         remedy += f" {_FIRST} always finds a boundary."
     else:
@@ -384,7 +400,10 @@ def split_refused(case: Outcome) -> Iterator[Finding]:
         severity="medium",
         brokers=brokers,
         bundles=bundles,
-        settings=(_ALGORITHM, *(name for name in changes if name != _ALGORITHM)),
+        settings=(
+            DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM,
+            *(name for name in changes if name != DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM),
+        ),
         changes=changes,
     )
 
@@ -394,7 +413,9 @@ def _rates_of_one_boundary(cluster: Snapshot, bundle: str, algorithm: SplitAlgor
     request, every = split_request(cluster, cluster.bundle_position[bundle]), range(2**31)
 
     def found(rate: int) -> int:
-        return -len(algorithm.boundaries(request, config.changed(**{_RATE: rate})).boundaries or ())
+        return -len(
+            algorithm.boundaries(request, config.changed(**{NAMESPACE_BUNDLE_MAX_MSG_RATE: rate})).boundaries or ()
+        )
 
     return range(bisect_left(every, -1, key=found), bisect_left(every, 0, key=found))
 
@@ -402,9 +423,9 @@ def _rates_of_one_boundary(cluster: Snapshot, bundle: str, algorithm: SplitAlgor
 def _refused_by_brokers(case: Outcome) -> list[Reason]:
     """Return for which bundles the brokers of the extensible load manager find no boundary once their hits suffice."""
     config = case.trace.settings
-    if not config.flag("loadBalancerAutoBundleSplitEnabled"):
+    if not config.flag(AUTO_BUNDLE_SPLIT_ENABLED):
         return []
-    checks = min(config.integer("loadBalancerNamespaceBundleSplitConditionHitCountThreshold"), _MOST_CHECKS) + 1
+    checks = min(config.integer(NAMESPACE_BUNDLE_SPLIT_CONDITION_HIT_COUNT_THRESHOLD), _MOST_CHECKS) + 1
     last = decide_split_checks(same_load(case.last, checks, config), config)[-1]
     names = last.snapshot.brokers.name, last.snapshot.bundle_names
     reasons = (r for group in last.decision.reasons if group.code in REFUSED for r in group.rows(*names))

@@ -7,10 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from planner.cluster.internal_bundles import internal_bundles, internal_topics
+from planner.cluster.names import (
+    AVERAGE_RESOURCE_USAGE_DIFFERENCE_THRESHOLD_PERCENTAGE,
+    BROKER_OVERLOADED_THRESHOLD_PERCENTAGE,
+    OVERRIDE_BROKER_NIC_SPEED_GBPS,
+)
+from planner.cluster.text import bytes_per_s, count, msg_per_s, without_package
 from planner.explain.finding import Finding, listed
-from planner.explain.internal_bundles import internal_bundles, internal_topics
 from planner.explain.outcome import Outcome
-from planner.explain.text import bytes_per_s, count, msg_per_s, without_package
 from planner.pulsar.placement.registry import placement_by_name
 from planner.pulsar.throttling.precedence import RATE_SETTINGS
 from planner.simulate.dispatch.caps import dispatch_caps, throttles_consumers
@@ -18,8 +23,6 @@ from planner.simulate.dispatch.caps import dispatch_caps, throttles_consumers
 if TYPE_CHECKING:
     from planner.cluster.arrays import FloatArray
 
-_OVERLOADED = "loadBalancerBrokerOverloadedThresholdPercentage"
-_NIC = "loadBalancerOverrideBrokerNicSpeedGbps"
 _UNLIKE = 1.2
 """How many times the other a limit is to count as another one."""
 _OF_A_KIND = 3
@@ -34,7 +37,7 @@ def out_of_capacity(case: Outcome) -> Iterator[Finding]:
     """Every broker is above the overload threshold, or the average is: balancing cannot help."""
     found, present = case.before_after.after, case.series.present[-1]
     brokers, usage = int(present.sum()), case.series.usage[-1]
-    limit = case.trace.settings.integer(_OVERLOADED) / 100
+    limit = case.trace.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
     mean = float(np.nanmean(usage)) if brokers else 0.0
     if not brokers or (mean < limit and found.over_threshold < brokers):
         return
@@ -56,7 +59,7 @@ def out_of_capacity(case: Outcome) -> Iterator[Finding]:
         ),
         severity="high",
         brokers=tuple(case.series.brokers[i] for i in order if present[i])[: found.over_threshold],
-        settings=(_OVERLOADED,),
+        settings=(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE,),
     )
 
 
@@ -102,8 +105,8 @@ def unlike_machines(case: Outcome) -> Iterator[Finding]:
     if not said:
         return
     speed = (
-        f" Network usage is a percentage of the NIC speed that the machine reports. Check that speed, or set {_NIC}"
-        " if it is wrong."
+        f" Network usage is a percentage of the NIC speed that the machine reports. Check that speed, or set"
+        f" {OVERRIDE_BROKER_NIC_SPEED_GBPS} if it is wrong."
         if nic
         else ""
     )
@@ -115,7 +118,7 @@ def unlike_machines(case: Outcome) -> Iterator[Finding]:
         f" of their own limits.{speed}",
         severity="high" if nic or managers else "medium",
         brokers=tuple(dict.fromkeys(odd)),
-        settings=(_NIC,) if nic else (),
+        settings=(OVERRIDE_BROKER_NIC_SPEED_GBPS,) if nic else (),
     )
 
 
@@ -201,7 +204,7 @@ def drawn_at_random(case: Outcome) -> Iterator[Finding]:
         ),
         severity="medium" if sum(shares) * 5 >= len(shares) else "low",
         brokers=tuple(name for name, _ in hot.most_common()),
-        settings=("loadBalancerAverageResourceUsageDifferenceThresholdPercentage",),
+        settings=(AVERAGE_RESOURCE_USAGE_DIFFERENCE_THRESHOLD_PERCENTAGE,),
     )
 
 

@@ -12,8 +12,9 @@ from planner.cluster.decisions import SplitDecision
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import format_range
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.text import moment
+from planner.cluster.units import MIB
 from planner.explain.decision_tables import reason_rows
-from planner.explain.text import MIB, moment
 from planner.pulsar.load.usage import (
     RESOURCES,
     ResourceWeights,

@@ -8,9 +8,11 @@ import numpy as np
 import pandas as pd
 
 from planner.cluster.decisions import ReasonBlock
+from planner.cluster.names import BROKER_MAX_TOPICS
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.text import bytes_per_s, count, moment
+from planner.cluster.units import MIB
 from planner.explain.finding import listed
-from planner.explain.text import MIB, bytes_per_s, count, moment
 from planner.pulsar.manager.cycle import CycleDecision, Unload
 from planner.pulsar.manager.leader import LeaderMemory, memory_to_json
 from planner.pulsar.placement.selection import Selection
@@ -19,14 +21,14 @@ _LISTED = 5
 _SAID = 3
 _FILTERS = {
     "isolation": "Isolation policies, and whether the broker serves such topics",
-    "topics": "loadBalancerBrokerMaxTopics",
+    "topics": BROKER_MAX_TOPICS,
     "anti-affinity": "Anti-affinity group",
     "even distribution": "Even distribution of the namespace's bundles",
     "load manager class": "Same load manager class",
     "version": "Latest broker version",
     "restored": "The filters failed or left no broker: back to the isolation policies",
     "broker_load_manager_class_filter": "Same load manager class",
-    "broker_max_topic_count_filter": "loadBalancerBrokerMaxTopics",
+    "broker_max_topic_count_filter": BROKER_MAX_TOPICS,
     "broker_version_filter": "Latest broker version",
     "broker_anti_affinity_group_filter": "Anti-affinity group",
     "broker_isolation_policies_filter": "Isolation policies",

@@ -6,13 +6,14 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE, LOAD_BALANCER_ENABLED, SHEDDING_ENABLED
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
-from planner.explain.failure_review import Standing
+from planner.cluster.text import count, percent
 from planner.explain.finding import Finding
 from planner.explain.outcome import Outcome
-from planner.explain.text import count, percent
 from planner.pulsar.load.usage import weighted_usage
+from planner.simulate.usage_model import Standing
 
 Level: TypeAlias = Literal["bad", "warning", "good"]
 """How urgent it is."""
@@ -94,7 +95,7 @@ def health(
         findings: What a diagnosis of that says.
     """
     least, mean, highest = usage_of(snapshot, config)
-    limit = config.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100
+    limit = config.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
     brokers = int((snapshot.brokers.registered & snapshot.brokers.has_load_data).sum())
     headroom = f"headroom {now.growth.factor:.2f}x" if np.isfinite(now.growth.factor) else "no traffic"
     over = f"{now.over_threshold:,} of {count(brokers, 'broker')} above {limit * 100:.0f} %"
@@ -136,9 +137,9 @@ def _mended(outcome: Outcome | None, findings: Sequence[Finding], what: Literal[
         if what == "over"
         else f"brokers still {apart * 100:.0f} points apart after {count(cycles, 'cycle')}"
     )
-    if not outcome.trace.settings.flag("loadBalancerEnabled"):
+    if not outcome.trace.settings.flag(LOAD_BALANCER_ENABLED):
         reason = "loadBalancerEnabled is off"
-    elif not outcome.trace.settings.flag("loadBalancerSheddingEnabled"):
+    elif not outcome.trace.settings.flag(SHEDDING_ENABLED):
         reason = "loadBalancerSheddingEnabled is off"
     elif cause is not None:
         reason = within(cause.title)

@@ -9,18 +9,19 @@ import numpy as np
 import pandas as pd
 
 from planner.cluster.arrays import FloatArray
+from planner.cluster.internal_bundles import is_internal_bundle
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.units import MIB, MS_PER_MIN
 from planner.explain.before_after import BeforeAfter, before_after
-from planner.explain.internal_bundles import is_internal_bundle
-from planner.explain.text import MIB
 from planner.pulsar.load.usage import weighted_usage
 from planner.pulsar.manager.cycle import CycleDecision, effective_shedder
 from planner.pulsar.manager.pairing import running_placement
 from planner.pulsar.shedding.profile import Profile
 from planner.simulate import measures
+from planner.simulate.event import Event
 from planner.simulate.moves import Return, relocations, returns
-from planner.simulate.trace import Event, Trace
+from planner.simulate.trace import Trace
 
 _T = TypeVar("_T")
 
@@ -69,7 +70,7 @@ class Outcome:
         events = [(cycle.index, event) for cycle in self.trace.cycles for event in cycle.events]
         columns = {
             "cycle": [index + 1 for index, _ in events],
-            "minute": [(event.at_ms - start_ms) / 60_000 for _, event in events],
+            "minute": [(event.at_ms - start_ms) / MS_PER_MIN for _, event in events],
             "what": [event.kind.replace("_", " ") for _, event in events],
             "bundle": [event.bundle for _, event in events],
             "from": [event.source for _, event in events],

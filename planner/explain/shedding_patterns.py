@@ -7,23 +7,24 @@ import numpy as np
 
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.names import (
+    DISTRIBUTE_BUNDLES_EVENLY_ENABLED,
+    HISTORY_RESOURCE_PERCENTAGE,
+    LOAD_PLACEMENT_STRATEGY,
+    LOAD_SHEDDING_STRATEGY,
+)
+from planner.cluster.text import count
+from planner.cluster.units import MS_PER_MIN
 from planner.explain.finding import Finding, listed
 from planner.explain.outcome import Outcome
-from planner.explain.text import MIB, count
 from planner.pulsar.manager.cycle import effective_shedder, next_cycle
 from planner.pulsar.manager.pairing import PAIRED, offered_placements, placement_beside
 from planner.pulsar.placement.modular import configured_placement
 from planner.pulsar.placement.registry import placement_by_name
-from planner.pulsar.shedding.profile import NeverReached, Remedy
+from planner.pulsar.shedding.profile import NeverReached, Quiet, Remedy
 from planner.pulsar.shedding.registry import SHEDDERS, default_shedder, has_shedder, offered_shedders
 from planner.simulate.moves import THRASHING_WINDOW_MIN, thrashing_percent
 from planner.simulate.trace import cycle_seed
-
-_MS_PER_MIN = 60_000
-_HISTORY = "loadBalancerHistoryResourcePercentage"
-_SHEDDING = "loadBalancerLoadSheddingStrategy"
-_PLACEMENT = "loadBalancerLoadPlacementStrategy"
-_EVENLY = "loadBalancerDistributeBundlesEvenlyEnabled"
 
 _STORM_SHARE = 0.2
 _STORM_BUNDLES = 5
@@ -109,7 +110,7 @@ def ping_pong(case: Outcome) -> Iterator[Finding]:
         severity="high" if thrashing >= _THRASHING_PERCENT else "medium",
         brokers=tuple(sorted(sources, key=lambda b: -sources[b])),
         bundles=tuple(dict.fromkeys(entry.bundle for entry in back)),
-        settings=tuple(dict.fromkeys((*calmer.changes, _PLACEMENT))),
+        settings=tuple(dict.fromkeys((*calmer.changes, LOAD_PLACEMENT_STRATEGY))),
         changes=calmer.changes,
     )
 
@@ -153,7 +154,7 @@ def _joined(case: Outcome) -> frozenset[str]:
     """Return the brokers that joined, or started shortly before the beginning; without bundles where nobody knows."""
     start = case.trace.start
     joined = {event.source for event in case.trace.events if event.kind == "broker_added"}
-    recent = start.info.captured_at_ms - _JOINED_WITHIN_MIN * _MS_PER_MIN
+    recent = start.info.captured_at_ms - _JOINED_WITHIN_MIN * MS_PER_MIN
     started, bundles = start.brokers.started_at_ms, start.bundle_counts()
     lately = (started >= recent) & (started.min(initial=recent) < recent)  # not where the whole cluster was started
     fresh = lately | ((started <= 0) & (bundles == 0))
@@ -230,7 +231,7 @@ def ema_lag(case: Outcome) -> Iterator[Finding]:
     broker = int(which[0])
     cycle = int(np.nanargmax(np.where(late[:, broker], np.abs(gap[:, broker]), -1.0)))
     score, usage = float(case.scores[cycle, broker]), float(case.reported_usage[cycle, broker])
-    history = case.trace.settings.number(_HISTORY)
+    history = case.trace.settings.number(HISTORY_RESOURCE_PERCENTAGE)
     evidence = (
         f"In cycle {cycle + 1}, {case.series.brokers[broker]} has a usage of {usage * 100:.0f} % but a score of"
         f" {score * 100:.0f} %. The two differ by {_LAG * 100:.0f} points or more for"
@@ -245,13 +246,13 @@ def ema_lag(case: Outcome) -> Iterator[Finding]:
         title="Scores lag behind usage",
         evidence=evidence,
         remedy=(
-            f"Lower {_HISTORY} from {history:g}. Each cycle adds only {(1 - history) * 100:.0f} % of the new usage,"
-            f" so half of a change takes {_half_life(history)} cycles to show."
+            f"Lower {HISTORY_RESOURCE_PERCENTAGE} from {history:g}. Each cycle adds only {(1 - history) * 100:.0f} % of"
+            f" the new usage, so half of a change takes {_half_life(history)} cycles to show."
         ),
         severity="medium" if wrong else "low",
         brokers=tuple(case.series.brokers[i] for i in which.tolist()),
-        settings=(_HISTORY,),
-        changes={_HISTORY: better},
+        settings=(HISTORY_RESOURCE_PERCENTAGE,),
+        changes={HISTORY_RESOURCE_PERCENTAGE: better},
     )
 
 
@@ -279,47 +280,24 @@ def _wrong_verdicts(case: Outcome) -> int:
 
 
 def held_back(case: Outcome) -> Iterator[Finding]:
-    """A pair was found apart often enough, and nothing moves because the share is below the minimum."""
-    if not case.profile.minimum_reason:
+    """The strategy was to act often enough, and nothing moves because the share is below its minimums."""
+    if case.profile.held_back is None:
         return
     quiet = [cycle.index for cycle in case.trace.cycles if not cycle.unloads][:_ASKED_AGAIN]
-    held: list[tuple[float, float, str, int]] = []
-    for index in quiet:
-        names = case.trace.cycles[index].view.brokers.name
-        for part in case.decision(index).shedding.reasons:
-            if part.code.code == case.profile.minimum_reason:
-                rows = zip(part.brokers.tolist(), part.values.tolist(), strict=True)
-                numbers = [(names[at], dict(zip(part.code.fields, row, strict=True))) for at, row in rows]
-                held += [(v["msg_per_s"], v["mib_per_s"], broker, index) for broker, v in numbers]
-    if not held:
+    names = {index: case.trace.cycles[index].view.brokers.name for index in quiet}
+    told = (Quiet(index + 1, names[index], case.decision(index).shedding) for index in quiet)
+    held = case.profile.held_back(told, case.trace.settings)
+    if held is None:
         return
-    config = case.trace.settings
-    rate, size, _, index = max(held)
-    least, share = config.integer("minUnloadMessage"), config.number("maxUnloadPercentage")
-    least_size = config.integer("minUnloadMessageThroughput")
-    evidence = (
-        f"In {count(len({h[3] for h in held}), 'cycle')}, a pair had enough hits but nothing was shed. In cycle"
-        f" {index + 1}, {share * 100:g} % of the difference is {rate:.0f} msg/s (minUnloadMessage: {least}) and"
-        f" {size:.1f} MiB/s (minUnloadMessageThroughput: {least_size / MIB:.1f} MiB/s)."
-    )
-    changes: dict[str, int] = {}
-    if rate >= 1:
-        changes["minUnloadMessage"] = min(math.ceil(rate) - 1, least)
-        remedy = f"Lower minUnloadMessage to {changes['minUnloadMessage']}"
-    else:
-        changes["minUnloadMessageThroughput"] = max(math.ceil(size * MIB) - 1, 0)
-        remedy = f"Lower minUnloadMessageThroughput to {changes['minUnloadMessageThroughput']}"
-    if share < 0.5:  # noqa: PLR2004 - half the difference evens a pair out
-        remedy += ", or raise maxUnloadPercentage to 0.5, which balances a pair completely"
     yield Finding(
         code="avg_held_back",
         title=f"{case.shedder} sheds nothing because of its minimums",
-        evidence=evidence,
-        remedy=f"{remedy}.",
+        evidence=held.evidence,
+        remedy=held.remedy.words,
         severity="medium",
-        brokers=tuple(dict.fromkeys(h[2] for h in sorted(held, reverse=True))),
-        settings=("minUnloadMessage", "minUnloadMessageThroughput", "maxUnloadPercentage"),
-        changes=changes,
+        brokers=held.brokers,
+        settings=held.settings,
+        changes=held.remedy.changes,
     )
 
 
@@ -332,10 +310,10 @@ def strategy_replaced(case: Outcome) -> Iterator[Finding]:
         code="strategy_replaced",
         title=f"{shedder.name} runs instead of the configured strategy",
         evidence=notes[0],
-        remedy=f"Set {_SHEDDING} to {shedder.java_class}.",
+        remedy=f"Set {LOAD_SHEDDING_STRATEGY} to {shedder.java_class}.",
         severity="high" if case.load_manager is LoadManager.MODULAR else "medium",
-        settings=(_SHEDDING,),
-        changes={_SHEDDING: shedder.java_class},
+        settings=(LOAD_SHEDDING_STRATEGY,),
+        changes={LOAD_SHEDDING_STRATEGY: shedder.java_class},
     )
 
 
@@ -360,16 +338,16 @@ def _half_a_pair(case: Outcome) -> Iterator[Finding]:
     config = case.trace.settings
     if has_shedder(config.release, both):
         remedy = Remedy(
-            f"Set both {_SHEDDING} and {_PLACEMENT} to {both.java_class}.",
-            {_SHEDDING: both.java_class, _PLACEMENT: both.java_class},
+            f"Set both {LOAD_SHEDDING_STRATEGY} and {LOAD_PLACEMENT_STRATEGY} to {both.java_class}.",
+            {LOAD_SHEDDING_STRATEGY: both.java_class, LOAD_PLACEMENT_STRATEGY: both.java_class},
         )
     else:
         other = default_shedder(case.load_manager)
         placed = placement_by_name(placement_beside(other, config, config), case.load_manager)
         remedy = Remedy(
-            f"Pulsar {config.release.name} has no {both.name}: set {_SHEDDING} to {other.java_class} and {_PLACEMENT}"
-            f" to {placed.java_class}.",
-            {_SHEDDING: other.java_class, _PLACEMENT: placed.java_class},
+            f"Pulsar {config.release.name} has no {both.name}: set {LOAD_SHEDDING_STRATEGY} to {other.java_class} and"
+            f" {LOAD_PLACEMENT_STRATEGY} to {placed.java_class}.",
+            {LOAD_SHEDDING_STRATEGY: other.java_class, LOAD_PLACEMENT_STRATEGY: placed.java_class},
         )
     evidence = (
         f"{case.shedder} sheds, but {placement} places: {missed} of {count(len(elsewhere), 'bundle')} did not go to"
@@ -383,7 +361,7 @@ def _half_a_pair(case: Outcome) -> Iterator[Finding]:
         evidence=evidence,
         remedy=remedy.words,
         severity="high",
-        settings=(_SHEDDING, _PLACEMENT),
+        settings=(LOAD_SHEDDING_STRATEGY, LOAD_PLACEMENT_STRATEGY),
         changes=remedy.changes,
     )
 
@@ -412,8 +390,11 @@ def _misplaced(case: Outcome) -> Iterator[Finding]:
         return
     act = _judged_alike(case)
     remedy = act.words
-    if case.trace.settings.flag(_EVENLY):
-        remedy += f" {_EVENLY} is on, so the number of bundles of the namespace decides before any load."
+    if case.trace.settings.flag(DISTRIBUTE_BUNDLES_EVENLY_ENABLED):
+        remedy += (
+            f" {DISTRIBUTE_BUNDLES_EVENLY_ENABLED} is on, so the number of bundles of the namespace decides before any"
+            " load."
+        )
     yield Finding(
         code="fighting_strategies",
         title=f"{case.shedder} and {case.placement} work against each other",
@@ -425,7 +406,7 @@ def _misplaced(case: Outcome) -> Iterator[Finding]:
         severity="high" if len(wrong) * 2 >= total else "medium",
         brokers=tuple(dict.fromkeys(broker for _, broker in wrong)),
         bundles=tuple(bundle for bundle, _ in wrong),
-        settings=(_SHEDDING, _PLACEMENT, _EVENLY),
+        settings=(LOAD_SHEDDING_STRATEGY, LOAD_PLACEMENT_STRATEGY, DISTRIBUTE_BUNDLES_EVENLY_ENABLED),
         changes=act.changes,
     )
 
@@ -436,14 +417,14 @@ def _judged_alike(case: Outcome) -> Remedy:
     for one in offered_shedders(case.load_manager, release):
         if one.profile.paired_placement:
             return Remedy(
-                f"Use {one.name} for both {_SHEDDING} and {_PLACEMENT}: it moves bundles to the other broker of the"
-                " pair.",
-                {_SHEDDING: one.java_class, _PLACEMENT: one.java_class},
+                f"Use {one.name} for both {LOAD_SHEDDING_STRATEGY} and {LOAD_PLACEMENT_STRATEGY}: it moves bundles to"
+                " the other broker of the pair.",
+                {LOAD_SHEDDING_STRATEGY: one.java_class, LOAD_PLACEMENT_STRATEGY: one.java_class},
             )
     for place in offered_placements(case.load_manager, release):
         if place.name not in {*PAIRED, case.placement} and place.measure == _PLACED_BY[case.profile.measure]:
             return Remedy(
-                f"Set {_PLACEMENT} to {place.java_class}, which compares {place.judges_by}.",
-                {_PLACEMENT: place.java_class},
+                f"Set {LOAD_PLACEMENT_STRATEGY} to {place.java_class}, which compares {place.judges_by}.",
+                {LOAD_PLACEMENT_STRATEGY: place.java_class},
             )
     return case.profile.calmer(case.trace.settings)

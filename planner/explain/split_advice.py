@@ -6,11 +6,19 @@ from typing import Final
 import numpy as np
 
 from planner.cluster.arrays import FloatArray, Int64Array
+from planner.cluster.internal_bundles import internal_bundles
+from planner.cluster.names import (
+    DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM,
+    NAMESPACE_BUNDLE_MAX_BANDWIDTH_MBYTES,
+    NAMESPACE_BUNDLE_MAX_MSG_RATE,
+    NAMESPACE_BUNDLE_MAX_SESSIONS,
+    NAMESPACE_BUNDLE_MAX_TOPICS,
+)
 from planner.cluster.ranges import FULL_HIGH, bundles_of_hashes, dividing_boundary, format_range
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
-from planner.explain.internal_bundles import internal_bundles
-from planner.explain.text import MIB, count
+from planner.cluster.text import count
+from planner.cluster.units import MIB
 from planner.pulsar.splitting.manual import SplitCommand, Verdict, answer
 from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
 from planner.pulsar.splitting.request import topics_listed
@@ -116,18 +124,18 @@ def _need(snapshot: Snapshot, bundle: int, config: Settings) -> str:
     table = snapshot.bundles
     throughput = table.throughput_bytes_per_s()
     have = (
-        ("topics", float(table.topics[bundle]), "loadBalancerNamespaceBundleMaxTopics"),
+        ("topics", float(table.topics[bundle]), NAMESPACE_BUNDLE_MAX_TOPICS),
         (
             "sessions",
             float(table.producers[bundle] + table.consumers[bundle]),
-            "loadBalancerNamespaceBundleMaxSessions",
+            NAMESPACE_BUNDLE_MAX_SESSIONS,
         ),
         (
             "msg/s",
             float(table.msg_rate_per_s(bundle)),
-            "loadBalancerNamespaceBundleMaxMsgRate",
+            NAMESPACE_BUNDLE_MAX_MSG_RATE,
         ),
-        ("MiB/s", float(throughput[bundle]) / MIB, "loadBalancerNamespaceBundleMaxBandwidthMbytes"),
+        ("MiB/s", float(throughput[bundle]) / MIB, NAMESPACE_BUNDLE_MAX_BANDWIDTH_MBYTES),
     )
     above = [
         f"{value:,.0f} {unit} ({setting} is {config.integer(setting):,})"
@@ -151,7 +159,7 @@ def _options(
     table = snapshot.bundles
     low, high = int(table.low[bundle]), int(table.high[bundle])
     namespace = snapshot.namespaces[int(table.namespace[bundle])]
-    default = config.text("defaultNamespaceBundleSplitAlgorithm")
+    default = config.text(DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM)
     found = []
     for algorithm in SPLIT_ALGORITHMS:
         positions = None

@@ -1,13 +1,11 @@
 """What of the load balancer is switched off, by what, and how to switch it on: the first thing to know of a cluster."""
 
 from dataclasses import dataclass
-from typing import Final
 
+from planner.cluster.names import LOAD_BALANCER_ENABLED, SHEDDING_ENABLED
 from planner.cluster.snapshot import Snapshot
-from planner.cluster.switches import HELD_SWITCHES, SHEDDING, Hold, hold_of
-from planner.pulsar.admin_commands import PROGRAM, DynamicChange, setting_command
-
-_BALANCER: Final = "loadBalancerEnabled"
+from planner.cluster.switches import HELD_SWITCHES, Hold, hold_of
+from planner.simulate.admin_commands import PROGRAM, DynamicChange, setting_command
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,21 +25,16 @@ class SwitchedOff:
     @property
     def stops_shedding(self) -> bool:
         """Whether nothing is shed because of it."""
-        return self.setting in {SHEDDING, _BALANCER}
+        return self.setting in {SHEDDING_ENABLED, LOAD_BALANCER_ENABLED}
 
 
 def switched_off(snapshot: Snapshot) -> tuple[SwitchedOff, ...]:
     """Return the switches of the load balancer that are off in a snapshot, the one with most effect first."""
     settings = snapshot.settings
-    if not settings.flag(_BALANCER):
-        text = f"Load balancing is off: {_BALANCER} is false in broker.conf. No bundle is shed or split."
-        return (SwitchedOff(_BALANCER, text),)
+    if not settings.flag(LOAD_BALANCER_ENABLED):
+        text = f"Load balancing is off: {LOAD_BALANCER_ENABLED} is false in broker.conf. No bundle is shed or split."
+        return (SwitchedOff(LOAD_BALANCER_ENABLED, text),)
     return tuple(_off(name, snapshot) for name in HELD_SWITCHES if not settings.flag(name))
-
-
-def shedding_is_off(snapshot: Snapshot) -> bool:
-    """Say whether nothing is shed because a switch is off."""
-    return any(one.stops_shedding for one in switched_off(snapshot))
 
 
 def _off(name: str, snapshot: Snapshot) -> SwitchedOff:
@@ -58,7 +51,7 @@ def _off(name: str, snapshot: Snapshot) -> SwitchedOff:
     where = "" if dynamic is None else " in the dynamic configuration" if name in dynamic else " in broker.conf"
     change = DynamicChange(name=name, value="true", before="false", role="asked")
     on = setting_command("settings", PROGRAM, change).line
-    effect = "No bundle is shed." if name == SHEDDING else "No bundle is split automatically."
+    effect = "No bundle is shed." if name == SHEDDING_ENABLED else "No bundle is split automatically."
     return SwitchedOff(
         name,
         f"{what} {verb} off: {name} is false{where}. {effect} To turn {'them' if verb == 'are' else 'it'} on: {on}",

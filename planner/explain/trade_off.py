@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from planner.explain.text import count, number
+from planner.cluster.text import count, number
 from planner.pulsar.manager.cycle import effective_shedder
 from planner.simulate.measures import Comparison, ComparisonRow
 from planner.simulate.strategies import obstacle, with_obstacle

@@ -10,18 +10,21 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 from planner.cluster.internal_namespaces import SLA_OF_CLUSTER, is_heartbeat_or_sla_namespace
+from planner.cluster.names import SHEDDING_INTERVAL_MINUTES
+from planner.cluster.release_notes import differing, rule_sentence
 from planner.cluster.releases import RELEASES, UPGRADED_TO, Release, ReleaseName, Switch, is_newer, release
 from planner.cluster.setting import SettingValue, conf_value
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.switches import HELD_SWITCHES
+from planner.cluster.text import count
 from planner.cluster.topic_names import FOUR_PARTS
-from planner.explain.text import count
-from planner.pulsar.admin_commands import PROGRAM, DynamicChange, setting_command
+from planner.cluster.units import MIN_PER_HOUR
 from planner.pulsar.manager.cycle import effective_shedder
 from planner.pulsar.manager.pairing import running_placement
-from planner.pulsar.release_notes import SWITCHES, differing, rule_sentence
+from planner.pulsar.release_rules import RELEASE_RULES
 from planner.pulsar.throttling.async_token_bucket import OVERFLOWS
+from planner.simulate.admin_commands import PROGRAM, DynamicChange, setting_command
 from planner.simulate.measures import Summary
 from planner.simulate.moves import relocations
 from planner.simulate.scenario import Scenario
@@ -35,7 +38,6 @@ When: TypeAlias = Literal["before", "during", "after"]
 """When a step is taken: before, while or after brokers are restarted on the new release."""
 
 _THROTTLING: Final = "dispatchThrottling"
-_MIN_PER_HOUR: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +175,7 @@ def upgrade_of(snapshot: Snapshot, scenario: Scenario, target: ReleaseName) -> U
     classes = {type(one) for pair in running for one in pair}
     rules: list[str] = []
     others: list[str] = []
-    for switch in differing(now.release, then.release):
+    for switch in differing(now.release, then.release, RELEASE_RULES):
         here = _concerns(switch, classes, snapshot, now, then)
         (rules if here else others).append(rule_sentence(switch, now.release, then.release))
     return Upgrade(
@@ -191,7 +193,7 @@ def upgrade_of(snapshot: Snapshot, scenario: Scenario, target: ReleaseName) -> U
 
 def _concerns(switch: Switch, running: set[type], snapshot: Snapshot, now: Settings, then: Settings) -> bool:
     """Say whether a rule can decide anything about a cluster."""
-    followers = SWITCHES[switch]
+    followers = RELEASE_RULES.switches[switch]
     if followers:
         return not running.isdisjoint(followers)
     if switch is SLA_OF_CLUSTER:
@@ -334,16 +336,16 @@ def _kept(plans: Sequence[str]) -> str:
 
 
 def _span(trace: Trace) -> str:
-    minutes = len(trace.cycles) * max(trace.settings.integer("loadBalancerSheddingIntervalMinutes"), 1)
-    if minutes % _MIN_PER_HOUR:
+    minutes = len(trace.cycles) * max(trace.settings.integer(SHEDDING_INTERVAL_MINUTES), 1)
+    if minutes % MIN_PER_HOUR:
         return count(minutes, "minute")
-    hours = minutes // _MIN_PER_HOUR
+    hours = minutes // MIN_PER_HOUR
     return "hour" if hours == 1 else count(hours, "hour")
 
 
 def cycles_of(hours: int, config: Settings) -> int:
     """Return the shedding cycles of some hours."""
-    return max(hours * _MIN_PER_HOUR // max(config.integer("loadBalancerSheddingIntervalMinutes"), 1), 1)
+    return max(hours * MIN_PER_HOUR // max(config.integer(SHEDDING_INTERVAL_MINUTES), 1), 1)
 
 
 def steps_of(upgrade: Upgrade, snapshot: Snapshot) -> tuple[Step, ...]:

@@ -7,7 +7,8 @@ import numpy as np
 import plotly.graph_objects as go
 
 from planner.cluster.relocation import Relocation
-from planner.explain.text import MIB, count, rounded
+from planner.cluster.text import count, rounded
+from planner.cluster.units import MIB
 from planner.figures.theme import CATEGORICAL, finish, short_names
 
 Pair: TypeAlias = tuple[str, str]

@@ -12,7 +12,8 @@ from plotly.subplots import make_subplots
 
 from planner.cluster.arrays import BoolArray, FloatArray
 from planner.cluster.decisions import Line
-from planner.explain.text import MIB, count, rounded
+from planner.cluster.text import count, rounded
+from planner.cluster.units import MIB
 from planner.figures.theme import (
     ACCENT,
     CATEGORICAL,
@@ -25,8 +26,8 @@ from planner.figures.theme import (
     name_brokers,
     short_names,
 )
+from planner.simulate.event import Event
 from planner.simulate.measures import BrokerSeries, CycleCounts, Imbalance, Quantity, imbalance_series
-from planner.simulate.trace import Event
 
 MOST_CURVES = 8
 """Curves that can be told apart."""

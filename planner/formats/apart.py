@@ -24,11 +24,12 @@ from planner.cluster.errors import FormatError, PlannerError, SnapshotError, Vio
 from planner.cluster.files import writing
 from planner.cluster.resources import import_root
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.units import GIB, MIB
 from planner.formats.encoding import head_to_json, read_head
 from planner.formats.reading import TOO_LARGE, read_upload
 from planner.formats.rows import snapshot_of_tables, table_to_arrow
 
-MOST_BYTES = 1 << 30
+MOST_BYTES = GIB
 """Memory that reading an upload may take."""
 
 MOST_CPU_S = 8
@@ -53,7 +54,7 @@ def read_apart(file_name: str, data: BinaryIO) -> Snapshot:
     )
     with _AT_ONCE, room, tempfile.TemporaryFile() as given, tempfile.TemporaryDirectory() as folder:
         data.seek(0)
-        shutil.copyfileobj(data, given, 1 << 20)
+        shutil.copyfileobj(data, given, MIB)
         given.seek(0)
         try:
             ended = subprocess.run(  # noqa: S603 - our own module

@@ -11,13 +11,14 @@ from typing import BinaryIO
 
 from planner.cluster.errors import FormatError
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.units import MIB
 from planner.formats.folder import MAX_UNPACKED_BYTES, parts_of_snapshot
 
 _MAX_MEMBERS = 50_000
 _MAX_DIRECTORY_BYTES = 16 << 20
 _MAX_RATIO = 200
 _RATIO_FREE_BYTES = 16 << 20
-_CHUNK = 1 << 20
+_CHUNK = MIB
 _END = struct.Struct("<4s4H2LH")
 _END_SIGNATURE = b"PK\x05\x06"
 _ZIP64_SIGNATURE = b"PK\x06\x07"

@@ -19,6 +19,7 @@ from planner.cluster.errors import FormatError
 from planner.cluster.files import clear_unfinished, is_unfinished, sync_folder, write_whole, writing
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.tables import column_info
+from planner.cluster.units import GIB
 from planner.formats.encoding import digest_of, first_error, head_to_json, parse_json, read_head
 from planner.formats.rows import NAMED, check_schema, snapshot_of_tables, table_to_arrow
 from planner.formats.validate import MAX_ROWS, TABLES, validate
@@ -29,7 +30,7 @@ MANIFEST = "manifest.json"
 FILES: Mapping[str, str] = {part: f"{part}.parquet" for part in TABLES}
 """Name of the file of each table."""
 
-MAX_UNPACKED_BYTES = 1 << 30
+MAX_UNPACKED_BYTES = GIB
 """What a zip, or the columns of a Parquet file, may unpack to."""
 
 _FORMAT = "pulsar-bundle-planner snapshot"

@@ -6,10 +6,11 @@ from pathlib import Path
 import numpy as np
 
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.units import DAY_MS
 from planner.history.assumed import Hosts, listed
 from planner.history.labels import WEB_PORT
 from planner.history.layout import Layout
-from planner.history.manifest import DAY_MS, Gap, RowCounts, day_of
+from planner.history.manifest import Gap, RowCounts, day_of
 from planner.history.moment import Moment, MomentMaker
 from planner.history.records import BROKER_VALUES, Hint, Kind, Row
 from planner.history.sources import snapshot_of_source

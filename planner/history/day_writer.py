@@ -28,9 +28,9 @@ import pyarrow.parquet as pq
 from planner.cluster.errors import FormatError, ReplayError
 from planner.cluster.files import PRIVATE, clear_unfinished, only_writer, sync_folder, write_whole, writing
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.units import DAY_MS
 from planner.formats.rows import MOMENTS, SCHEMAS, row_of_moment, rows_of_moments
 from planner.history.manifest import (
-    DAY_MS,
     LOCK,
     MANIFEST,
     DayManifest,

@@ -24,9 +24,10 @@ from planner.cluster.load_manager import LoadManager
 from planner.cluster.pulsar_json import RATES
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.tables import BrokerTable, BundleTable, TopicTable, make_bundles, make_topics
+from planner.cluster.units import DAY_MS, HOUR_MS, KBIT_PER_BYTE, MS_PER_MIN, MS_PER_S
 from planner.formats.rows import bundle_of_topics
 from planner.history.day_writer import DayWriter
-from planner.history.manifest import DAY_MS, DayManifest, day_of, day_start_ms
+from planner.history.manifest import DayManifest, day_of, day_start_ms
 from planner.history.spec import HistorySpec
 from planner.pulsar.load import broker_load
 from planner.pulsar.load.averages import refresh, with_broker_averages
@@ -34,15 +35,11 @@ from planner.pulsar.load.broker_report import with_report_totals
 from planner.pulsar.load.top_bundles import with_top_ranks
 from planner.simulate.generate import generate
 
-_MS_PER_S = 1_000
-_MS_PER_MINUTE = 60_000
-_MS_PER_HOUR = 3_600_000
-_RETURN_MS = 30 * _MS_PER_MINUTE
+_RETURN_MS = 30 * MS_PER_MIN
 _SATURDAY = 5
 _THURSDAY = 3  # 1970-01-01
 _WEEK = 7
 _MAX_BUNDLES = 128
-_KBIT_PER_BYTE = 8 / 1000
 _RATES = tuple(RATES.values())
 
 
@@ -165,7 +162,7 @@ def _load_factor(spec: HistorySpec, phase_hours: FloatArray, time_ms: int) -> Fl
 def _spike_factor(spec: HistorySpec, spikes: tuple[Event, ...], namespaces: int, time_ms: int) -> FloatArray:
     factor = np.ones(namespaces)
     for spike in spikes:
-        minutes = (time_ms - spike.at_ms) / _MS_PER_MINUTE
+        minutes = (time_ms - spike.at_ms) / MS_PER_MIN
         if 0 <= minutes < 12 * spec.spike_minutes:
             factor[spike.subject] *= 1.0 + (spike.factor - 1.0) * np.exp(-minutes / spec.spike_minutes)
     return factor
@@ -197,7 +194,7 @@ class _Day:
 
     def snapshots(self) -> Iterator[Snapshot]:
         splits = [e.at_ms for e in self.events if e.kind == "split"]
-        for time_ms in range(self.start_ms, self.start_ms + DAY_MS, self.spec.interval_s * _MS_PER_S):
+        for time_ms in range(self.start_ms, self.start_ms + DAY_MS, self.spec.interval_s * MS_PER_S):
             while splits and splits[0] <= time_ms:
                 self._split()
                 splits.pop(0)
@@ -235,7 +232,7 @@ class _Day:
         share = np.ones(size)
         started = self.base.brokers.started_at_ms.copy()
         for event in self.restarts:
-            back_ms = event.at_ms + int(self.spec.restart_minutes * _MS_PER_MINUTE)
+            back_ms = event.at_ms + int(self.spec.restart_minutes * MS_PER_MIN)
             if event.at_ms <= time_ms < back_ms:
                 away[event.subject] = True
             elif back_ms <= time_ms:
@@ -274,7 +271,7 @@ class _Day:
 
     def _yesterday(self, shape: BundleTable) -> BundleTable:
         """Start the averages from the means over the 24 hours before."""
-        hours = [self._rates(self.start_ms - h * _MS_PER_HOUR, noise=False) for h in range(24)]
+        hours = [self._rates(self.start_ms - h * HOUR_MS, noise=False) for h in range(24)]
         columns: dict[str, Any] = {"has_data": shape.has_stats}
         for name in _RATES:
             mean = self.layout.sums(np.mean([h[name] for h in hours], axis=0))
@@ -324,7 +321,7 @@ class _Day:
             within = np.round(np.minimum(values, 0.99 * limit), digits)
             return frozen(np.where(present, within, 0.0))
 
-        delay_ms = self.rng.integers(0, 5 * _MS_PER_S, size)
+        delay_ms = self.rng.integers(0, 5 * MS_PER_S, size)
         heap = brokers.memory_usage_mib + memory[0] * brokers.memory_limit_mib
         direct = brokers.direct_memory_usage_mib + memory[1] * brokers.direct_memory_limit_mib
         known = replace(
@@ -332,8 +329,8 @@ class _Day:
             cpu_usage_percent=used(demand, brokers.cpu_limit_percent, 2),
             memory_usage_mib=used(np.maximum(heap, 0.0), brokers.memory_limit_mib, 0),
             direct_memory_usage_mib=used(np.maximum(direct, 0.0), brokers.direct_memory_limit_mib, 0),
-            bandwidth_in_usage_kbit_per_s=used(bytes_in * _KBIT_PER_BYTE, brokers.bandwidth_in_limit_kbit_per_s, 1),
-            bandwidth_out_usage_kbit_per_s=used(bytes_out * _KBIT_PER_BYTE, brokers.bandwidth_out_limit_kbit_per_s, 1),
+            bandwidth_in_usage_kbit_per_s=used(bytes_in * KBIT_PER_BYTE, brokers.bandwidth_in_limit_kbit_per_s, 1),
+            bandwidth_out_usage_kbit_per_s=used(bytes_out * KBIT_PER_BYTE, brokers.bandwidth_out_limit_kbit_per_s, 1),
             updated_at_ms=frozen(np.where(present, np.maximum(time_ms - delay_ms, 0), 0)),
             started_at_ms=frozen(started),
             registered=frozen(present),
@@ -385,7 +382,7 @@ def write_day(root: Path, spec: HistorySpec, seed: int, day: int) -> DayManifest
             cluster=spec.cluster.cluster,
             day=name,
             made_by="generate",
-            interval_ms=spec.interval_s * _MS_PER_S,
+            interval_ms=spec.interval_s * MS_PER_S,
             splits=splits,
             notes=[f"Generated, seed {seed}, day {day + 1} of {spec.days}; not a real cluster."],
         )

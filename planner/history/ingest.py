@@ -29,6 +29,7 @@ from pydantic import TypeAdapter
 
 from planner.cluster.errors import PlannerError, ReplayError, spelled
 from planner.cluster.files import PRIVATE, check_spelling, put_in_place
+from planner.cluster.units import DAY_MS
 from planner.history.day_writer import STAGING, Runs, clear_staging, commit_day, delete_day, writing_history
 from planner.history.ledger import (
     DayRows,
@@ -40,7 +41,7 @@ from planner.history.ledger import (
     write_ledger,
 )
 from planner.history.make import Made, ToMake, ToMakeRun, is_worth_cutting, make_day, make_run, naming_day, weight_of
-from planner.history.manifest import DAY_MS, DayManifest, day_folder, day_of
+from planner.history.manifest import DayManifest, day_folder, day_of
 from planner.history.plan import DayPlan, Plan, changed_sources, plan_days
 from planner.history.records import Lane, Tally, batches
 from planner.history.sources import (

@@ -18,9 +18,10 @@ from pathlib import Path
 
 from planner.cluster.errors import PlannerError, ReplayError
 from planner.cluster.files import PRIVATE, opened, write_whole
+from planner.cluster.units import DAY_MS
 from planner.history.assemble import DayAssembler
 from planner.history.day_writer import STAGING, DayWriter, RunLength, Runs, writing_history
-from planner.history.manifest import DAY_MS, DayManifest, day_start_ms
+from planner.history.manifest import DayManifest, day_start_ms
 from planner.history.moment import Moment
 from planner.history.plan import DayPlan
 from planner.history.records import Lane

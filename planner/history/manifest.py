@@ -26,6 +26,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from planner.cluster.errors import FormatError, spelled
 from planner.cluster.files import check_file, content_of_file, plain_file
+from planner.cluster.units import DAY_MS
 from planner.formats import folder as snapshot_folder
 from planner.formats.encoding import digest_of, first_error, parse_json
 from planner.formats.rows import MOMENTS
@@ -36,8 +37,6 @@ MANIFEST = "manifest.json"
 LOCK = ".lock"
 """Name of the file, in the folder of a cluster, that its writers lock."""
 
-DAY_MS = 86_400_000
-"""Milliseconds of a day."""
 
 FORMAT: Literal["pulsar-bundle-planner history"] = "pulsar-bundle-planner history"
 """What the manifest of a day says that it is."""

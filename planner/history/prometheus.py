@@ -18,6 +18,7 @@ from planner.cluster.moments import LAST_MS
 from planner.cluster.pulsar_json import BUNDLE_STATS, RESOURCES, USAGE_METRICS
 from planner.cluster.ranges import parse_bundle
 from planner.cluster.topic_names import namespace_of_topic
+from planner.cluster.units import HOUR_MS
 from planner.history.labels import broker_of, others_of, packed, topic_of, unpacked
 from planner.history.records import MOST_RAW_BYTES, Aside, Kind, Record, Tally, check_cluster, check_name
 
@@ -55,7 +56,6 @@ _KNOWN = frozenset(["__name__", "cluster", "metric"])
 _KNOWN_OF_TOPICS = frozenset(["namespace", "partition", "topic"])
 _OF_CONSUMERS = ("consumer_id", "consumer_name")
 _ONLY = {"jvm_memory_bytes_max": ("area", "heap"), "pulsar_lb_resource_usage": ("feature", "max_ema")}
-_HOUR_MS = 3_600_000
 _LONGEST_SERIES = 32 << 20
 _DEEPEST = 10_000
 """Brackets that may be open; more than any series has, as those in names are counted too."""
@@ -173,7 +173,7 @@ def _of_series(item: Any, cluster: str, line: int) -> Iterator[Record | Aside]:
         yield Aside(
             f"{reason} {_EXPORT}", line, f"values[{first + 1}]", len(wrong), _shown([values[i] for i, _ in wrong])
         )
-    hours = times // _HOUR_MS
+    hours = times // HOUR_MS
     cuts = np.flatnonzero(np.diff(hours)) + 1
     for some_times, some_numbers in zip(np.split(times, cuts), np.split(numbers, cuts), strict=True):
         if not len(some_times):
@@ -181,7 +181,7 @@ def _of_series(item: Any, cluster: str, line: int) -> Iterator[Record | Aside]:
         yield Record(
             Kind.SAMPLES,
             named,
-            int(some_times[0]) // _HOUR_MS * _HOUR_MS,
+            int(some_times[0]) // HOUR_MS * HOUR_MS,
             broker=broker,
             metric=metric,
             names=[name] if name else [],
@@ -199,7 +199,7 @@ def _samples(values: list[Any]) -> tuple[Int64Array, FloatArray, list[tuple[int,
         seconds, texts = zip(*values, strict=True)
         times = np.round(np.array(seconds, dtype=np.float64) * 1_000)
         numbers = np.array(list(map(float, texts)))
-        usual = np.isfinite(numbers) & (numbers >= 0) & (times >= _HOUR_MS) & (times <= LAST_MS)
+        usual = np.isfinite(numbers) & (numbers >= 0) & (times >= HOUR_MS) & (times <= LAST_MS)
         plain = times.ndim == 1 and bool(usual.all())
         wrong: list[tuple[int, str]] = []
     except (TypeError, ValueError, OverflowError):
@@ -223,7 +223,7 @@ def _checked_samples(values: list[Any]) -> tuple[FloatArray, FloatArray, list[tu
         except (TypeError, ValueError, OverflowError):
             wrong.append((at, "The sample is not a pair of time and number."))
             continue
-        if not _HOUR_MS <= time_ms <= LAST_MS:
+        if not HOUR_MS <= time_ms <= LAST_MS:
             wrong.append((at, "The sample has no time."))
         elif not math.isfinite(value) or value < 0:
             wrong.append((at, f"The value {str(text)[:40]} is not a finite number of 0 or more."))

@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array
-
-_MS_PER_S = 1_000.0
+from planner.cluster.units import MS_PER_S
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +67,7 @@ def increases(
     )
     at = order[kept]
     made.amount[at] = amount
-    made.seconds[at] = np.where(known, gone / _MS_PER_S, 0.0)
+    made.seconds[at] = np.where(known, gone / MS_PER_S, 0.0)
     made.reset[at] = reset
     made.repeated[order[repeated]] = True
     return made

@@ -21,8 +21,9 @@ from planner.cluster.arrays import FloatArray, Int64Array
 from planner.cluster.errors import FormatError, PlannerError
 from planner.cluster.moments import LAST_MS
 from planner.cluster.pulsar_json import BROKER_COLUMNS, BUNDLE_STATS, RATES
+from planner.cluster.units import DAY_MS
 from planner.formats.validate import MAX_NAME_LENGTH
-from planner.history.manifest import DAY_MS, day_folder
+from planner.history.manifest import day_folder
 from planner.spark.schema import arrow_schema
 
 BROKER_VALUES = BROKER_COLUMNS

@@ -13,6 +13,7 @@ from planner.cluster.digest import snapshot_digest
 from planner.cluster.errors import FormatError, PlannerError, spelled
 from planner.cluster.files import opened, plain_file, reading
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.units import GIB, MIB
 from planner.formats.folder import MANIFEST
 from planner.formats.raw_capture.answers import INDEX
 from planner.formats.reading import read_snapshot
@@ -30,8 +31,8 @@ _EXPORT_MARKS = (b'"resultType"', b'"status"')
 _OF_A_HISTORY = {"ledger.json", "set_aside"}
 _HEAD = 4_096
 _LONGEST_LINE = 32 << 20
-_FARTHEST = 1 << 30
-_PIECE = 1 << 20
+_FARTHEST = GIB
+_PIECE = MIB
 
 
 class SourceKind(StrEnum):

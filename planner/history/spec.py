@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias, get_args
 
+from planner.cluster.units import MS_PER_MIN
 from planner.simulate.cluster_spec import ClusterSpec
 
 Form: TypeAlias = Literal["history", "reports", "topics", "prometheus"]
@@ -69,9 +70,9 @@ class Options:
         run_rows: From how many rows on a run of a day is complete (see `planner.history.day_writer.RunLength`).
     """
 
-    interval_ms: int = 60_000
-    report_ms: int = 16 * 60_000
-    sample_ms: int = 5 * 60_000
+    interval_ms: int = MS_PER_MIN
+    report_ms: int = 16 * MS_PER_MIN
+    sample_ms: int = 5 * MS_PER_MIN
     cluster: str = "recorded"
     run_rows: int = RUN_ROWS
 

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from pydantic import TypeAdapter
 
 from planner.cluster.files import content_of_file, plain_file, whole_file
-from planner.history.manifest import DAY_MS
+from planner.cluster.units import DAY_MS
 from planner.history.records import EMPTY, SCHEMA, Hint, Kind, Lane, Row, rows_of_batch
 
 READ = "read"

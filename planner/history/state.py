@@ -17,6 +17,7 @@ from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.tables import make_brokers, make_bundles, make_topics
 from planner.cluster.topic_names import namespace_of_topic
+from planner.cluster.units import MIB
 from planner.history.assumed import Hosts
 from planner.history.columns import (
     AVERAGES,
@@ -34,7 +35,6 @@ from planner.history.records import BROKER_VALUES, BUNDLE_VALUES, COUNTERS, TOPI
 from planner.history.samples import Samples, Series
 from planner.history.spec import Options
 
-_MIB = 1 << 20
 _MOST_KNOWN = 4_096
 _OF_ITS_CLOCK = tuple(BROKER_VALUES.index(name) for name in ("updated_at_ms", "started_at_ms"))
 _WEIGHTED_EMA = BROKER_VALUES.index("weighted_max_ema")
@@ -365,7 +365,7 @@ class ClusterState:
         values = self.brokers["values"]
         self.brokers["by_samples"][series.broker] = True
         if series.column.endswith("_limit_mib"):
-            shown = series.value / _MIB
+            shown = series.value / MIB
         elif series.column == "started_at_ms":
             shown = np.round(series.value * 1_000)
         else:

@@ -5,15 +5,17 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from planner.cluster.errors import ScenarioError
+from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE
 from planner.cluster.snapshot import Snapshot
-from planner.explain.failure_review import FailureReview, at_the_end, review_losses
 from planner.optimize.answer import best_plan
 from planner.optimize.plan import Plan
 from planner.optimize.question import Question
 from planner.optimize.waves import HELD
 from planner.simulate.edits.registry import TrafficGrowth
+from planner.simulate.failure_review import FailureReview, review_losses
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, Step, unchanged
+from planner.simulate.usage_model import at_the_end
 
 _LOOKS = 10
 _ANY = 1e9
@@ -62,7 +64,7 @@ def surviving(snapshot: Snapshot, question: Question, cancelled: Callable[[], bo
     Raises:
         ScenarioError: The question makes no sense, or has no answer.
     """
-    limit = snapshot.settings.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100
+    limit = snapshot.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
     before = float(review_losses(snapshot, snapshot.settings).peak_usage.max(initial=0.0))
 
     def tried(moves: int) -> tuple[float, Plan]:

@@ -9,9 +9,10 @@ import numpy as np
 
 from planner.cluster.arrays import FloatArray, Int64Array, frozen
 from planner.cluster.errors import ScenarioError
+from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE
+from planner.cluster.relocation import moved
 from planner.cluster.snapshot import Snapshot
-from planner.explain.failure_review import UsageModel
-from planner.explain.text import count
+from planner.cluster.text import count
 from planner.optimize.bound import SLACK, alone, at_rung, covers, ladder, room
 from planner.optimize.plan import Plan, lowest
 from planner.optimize.question import COSTS, Model, Question, cost_text, model_of
@@ -33,8 +34,8 @@ from planner.optimize.search import (
 from planner.optimize.splits import Split, cut, topic_limit, with_splits
 from planner.optimize.waves import waves_of
 from planner.optimize.whole import MOST_CHOICES, adopt, solve_whole
-from planner.share.commands import moved
 from planner.simulate.assumptions import Assumptions
+from planner.simulate.usage_model import UsageModel
 
 _GOOD = 1.002
 """Relative to the bound: a peak that is not worth more work."""
@@ -89,7 +90,7 @@ def best_plan(snapshot: Snapshot, question: Question, *, cancelled: Callable[[],
     ask = _Ask(question, cancelled)
     best, splits = ask.gently(snapshot), list[Split]()
     most = _SPLITS if question.splits is None else question.splits
-    limit = snapshot.settings.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100
+    limit = snapshot.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
     note = ""
     while best.complete and best.alone >= 0 and best.bound > best.without_it * _WORTH:
         found = cut(best.at_start, best.alone, best.bound)

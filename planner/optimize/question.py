@@ -11,12 +11,13 @@ import numpy as np
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, frozen
 from planner.cluster.errors import ScenarioError
 from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace, is_system_service_namespace
+from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE, SHEDDING_EXCLUDED_NAMESPACES
 from planner.cluster.snapshot import Snapshot
-from planner.explain.failure_review import UsageModel
-from planner.explain.text import bytes_per_s, count
+from planner.cluster.text import bytes_per_s, count
 from planner.optimize.rules import Rules
 from planner.simulate.assumptions import Assumptions
 from planner.simulate.load_model import COUNTS, load_of
+from planner.simulate.usage_model import UsageModel
 
 COSTS: Final = ("moves", "topics", "clients", "bytes_per_s")
 """What a budget can be of: bundles moved, topics closed, clients disconnected, throughput interrupted."""
@@ -143,7 +144,7 @@ class Model:
     @property
     def limit(self) -> float:
         """Usage above which a broker is called overloaded."""
-        return self.snapshot.settings.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100
+        return self.snapshot.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
 
     def peak(self, usage: FloatArray) -> float:
         """Return the highest usage that counts."""
@@ -181,7 +182,7 @@ def model_of(snapshot: Snapshot, question: Question, *, gone: bool = False) -> M
     names, decides = snapshot.namespaces, settings.release
     internal = np.array([is_system_service_namespace(name, decides) for name in names], dtype=np.bool_)
     own = np.array([is_heartbeat_or_sla_namespace(name, decides) for name in names], dtype=np.bool_)
-    stay = {*settings.names("loadBalancerSheddingExcludedNamespaces"), *question.keep_namespaces}
+    stay = {*settings.names(SHEDDING_EXCLUDED_NAMESPACES), *question.keep_namespaces}
     kept = internal | np.array([name in stay for name in snapshot.namespaces], dtype=np.bool_)
     space = bundles.namespace
     leaves = np.isin(owner, drained) & (owner >= 0) & ~own[space]

@@ -15,6 +15,7 @@ import numpy as np
 
 from planner.cluster.arrays import BoolArray, Int64Array, IntArray, frozen
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.names import BROKER_MAX_TOPICS, DISTRIBUTE_BUNDLES_EVENLY_ENABLED, FAILURE_DOMAINS_ENABLED
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.tables import BrokerTable
@@ -23,7 +24,6 @@ from planner.pulsar.placement.extensible_filters import ExtensibleFilters
 from planner.pulsar.placement.filters import broker_domains, least_of_group
 from planner.pulsar.placement.modular_filters import ModularFilters
 
-_EVENLY = "loadBalancerDistributeBundlesEvenlyEnabled"
 _NONE: Int64Array = frozen(np.zeros(0, dtype=np.int64))
 
 
@@ -40,10 +40,10 @@ class Rules:
     def __init__(self, snapshot: Snapshot, config: Settings, *, even: bool, gone: Int64Array = _NONE) -> None:
         self.snapshot = snapshot
         self._modular = snapshot.info.load_manager is LoadManager.MODULAR
-        self.spreads = self._modular and config.flag(_EVENLY)
+        self.spreads = self._modular and config.flag(DISTRIBUTE_BUNDLES_EVENLY_ENABLED)
         """Whether placement spreads the bundles of a namespace."""
         self.even = even and self.spreads
-        limit = config.integer("loadBalancerBrokerMaxTopics")
+        limit = config.integer(BROKER_MAX_TOPICS)
         self.most_topics = limit if self._modular else limit - 1
         brokers = snapshot.brokers
         free = replace(
@@ -51,8 +51,8 @@ class Rules:
             brokers=replace(without(brokers, gone), topics=frozen(np.zeros(len(brokers), dtype=np.int64))),
             policies=replace(snapshot.policies, anti_affinity_group={}),
         ).sharing(snapshot)
-        self._early, self._late = _static(free, config.changed(**{_EVENLY: False}))
-        self.domains = broker_domains(snapshot.policies) if config.flag("failureDomainsEnabled") else {}
+        self._early, self._late = _static(free, config.changed(**{DISTRIBUTE_BUNDLES_EVENLY_ENABLED: False}))
+        self.domains = broker_domains(snapshot.policies) if config.flag(FAILURE_DOMAINS_ENABLED) else {}
         groups = {at: anti_affinity_group(snapshot.policies, name) for at, name in enumerate(snapshot.namespaces)}
         self.group = {at: name.lower() for at, name in groups.items() if name is not None}
         """Anti-affinity group of the namespaces that are in one."""

@@ -6,19 +6,20 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
+from planner.cluster.names import SHEDDING_ENABLED, SHEDDING_EXCLUDED_NAMESPACES, SHEDDING_GRACE_PERIOD_MINUTES
 from planner.cluster.setting import SettingValue
 from planner.cluster.snapshot import Snapshot
-from planner.cluster.switches import SHEDDING
-from planner.explain.switched_off import shedding_is_off
-from planner.explain.text import count
-from planner.explain.what_if import Change, Target, what_if
+from planner.cluster.switches import shedding_is_off
+from planner.cluster.text import count
 from planner.optimize.plan import Plan
 from planner.optimize.waves import scenario_of
 from planner.pulsar.manager.cycle import effective_shedder
+from planner.simulate.event import Event
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, unchanged
 from planner.simulate.shelf import Shelf
-from planner.simulate.trace import Event, Trace
+from planner.simulate.trace import Trace
+from planner.simulate.what_if import Change, Target, what_if
 
 CYCLES: Final = 30
 """Cycles without an unload after which a plan is called stable."""
@@ -26,7 +27,7 @@ CYCLES: Final = 30
 _REPORTED = 20
 """Cycles until every broker has reported what it serves now (`loadBalancerReportUpdateMaxIntervalMinutes`)."""
 _TRIES = 6
-LEFT_OFF: Final[Mapping[str, SettingValue]] = MappingProxyType({SHEDDING: False})
+LEFT_OFF: Final[Mapping[str, SettingValue]] = MappingProxyType({SHEDDING_ENABLED: False})
 """What keeps a plan where no threshold does."""
 
 _NO_CHANGE: Mapping[str, SettingValue] = MappingProxyType({})
@@ -103,9 +104,9 @@ def stability_of(plan: Plan, *, cancelled: Callable[[], bool] = lambda: False) -
     Where shedding is off in the cluster, the answer is about the time when it is on again.
     """
     start = after_plan(plan, cancelled)
-    off = shedding_is_off(start)
+    off = shedding_is_off(start.settings)
     if off:
-        start = replace(start, settings=start.settings.changed(loadBalancerEnabled=True, **{SHEDDING: True}))
+        start = replace(start, settings=start.settings.changed(loadBalancerEnabled=True, **{SHEDDING_ENABLED: True}))
     watched = unchanged(start.info.pulsar_version, cycles=CYCLES)
     trace = _on_disk(start, watched, cancelled)
     shed = [(cycle.index + 1, event) for cycle in trace.cycles for event in cycle.events if event.kind == "shed"]
@@ -141,7 +142,7 @@ def _keeping(start: Snapshot, trace: Trace, cancelled: Callable[[], bool]) -> Ma
             answer.changes[0]
             for one in found
             for answer in one.answers
-            if len(answer.changes) == 1 and answer.changes[0].setting not in {SHEDDING, *_NO_REMEDY}
+            if len(answer.changes) == 1 and answer.changes[0].setting not in {SHEDDING_ENABLED, *_NO_REMEDY}
         ]
         usable = [one for one in single if isinstance(one.value, int | float)]
         if not usable:
@@ -163,5 +164,5 @@ def _rounded(change: Change) -> int | float:
     return (math.floor if change.relation == "<=" else math.ceil)(value * 100) / 100
 
 
-_NO_REMEDY: Final = ("loadBalancerSheddingExcludedNamespaces", "loadBalancerSheddingGracePeriodMinutes")
+_NO_REMEDY: Final = (SHEDDING_EXCLUDED_NAMESPACES, SHEDDING_GRACE_PERIOD_MINUTES)
 """What would leave other brokers to shed as before."""

@@ -9,8 +9,9 @@ import numpy as np
 
 from planner.cluster.arrays import FloatArray
 from planner.cluster.errors import ScenarioError
+from planner.cluster.names import AUTO_BUNDLE_SPLIT_ENABLED, SHEDDING_ENABLED
 from planner.cluster.relocation import Relocation
-from planner.explain.text import count
+from planner.cluster.text import count
 from planner.optimize.plan import Plan
 from planner.optimize.question import COSTS, model_of
 from planner.optimize.search import EPSILON, State
@@ -19,8 +20,8 @@ from planner.simulate.edits.registry import BundleMoves, BundleSplit
 from planner.simulate.scenario import MOST_STEPS, Scenario, Step, unchanged
 
 HELD: Mapping[str, str | int | float | bool] = {
-    "loadBalancerSheddingEnabled": False,
-    "loadBalancerAutoBundleSplitEnabled": False,
+    SHEDDING_ENABLED: False,
+    AUTO_BUNDLE_SPLIT_ENABLED: False,
 }
 """Settings while a plan is carried out: nothing crosses it."""
 

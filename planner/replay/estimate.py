@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from planner.cluster.names import SHEDDING_INTERVAL_MINUTES
+from planner.cluster.units import MS_PER_MIN
 from planner.history.manifest import complete_days
 from planner.replay.kernel import ReplayTask, frames_of
 from planner.replay.runner import Runner
@@ -22,7 +24,6 @@ _FASTER, _SLOWER = 0.6, 1.5
 """Cycles cost less or more than the first ones, on which the pace was measured."""
 _BUDGET_S: Final = 1.0
 _MOST_CYCLES: Final = 120
-_MS_PER_MIN: Final = 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +111,8 @@ def estimate(job: Job, paces: dict[str, Pace], interval_min: int = 1) -> Estimat
     tasks = tasks_of(job)
     cycles, works = 0, []
     for task in tasks:
-        minutes = int(task.scenario.settings.get("loadBalancerSheddingIntervalMinutes", interval_min))
-        mine = (task.end_ms - task.start_ms) // (max(minutes, 1) * _MS_PER_MIN)
+        minutes = int(task.scenario.settings.get(SHEDDING_INTERVAL_MINUTES, interval_min))
+        mine = (task.end_ms - task.start_ms) // (max(minutes, 1) * MS_PER_MIN)
         pace = paces.get(task.cluster, slowest)
         cycles += mine
         works.append(pace.start_s + mine * pace.cycle_s)

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from planner.cluster.errors import PlannerError, ReplayError
 from planner.cluster.files import content_of_file, writing_results
+from planner.cluster.units import NS_PER_MS
 from planner.replay.jobs import (
     RESERVE,
     ahead,
@@ -90,7 +91,7 @@ class _Worker:
                 what=what,
                 remedy=remedy,
                 remaining_s=None,
-                ended_ms=time.time_ns() // 1_000_000,
+                ended_ms=time.time_ns() // NS_PER_MS,
                 **changes,
             )
 
@@ -149,7 +150,7 @@ class _Worker:
         writer = ResultWriter(results_folder(self.folder), tasks, every_s=_FLUSH_S)
         left = [task for task in tasks if task.task not in writer.finished]
         kept = len(tasks) - len(left)
-        self.tell(tasks=len(tasks), kept=kept, done=kept, failed=0, started_ms=time.time_ns() // 1_000_000)
+        self.tell(tasks=len(tasks), kept=kept, done=kept, failed=0, started_ms=time.time_ns() // NS_PER_MS)
         self.say(f"{len(tasks):,} tasks, {kept:,} of them finished before.")
         if writer.damaged:
             self.say(f"{writer.damaged:,} parts of the results were damaged. Their tasks run again.")

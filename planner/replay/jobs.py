@@ -42,6 +42,7 @@ from planner.cluster.files import (
     writing_results,
 )
 from planner.cluster.resources import TOKEN_VARIABLE, import_root
+from planner.cluster.units import NS_PER_MS
 from planner.formats.encoding import read_sealed, sealed_json
 from planner.replay.spec import Job, job_from_json, job_to_json, tasks_of
 from planner.workspace.place import default_path
@@ -334,7 +335,7 @@ def _queue(fresh: Path, folder: Path, tasks: int) -> None:
     with (fresh / "alive").open("r+b") as alive:
         _lock(alive, folder)
         clear_unfinished(fresh)
-        now_ms = time.time_ns() // 1_000_000
+        now_ms = time.time_ns() // NS_PER_MS
         write_status(fresh, Status(state="queued", stage="Waiting in the queue", tasks=tasks, submitted_ms=now_ms))
         if fresh != folder:
             put_in_place(fresh, folder)

@@ -20,15 +20,18 @@ import numpy as np
 import pyarrow as pa
 
 from planner.cluster.errors import PlannerError, ReplayError
+from planner.cluster.names import SHEDDING_INTERVAL_MINUTES
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.tables import make_brokers, make_bundles, make_topics
+from planner.cluster.units import MS_PER_MIN
 from planner.history.days import read_day
 from planner.history.manifest import DayFolder, complete_days, day_of
-from planner.simulate.cluster import FOLLOWED
+from planner.simulate.event import Event
 from planner.simulate.measures import blast_radius, broker_series, cycle_counts, imbalance_series, summary
 from planner.simulate.run import Simulation
 from planner.simulate.scenario import Scenario, scenario_from_json, scenario_to_json
-from planner.simulate.trace import Cycle, Event, Stretch
+from planner.simulate.trace import Cycle, Stretch
+from planner.simulate.traffic import FOLLOWED
 from planner.spark.schema import arrow_schema
 
 _MOST_DAYS_KEPT: Final = 4
@@ -186,7 +189,7 @@ def replay_days(task: ReplayTask) -> Iterator[DayResult]:
         PlannerError: The history has nothing there, is damaged, or the scenario does not fit it.
     """
     running = Simulation(frames_of(task), task.scenario)
-    interval = max(running.config.integer("loadBalancerSheddingIntervalMinutes"), 1) * 60_000
+    interval = max(running.config.integer(SHEDDING_INTERVAL_MINUTES), 1) * MS_PER_MIN
     count = max((task.end_ms - running.start.info.captured_at_ms + interval - 1) // interval, 1)
     day, begin = day_of(running.start.info.captured_at_ms), running.end()
     cycles: list[Cycle] = []

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from planner.cluster.errors import StoreError
 from planner.cluster.files import plain_file
+from planner.cluster.units import MS_PER_MIN
 from planner.replay.aggregate import AGGREGATION
 from planner.replay.results import FILES
 from planner.simulate.measures import MEASURES
@@ -36,7 +37,6 @@ _CURVE_SQL: Final[Mapping[Curve, str]] = {
     "shed": "sum(shed)",
 }
 _POINTS: Final = 400
-_MS_PER_MIN: Final = 60_000
 _MOST_ROWS: Final = 2_000
 
 _NOT_FOR_MANY_DAYS: Final = {"cycles", "duration_min", "settled_after_cycles", "settled_after_min"}
@@ -144,8 +144,8 @@ class ReplayResults:
             "WITH mine AS (SELECT scenario, at_ms, intervals.* EXCLUDE (task, at_ms) FROM intervals"
             " JOIN (SELECT DISTINCT task, scenario, cluster FROM days) USING (task)"
             " WHERE list_contains(?, scenario) AND (? = '' OR cluster = ?)),"
-            f" span AS (SELECT greatest(ceil((max(at_ms) - min(at_ms)) / {_POINTS} / {_MS_PER_MIN}), 1)::BIGINT"
-            f" * {_MS_PER_MIN} AS width FROM mine),"
+            f" span AS (SELECT greatest(ceil((max(at_ms) - min(at_ms)) / {_POINTS} / {MS_PER_MIN}), 1)::BIGINT"
+            f" * {MS_PER_MIN} AS width FROM mine),"
             f" grouped AS (SELECT scenario, at_ms // width * width AS at_ms, {_CURVE_SQL[which]}::DOUBLE AS value"
             " FROM mine, span GROUP BY ALL)"
         )

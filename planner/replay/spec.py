@@ -8,6 +8,7 @@ from typing import Any, Final, get_args
 
 from planner.cluster.errors import ReplayError, placed
 from planner.cluster.settings import Settings
+from planner.cluster.units import DAY_MS
 from planner.formats.encoding import read_sealed, sealed_json
 from planner.history.manifest import complete_days, day_start_ms
 from planner.replay.kernel import ReplayTask
@@ -19,7 +20,6 @@ MOST_SCENARIOS: Final = 500
 
 MOST_TASKS: Final = 100_000
 _MOST_NAME: Final = 100
-_DAY_MS: Final = 86_400_000
 _FILE: Final = "spec.json"
 _FORMAT: Final = "pulsar-bundle-planner replay job"
 _KINDS: Final[Mapping[str, type]] = {
@@ -149,8 +149,8 @@ def tasks_of(job: Job) -> list[ReplayTask]:
         ]
         for stretch in _stretches(sorted(days), job.days_per_task):
             for scenario in job.scenarios:
-                name = f"{cluster}/{stretch[0] // _DAY_MS}/{scenario.name}"
-                span = {"start_ms": stretch[0], "end_ms": stretch[-1] + _DAY_MS}
+                name = f"{cluster}/{stretch[0] // DAY_MS}/{scenario.name}"
+                span = {"start_ms": stretch[0], "end_ms": stretch[-1] + DAY_MS}
                 tasks.append(ReplayTask(task=name, history=job.history, cluster=cluster, scenario=scenario, **span))
     if not tasks:
         raise ReplayError(
@@ -169,7 +169,7 @@ def _stretches(days: Sequence[int], size: int) -> list[list[int]]:
     """Cut days into stretches of following days, at most so many in each."""
     found: list[list[int]] = []
     for day in days:
-        if found and day - found[-1][-1] == _DAY_MS and (size == 0 or len(found[-1]) < size):
+        if found and day - found[-1][-1] == DAY_MS and (size == 0 or len(found[-1]) < size):
             found[-1].append(day)
         else:
             found.append([day])

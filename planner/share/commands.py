@@ -17,25 +17,20 @@ from typing import Final
 
 from planner.cluster.errors import SettingError
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.names import (
+    LOAD_MANAGER_CLASS_NAME,
+    LOAD_PLACEMENT_STRATEGY,
+    LOAD_SHEDDING_STRATEGY,
+    SUPPORTED_NAMESPACE_BUNDLE_SPLIT_ALGORITHMS,
+)
 from planner.cluster.ranges import format_range, parse_bundle
 from planner.cluster.releases import REFERENCE
-from planner.cluster.relocation import Relocation
+from planner.cluster.relocation import Relocation, moved
 from planner.cluster.setting import SettingValue, conf_value
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.switches import HELD_SWITCHES, hold_of
-from planner.pulsar.admin_commands import (
-    PROGRAM,
-    Command,
-    DynamicChange,
-    Role,
-    command_of,
-    count_text,
-    option,
-    positional,
-    setting_command,
-    split_command,
-)
+from planner.cluster.text import count
 from planner.pulsar.manager.pairing import MANAGER_CLASSES
 from planner.pulsar.placement.registry import PLACEMENTS
 from planner.pulsar.shedding.registry import SHEDDERS
@@ -43,14 +38,23 @@ from planner.pulsar.splitting.manual import SplitCommand
 from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
 from planner.share.owners import Owners
 from planner.share.script import SECTIONS
-from planner.simulate.trace import Event, Trace
-
-LOAD_MANAGER: Final = "loadManagerClassName"
-"""The setting whose change is a migration."""
+from planner.simulate.admin_commands import (
+    PROGRAM,
+    Command,
+    DynamicChange,
+    Role,
+    command_of,
+    option,
+    positional,
+    setting_command,
+    split_command,
+)
+from planner.simulate.event import Event
+from planner.simulate.trace import Trace
 
 _CLASSES: Final[Mapping[str, Mapping[str, str]]] = {
-    "loadBalancerLoadSheddingStrategy": {one.name: one.java_class for one in SHEDDERS},
-    "loadBalancerLoadPlacementStrategy": {
+    LOAD_SHEDDING_STRATEGY: {one.name: one.java_class for one in SHEDDERS},
+    LOAD_PLACEMENT_STRATEGY: {
         one.name: one.java_class for one in PLACEMENTS if one.load_manager is LoadManager.MODULAR
     },
 }
@@ -121,7 +125,7 @@ def setting_changes(
     pairs = {name: (_named_in_full(name, before[name]), _named_in_full(name, after[name])) for name in names}
     found = {name: (old, new) for name, (old, new) in pairs.items() if old != new}
     if managers[0] is not managers[1]:
-        found[LOAD_MANAGER] = (MANAGER_CLASSES[managers[0]], MANAGER_CLASSES[managers[1]])
+        found[LOAD_MANAGER_CLASS_NAME] = (MANAGER_CLASSES[managers[0]], MANAGER_CLASSES[managers[1]])
     return dict(sorted(found.items()))
 
 
@@ -157,22 +161,6 @@ def final_moves(trace: Trace) -> tuple[Relocation, ...]:
     return tuple(move for _, move in found)
 
 
-def moved(snapshot: Snapshot, bundle: int, source: str, destination: str, why: str) -> Relocation:
-    """Return that a bundle, by its position, goes from one broker to another, with the numbers of a snapshot."""
-    table = snapshot.bundles
-    return Relocation(
-        bundle=snapshot.bundle_names[bundle],
-        source=source,
-        destination=destination,
-        why=why,
-        topics=int(table.topics[bundle]),
-        producers=int(table.producers[bundle]),
-        consumers=int(table.consumers[bundle]),
-        msg_rate_per_s=float(table.msg_rate_per_s(bundle)),
-        throughput_bytes_per_s=float(table.throughput_bytes_per_s(bundle)),
-    )
-
-
 def plan_commands(trace: Trace, options: CommandOptions | None = None) -> tuple[Command, ...]:
     """Return what to do for a plan, in order."""
     how = options or CommandOptions()
@@ -199,7 +187,7 @@ def restarting(changes: Mapping[str, tuple[SettingValue, SettingValue]]) -> list
 
 def needs_restart(changes: Mapping[str, tuple[SettingValue, SettingValue]]) -> bool:
     """Say whether brokers restart for some changes, so that bundles lie elsewhere afterwards."""
-    return bool(restarting(changes)) or LOAD_MANAGER in changes
+    return bool(restarting(changes)) or LOAD_MANAGER_CLASS_NAME in changes
 
 
 def _made_anew(trace: Trace) -> set[str]:
@@ -221,7 +209,7 @@ def settings_commands(
         role: Why they change.
         dynamic: Values of the dynamic configuration when the cluster was captured; None unknown.
     """
-    if LOAD_MANAGER in changes:
+    if LOAD_MANAGER_CLASS_NAME in changes:
         yield from _migration(changes)
         return
     restart = restarting(changes)
@@ -250,7 +238,7 @@ def settings_commands(
 def _migration(changes: Mapping[str, tuple[SettingValue, SettingValue]]) -> Iterator[Command]:
     """Yield the step by hand to another load manager; settings that go with it are set at the same restart."""
     lines = "; ".join(f"{name}={conf_value(after)}" for name, (_, after) in changes.items())
-    value = conf_value(changes[LOAD_MANAGER][1])
+    value = conf_value(changes[LOAD_MANAGER_CLASS_NAME][1])
     yield Command(section="settings", note=_MIGRATION.format(value=value, lines=lines), by_hand=True)
 
 
@@ -262,7 +250,7 @@ def planned_splits(trace: Trace) -> tuple[Event, ...]:
 
 def _splits(trace: Trace, how: CommandOptions) -> Iterator[Command]:
     extensible = trace.scenario.load_manager_over(trace.start) is LoadManager.EXTENSIBLE
-    supported = trace.settings.names("supportedNamespaceBundleSplitAlgorithms")
+    supported = trace.settings.names(SUPPORTED_NAMESPACE_BUNDLE_SPLIT_ALGORITHMS)
     owner = Owners(trace.start)
     for event in planned_splits(trace):
         yield from split_commands(event, owner.of(event.bundle), supported, how, two_at_a_time=extensible)
@@ -321,14 +309,14 @@ def _unloads(trace: Trace, how: CommandOptions) -> Iterator[Command]:
         yield Command(
             section="unloads",
             note=(
-                f"Left out: {count_text(len(orphans), 'bundle')} of brokers that the scenario kills. "
+                f"Left out: {count(len(orphans), 'bundle')} of brokers that the scenario kills. "
                 "Pulsar places them when that happens."
             ),
         )
     if unserved:
         yield Command(
             section="unloads",
-            note=f"Left out: {count_text(unserved, 'unowned bundle')}. The first lookup assigns an owner.",
+            note=f"Left out: {count(unserved, 'unowned bundle')}. The first lookup assigns an owner.",
         )
     yield from unload_batches(
         [served[at : at + how.batch_bundles] for at in range(0, len(served), how.batch_bundles)], how
@@ -343,9 +331,9 @@ def unload_batches(batches: Sequence[Sequence[Relocation]], how: CommandOptions)
     for number, batch in enumerate(batches, start=1):
         clients = sum(move.producers + move.consumers for move in batch)
         head = (
-            f"Batch {number} of {len(batches)}: {count_text(len(batch), 'bundle')}, "
-            f"{count_text(sum(move.topics for move in batch), 'topic')}, "
-            f"{count_text(clients, 'client')} disconnected."
+            f"Batch {number} of {len(batches)}: {count(len(batch), 'bundle')}, "
+            f"{count(sum(move.topics for move in batch), 'topic')}, "
+            f"{count(clients, 'client')} disconnected."
         )
         yield Command(section="unloads", note=head, wave_s=how.pause_s)
         for move in batch:

@@ -13,14 +13,16 @@ from planner.cluster.digest import snapshot_digest
 from planner.cluster.moments import LAST_MS
 from planner.cluster.relocation import Relocation
 from planner.cluster.setting import conf_value
+from planner.cluster.text import moment
+from planner.cluster.units import MS_PER_MIN
 from planner.explain.finding import Finding
-from planner.explain.text import moment
-from planner.pulsar.admin_commands import Command
 from planner.share.commands import CommandOptions, changed_settings, final_moves, plan_commands
 from planner.share.link import scenario_digest
+from planner.simulate.admin_commands import Command
+from planner.simulate.event import Event
 from planner.simulate.measures import MEASURES, Summary, summary
 from planner.simulate.scenario import scenario_to_json
-from planner.simulate.trace import Event, Trace
+from planner.simulate.trace import Trace
 
 FORMAT_VERSION: Final = 1
 """Version of the JSON document."""
@@ -50,7 +52,6 @@ MOVE_COLUMNS: Final = ("bundle", "source", "destination", *EVENT_COLUMNS[10:])
 
 _EVENT: Final = EVENT_COLUMNS[3:]
 
-_MS_PER_MIN = 60_000
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -114,7 +115,7 @@ def _row(cycle: int, event: Event, start_ms: int) -> tuple[str | int | float, ..
         at = datetime.fromtimestamp(event.at_ms / 1000, tz=UTC).isoformat(timespec="milliseconds")
     told = _columns(event, _EVENT)
     told |= {name: " ".join(told[name]) for name in ("acceptable", "children")}
-    return (cycle, round((event.at_ms - start_ms) / _MS_PER_MIN, 3), at, *told.values())
+    return (cycle, round((event.at_ms - start_ms) / MS_PER_MIN, 3), at, *told.values())
 
 
 def no_formula(cell: Any) -> Any:

@@ -10,7 +10,8 @@ from planner.cluster.errors import ScenarioError
 from planner.cluster.ranges import format_range, parse_bundle
 from planner.cluster.setting import conf_value
 from planner.cluster.snapshot import Snapshot
-from planner.explain.text import count
+from planner.cluster.text import count
+from planner.cluster.units import MS_PER_MIN
 from planner.share.commands import changed_settings, final_moves, planned_splits, setting_changes
 from planner.share.owners import Owners
 from planner.simulate.trace import Trace
@@ -122,7 +123,7 @@ def follow(trace: Trace, later: Snapshot, names: Mapping[str, str] | None = None
     Raises:
         ScenarioError: The later capture is of another cluster, or is not later.
     """
-    minutes = (later.info.captured_at_ms - trace.start.info.captured_at_ms) / 60_000
+    minutes = (later.info.captured_at_ms - trace.start.info.captured_at_ms) / MS_PER_MIN
     if later.info.cluster != trace.start.info.cluster:
         raise ScenarioError(
             f"The plan is for the cluster {trace.start.info.cluster}, but the capture is of {later.info.cluster}.",

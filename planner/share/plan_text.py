@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 
 from planner.cluster.digest import snapshot_digest
+from planner.cluster.text import count
 from planner.explain.finding import Finding
 from planner.explain.switched_off import switched_off
-from planner.explain.text import count
 from planner.share.commands import final_moves
 from planner.share.follow import STATES, Following
 from planner.simulate.measures import MEASURES, summary

@@ -15,11 +15,11 @@ from planner.cluster.digest import snapshot_digest
 from planner.cluster.errors import FormatError
 from planner.cluster.releases import release
 from planner.cluster.setting import conf_value
+from planner.cluster.text import moment
+from planner.cluster.units import MIB
 from planner.explain.before_after import before_after
 from planner.explain.captured_settings import settings_warning
-from planner.explain.failure_review import FailureReview, at_the_end, review_losses
 from planner.explain.finding import Finding
-from planner.explain.text import MIB, moment
 from planner.share.commands import (
     CommandOptions,
     changed_settings,
@@ -30,9 +30,11 @@ from planner.share.link import scenario_digest
 from planner.share.script import SECTIONS, command_list
 from planner.share.upgrade import ask_upgrade, setting_rows
 from planner.simulate.assumptions import Assumptions
+from planner.simulate.failure_review import FailureReview, review_losses
 from planner.simulate.measures import MEASURES, Measure, summary
 from planner.simulate.scenario import Step, scenario_to_json
 from planner.simulate.trace import Trace
+from planner.simulate.usage_model import at_the_end
 
 _MOST_MOVES = 50
 _MOST_LINES = 60

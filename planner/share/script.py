@@ -17,8 +17,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 from typing import Final
 
-from planner.cluster.switches import HELD_SWITCHES, SHEDDING
-from planner.pulsar.admin_commands import Command, DynamicChange, Role, Section, quoted, setting_command
+from planner.cluster.names import SHEDDING_ENABLED
+from planner.cluster.switches import HELD_SWITCHES
+from planner.simulate.admin_commands import Command, DynamicChange, Role, Section, quoted, setting_command
 
 SECTIONS: Final[Mapping[Section, str]] = {
     "notes": "Assumptions of this plan, and steps that Pulsar has no command for",
@@ -109,14 +110,14 @@ def command_script(commands: Sequence[Command], title: str, program: Sequence[st
         ),
         *_announced(commands),
     )
-    on = DynamicChange(name=SHEDDING, value="true", before="false", role="asked")
+    on = DynamicChange(name=SHEDDING_ENABLED, value="true", before="false", role="asked")
     off = f"SHEDDING IS OFF. To turn it on: {setting_command('release', program, on).line}"
     parts = {
         "REMARKS": "\n".join(map(comment, remarks)),
         "ADMIN": quoted(program),
         "CLUSTER": shlex.quote(cluster),
         "SWITCHES": quoted([*HELD_SWITCHES]),
-        "SHEDDING": SHEDDING,
+        "SHEDDING": SHEDDING_ENABLED,
         "OFF": shlex.quote(off),
         "DIGEST": digest,
         "BODY": "\n".join(body),

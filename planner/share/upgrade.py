@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from planner.cluster.release_notes import release_notes
 from planner.cluster.releases import ReleaseName
 from planner.cluster.setting import conf_value
 from planner.cluster.snapshot import Snapshot
-from planner.explain.text import without_package
+from planner.cluster.text import without_package
 from planner.explain.upgrade import (
     Difference,
     RunNumbers,
@@ -19,7 +20,7 @@ from planner.explain.upgrade import (
     steps_of,
     upgrade_of,
 )
-from planner.pulsar.release_notes import release_notes
+from planner.pulsar.release_rules import RELEASE_RULES
 from planner.simulate.measures import Summary, summary
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, scenario_to_json
@@ -56,7 +57,7 @@ def answer_of(
         dict(zip(upgrade.runs, runs, strict=True)),
         difference(upgrade, traces, runs),
         steps_of(upgrade, snapshot),
-        release_notes(snapshot.info.pulsar_version, now),
+        release_notes(snapshot.info.pulsar_version, now, RELEASE_RULES),
     )
 
 

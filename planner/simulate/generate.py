@@ -20,6 +20,7 @@ from planner.cluster.ranges import FULL_HIGH, equal_boundaries
 from planner.cluster.releases import REFERENCE
 from planner.cluster.snapshot import IsolationPolicy, Policies, Snapshot, SnapshotInfo
 from planner.cluster.tables import TRAFFIC_COLUMNS, BundleTable, TopicTable, make_brokers, make_bundles, make_topics
+from planner.cluster.units import DAY_MS, HOUR_MS, KBIT_PER_BYTE
 from planner.pulsar.load.top_bundles import with_top_ranks
 from planner.pulsar.manager.pairing import default_settings
 from planner.simulate.cluster_spec import ClusterSpec
@@ -28,7 +29,6 @@ from planner.simulate.load_model import COUNT_COLUMNS
 _TENANTS = ("acme", "globex", "initech", "umbrella", "hooli", "stark", "wayne", "tyrell")
 _KINDS = ("orders", "clicks", "telemetry", "audit", "billing", "alerts", "sessions", "inventory", "payments", "search")
 _MAX_HEAVY_SHARE = 0.2
-_KBIT_PER_BYTE = 8 / 1000
 _GROUP_SIZE = 4
 _JOINED_MS = 600_000
 
@@ -168,8 +168,8 @@ def _broker_columns(spec: ClusterSpec, bundles: BundleTable, rng: np.random.Gene
     demand = demand + spec.cpu_percent_per_1000_msg_per_s * messages / 1e3 + 5.0
     typical = max(float(np.mean(demand)), 1.0)
     cores = np.maximum(1.0, np.round(typical / 45.0 * factor))
-    nic_kbit_per_s = np.maximum(1.0, np.ceil(np.mean(bytes_in + bytes_out) * _KBIT_PER_BYTE / 5e5)) * 1e6 * factor
-    busiest = np.maximum(bytes_in, bytes_out) * _KBIT_PER_BYTE
+    nic_kbit_per_s = np.maximum(1.0, np.ceil(np.mean(bytes_in + bytes_out) * KBIT_PER_BYTE / 5e5)) * 1e6 * factor
+    busiest = np.maximum(bytes_in, bytes_out) * KBIT_PER_BYTE
     nic_kbit_per_s = np.maximum(nic_kbit_per_s, np.ceil(busiest / 0.9 / 1e6) * 1e6)  # nothing runs beyond its NIC
     columns |= {
         "cpu_usage_percent": np.round(np.minimum(demand * rng.normal(1.0, 0.04, size).clip(0.8, 1.2), cores * 99.0), 2),
@@ -178,13 +178,13 @@ def _broker_columns(spec: ClusterSpec, bundles: BundleTable, rng: np.random.Gene
         "memory_limit_mib": 8_192.0,
         "direct_memory_usage_mib": np.round(rng.uniform(0.1, 0.5, size) * 16_384.0),
         "direct_memory_limit_mib": 16_384.0,
-        "bandwidth_in_usage_kbit_per_s": np.round(bytes_in * _KBIT_PER_BYTE, 1),
+        "bandwidth_in_usage_kbit_per_s": np.round(bytes_in * KBIT_PER_BYTE, 1),
         "bandwidth_in_limit_kbit_per_s": nic_kbit_per_s,
-        "bandwidth_out_usage_kbit_per_s": np.round(bytes_out * _KBIT_PER_BYTE, 1),
+        "bandwidth_out_usage_kbit_per_s": np.round(bytes_out * KBIT_PER_BYTE, 1),
         "bandwidth_out_limit_kbit_per_s": nic_kbit_per_s,
         "reported_bundles": np.bincount(bundles.owner[bundles.owner >= 0], minlength=size).astype(np.int64),
         "updated_at_ms": np.maximum(spec.captured_at_ms - rng.integers(0, 5_000, size), 0),
-        "started_at_ms": np.maximum(spec.captured_at_ms - rng.integers(3_600_000, 30 * 86_400_000, size), 0),
+        "started_at_ms": np.maximum(spec.captured_at_ms - rng.integers(HOUR_MS, 30 * DAY_MS, size), 0),
         "version": (REFERENCE.name,) * size,
     }
     columns["started_at_ms"][size - spec.joined_brokers :] = max(spec.captured_at_ms - _JOINED_MS, 0)

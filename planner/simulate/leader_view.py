@@ -15,15 +15,23 @@ import numpy as np
 
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray, frozen
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.names import (
+    HISTORY_RESOURCE_PERCENTAGE,
+    MAX_NUMBER_OF_BUNDLES_IN_BUNDLE_LOAD_REPORT,
+    REPORT_UPDATE_MAX_INTERVAL_MINUTES,
+    SHEDDING_EXCLUDED_NAMESPACES,
+)
 from planner.cluster.once import once
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.tables import TRAFFIC_COLUMNS, BrokerTable, BundleTable
+from planner.cluster.units import MS_PER_MIN
 from planner.pulsar.load.averages import LONG_TERM_SAMPLES, SHORT_TERM_SAMPLES
 from planner.pulsar.load.broker_load import averages as known_averages
 from planner.pulsar.load.top_bundles import with_top_ranks
 from planner.pulsar.load.usage import max_usage, weighted_usage
 from planner.simulate.load_model import COUNT_COLUMNS, LIMIT_COLUMNS, USAGE_COLUMNS, rows_of, with_values
+from planner.simulate.traffic import Rebuilt
 
 if TYPE_CHECKING:
     from planner.simulate.cluster import Cluster
@@ -32,22 +40,8 @@ _BUNDLES = 7
 _TERMS = ("short_term_", "long_term_")
 _WINDOWS = (SHORT_TERM_SAMPLES, LONG_TERM_SAMPLES)
 _EMA_TICK_MS = 5_000
-_MS_PER_MIN = 60_000
 _THROUGHPUT_STEP = 1e5
 _RATE_STEP = 100.0
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Rebuilt:
-    """How the bundles of a cluster were renumbered.
-
-    Attributes:
-        parent: For each bundle now, its position before; that of its parent when it is new. Shape (bundles,).
-        new: Which bundles are new. Shape (bundles,).
-    """
-
-    parent: Int64Array
-    new: BoolArray
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -106,7 +100,7 @@ class LeaderView:
         self.truth: Cluster = proxy(truth)  # which holds this view: neither waits until Python looks for circles
         self.config = config
         self._enough = config.integer("loadBalancerReportUpdateThresholdPercentage")
-        self._late_ms = _MS_PER_MIN * config.integer("loadBalancerReportUpdateMaxIntervalMinutes")
+        self._late_ms = MS_PER_MIN * config.integer(REPORT_UPDATE_MAX_INTERVAL_MINUTES)
         self.extensible = truth.info.load_manager is LoadManager.EXTENSIBLE
         self.table = snapshot.brokers
         bundles = snapshot.bundles
@@ -247,7 +241,7 @@ class LeaderView:
         self.means = [follow(means, 0) for means in self.means]
         self.stored_samples = [follow(samples, 0) for samples in self.stored_samples]
         self.stored_means = [follow(means) for means in self.stored_means]
-        columns["low"], columns["high"] = frozen(self.truth.low.copy()), frozen(self.truth.high.copy())
+        columns["low"], columns["high"] = frozen(self.truth.traffic.low.copy()), frozen(self.truth.traffic.high.copy())
         self.bundles = replace(self.bundles, **columns)
         self.touch()
 
@@ -270,7 +264,7 @@ class LeaderView:
         """
         if not len(who):
             return False
-        if not at_once and self.truth.traffic_changes(int(self.measured_ms[who].min()), at_ms):
+        if not at_once and self.truth.traffic.changes_within(int(self.measured_ms[who].min()), at_ms):
             self.dirty[:] = True
         measures = who if at_once else who[self.dirty[who]]
         late = at_ms - self.updated_ms[who] > self._late_ms
@@ -291,12 +285,12 @@ class LeaderView:
         return bool(
             self.dirty.any()
             or at_ms - int(self.updated_ms.min()) > self._late_ms
-            or self.truth.traffic_changes(int(self.measured_ms.min()), at_ms)
+            or self.truth.traffic.changes_within(int(self.measured_ms.min()), at_ms)
         )
 
     def _measure(self, who: Int64Array, at_ms: int) -> None:
         """Let brokers work out the rates of their bundles and measure their machines."""
-        seen = self.truth.measurable(at_ms)
+        seen = self.truth.condition.measurable(at_ms)
         if seen is not self._seen:
             self._settle()
             self._seen = seen
@@ -344,7 +338,10 @@ class LeaderView:
     def _changed(self, who: Int64Array, at_ms: int) -> BoolArray:
         """Say of which brokers measurements differ enough from their last report. Shape (asked about,)."""
         reported = _compared(self.table, self.config, self.truth.info.load_manager)[:, who]
-        change, totals = 100 * np.abs(self.truth.measurable(at_ms).usage[who] - reported[0]), self.totals[:, who]
+        change, totals = (
+            100 * np.abs(self.truth.condition.measurable(at_ms).usage[who] - reported[0]),
+            self.totals[:, who],
+        )
         now = np.array([totals[0] + totals[1], totals[2] + totals[3], totals[_BUNDLES]])
         changed: BoolArray = np.maximum(change, _percent(reported[1:], now).max(axis=0)) > self._enough
         return changed
@@ -352,7 +349,7 @@ class LeaderView:
     def _write(self, who: Int64Array, at_ms: int) -> None:
         """Publish what some brokers have measured, and let the leader read it."""
         self._settle()
-        now = self.truth.brokers_at(at_ms)
+        now = self.truth.condition.brokers(at_ms)
         new: dict[str, Any] = {name: getattr(now, name)[who] for name in (*USAGE_COLUMNS, *LIMIT_COLUMNS)}
         new |= dict(zip((*TRAFFIC_COLUMNS, *COUNT_COLUMNS, "reported_bundles"), self.totals[:, who], strict=True))
         new |= {"updated_at_ms": at_ms, "has_load_data": True, "registered": True}
@@ -373,7 +370,7 @@ class LeaderView:
 
     def _advance_ema(self, who: Int64Array, at_ms: int, usage: FloatArray) -> None:
         """Let the moving averages of some brokers take a sample every 5 s since they last did."""
-        history = self.config.number("loadBalancerHistoryResourcePercentage")
+        history = self.config.number(HISTORY_RESOURCE_PERCENTAGE)
         kept = history ** np.maximum((at_ms - self.ema_ms[who]) // _EMA_TICK_MS, 1)
         throughput, fresh = self.totals[2, who] + self.totals[3, who], self.fresh[who]
         for ema, value in ((self.load_ema, usage), (self.throughput_ema, throughput)):
@@ -421,14 +418,12 @@ class LeaderView:
         """
         self._refresh(1)
         chosen = self.known.copy()
-        most = self.config.integer("loadBalancerMaxNumberOfBundlesInBundleLoadReport") * int(
-            self.table.registered.sum()
-        )
+        most = self.config.integer(MAX_NUMBER_OF_BUNDLES_IN_BUNDLE_LOAD_REPORT) * int(self.table.registered.sum())
         if 0 < most < int(chosen.sum()):
-            excluded = set(self.config.names("loadBalancerSheddingExcludedNamespaces"))
-            names = self.truth.namespaces
+            excluded = set(self.config.names(SHEDDING_EXCLUDED_NAMESPACES))
+            names = self.truth.traffic.namespaces
             out = np.array([name in excluded for name in names] or [False], dtype=np.bool_)
-            rows = np.flatnonzero(chosen & ~out[self.truth.namespace])
+            rows = np.flatnonzero(chosen & ~out[self.truth.traffic.namespace])
             keys = [key for means in self.means for key in _load_keys(means[:, rows])]
             heaviest = rows[np.lexsort(keys[::-1])[::-1][:most]]
             chosen = np.zeros_like(chosen)
@@ -462,6 +457,13 @@ class LeaderView:
             self._view = self._last = self._make(at_ms).sharing(self._last)
         return self._view
 
+    def evaluated(self, at_ms: int) -> Snapshot:
+        """Return what the leader knows with the real owners, by which it judges its promises."""
+        view, real = self.view(at_ms), self.truth.owner
+        reported = view.bundles.has_stats & (view.bundles.owner == real)
+        owner = frozen(real.astype(np.int32))
+        return view.with_columns(bundles=replace(view.bundles, owner=owner, has_stats=frozen(reported)))
+
     def _make(self, at_ms: int) -> Snapshot:
         cluster = self.truth
         if self._table is None:
@@ -485,9 +487,9 @@ class LeaderView:
             replace(cluster.info, captured_at_ms=at_ms),
             self.config,
             self.table,
-            cluster.namespaces,
+            cluster.traffic.namespaces,
             self._table,
-            cluster.topics,
+            cluster.traffic.topics,
             cluster.policies,
         ).naming(cluster.names, cluster.hashes, cluster.position)
 

@@ -13,6 +13,7 @@ import numpy as np
 from planner.cluster.arrays import FloatArray, Int64Array, frozen
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.tables import TRAFFIC_COLUMNS, BrokerTable, BundleTable, TopicTable
+from planner.cluster.units import MS_PER_MIN
 from planner.simulate.assumptions import Assumptions
 
 COUNT_COLUMNS = ("topics", "producers", "consumers")
@@ -127,7 +128,7 @@ class Shape:
 
     def factor(self, at_ms: int) -> float:
         """Return the factor at a moment; 1 before the change begins."""
-        minute = (at_ms - self.start_ms) / 60_000 - self.at_min
+        minute = (at_ms - self.start_ms) / MS_PER_MIN - self.at_min
         length = self.duration_min
         if minute < 0:
             return 1.0
@@ -144,5 +145,5 @@ class Shape:
     def changes_within(self, from_ms: int, to_ms: int) -> bool:
         """Say whether the factor may differ between two moments."""
         if self.kind == "step" and self.duration_min <= 0:
-            return from_ms < self.start_ms + self.at_min * 60_000 <= to_ms
+            return from_ms < self.start_ms + self.at_min * MS_PER_MIN <= to_ms
         return self.factor(from_ms) != self.factor(to_ms) or self.kind in {"daily", "spike"}

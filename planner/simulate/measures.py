@@ -10,17 +10,17 @@ import numpy as np
 
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, frozen
 from planner.cluster.files import packaged_rows
+from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE
+from planner.cluster.units import MS_PER_MIN, S_PER_MIN
+from planner.simulate.event import Event, EventKind
 from planner.simulate.moves import THRASHING_WINDOW_MIN, disconnections, relocations, returns, thrashing_percent
-from planner.simulate.trace import Event, EventKind, Stretch, Trace
+from planner.simulate.trace import Stretch, Trace
 
 Quantity: TypeAlias = Literal["usage", "msg_rate_per_s", "throughput_bytes_per_s", "bundles"]
 """What of a broker is looked at, as `BrokerSeries` names it."""
 
 Better: TypeAlias = Literal["lower", "higher", ""]
 """Which values of a measure are the good ones; empty for those that are neither."""
-
-_MS_PER_MIN = 60_000
-_S_PER_MIN = 60
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +55,7 @@ class BrokerSeries:
     @property
     def minutes(self) -> FloatArray:
         """Minutes from the first cycle to each one. Shape (cycles,)."""
-        return (self.at_ms - self.at_ms[:1]) / _MS_PER_MIN
+        return (self.at_ms - self.at_ms[:1]) / MS_PER_MIN
 
 
 _TABLES = ("usage", "cpu_demand_percent", "msg_rate_per_s", "throughput_bytes_per_s", "bundles")
@@ -303,7 +303,7 @@ def summary(trace: Stretch) -> Summary:
     series, counts = broker_series(trace), cycle_counts(trace)
     spread = imbalance_series(series)
     last = imbalance(series.usage[-1])
-    limit = trace.settings.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100
+    limit = trace.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
     with np.errstate(invalid="ignore"):
         over = (series.usage > limit).sum(axis=1)
     end = trace.cycles[-1].state
@@ -334,7 +334,7 @@ def summary(trace: Stretch) -> Summary:
         producers_disconnected=int(counts.producers.sum()),
         consumers_disconnected=int(counts.consumers.sum()),
         most_clients_in_one_cycle=int((counts.producers + counts.consumers).max()),
-        client_time_lost_min=clients * trace.scenario.assumptions.reconnection_s / _S_PER_MIN,
+        client_time_lost_min=clients * trace.scenario.assumptions.reconnection_s / S_PER_MIN,
         returned_bundles=len(back),
         thrashing_percent=thrashing_percent(moves),
         most_brokers_over_threshold=int(over.max()),

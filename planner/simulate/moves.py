@@ -5,12 +5,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from planner.cluster.snapshot import Snapshot
-from planner.simulate.trace import Event, Stretch
+from planner.cluster.units import MS_PER_MIN
+from planner.simulate.event import Event
+from planner.simulate.trace import Stretch
 
 THRASHING_WINDOW_MIN = 60.0
 """Minutes within which traffic that leaves a broker again counts as moved in vain."""
-
-_MS_PER_MIN = 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Return:
     @property
     def away_min(self) -> float:
         """Minutes it was away."""
-        return (self.back.served_from_ms - self.left.at_ms) / _MS_PER_MIN
+        return (self.back.served_from_ms - self.left.at_ms) / MS_PER_MIN
 
     @property
     def by_shedding(self) -> bool:
@@ -176,7 +176,7 @@ def thrashing_percent(moves: Iterable[Event], window_min: float = THRASHING_WIND
         traffic = move.throughput_bytes_per_s
         total += traffic
         queue = gained.setdefault(move.source, deque())
-        while queue and queue[0][0] < move.at_ms - window_min * _MS_PER_MIN:
+        while queue and queue[0][0] < move.at_ms - window_min * MS_PER_MIN:
             queue.popleft()
         left = traffic
         while queue and left > 0:

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from planner.cluster.names import SHEDDING_INTERVAL_MINUTES
 from planner.cluster.snapshot import Snapshot
-from planner.pulsar.admin_commands import count_text
+from planner.cluster.text import count
 from planner.simulate.run import WATCHED_MIN
 from planner.simulate.scenario import Scenario
 
@@ -44,7 +45,7 @@ def price_of(snapshot: Snapshot, scenario: Scenario) -> Price:
     joining = sum(len(edit.joining()) for edit in scenario.edits)
     anew = sum(int(getattr(edit, "bundles", 0)) for edit in scenario.edits if edit.made_anew())
     bundles, brokers = len(snapshot.bundles) + anew, len(snapshot.brokers) + joining
-    quiet_min = min(scenario.settings_over(snapshot).integer("loadBalancerSheddingIntervalMinutes"), WATCHED_MIN) - 1
+    quiet_min = min(scenario.settings_over(snapshot).integer(SHEDDING_INTERVAL_MINUTES), WATCHED_MIN) - 1
     each_s = _CYCLE_S + bundles * (_BUNDLE_S + brokers * _PAIR_S)
     each_s += max(quiet_min, 0) * (_MINUTE_S + bundles * _MINUTE_BUNDLE_S)
     once_s = anew * (_LOOKUP_S + bundles * _LOOKUP_BUNDLE_S) + joining * brokers * _JOIN_S
@@ -58,8 +59,8 @@ def price_text(prices: Sequence[Price]) -> str:
         return ""
     longest = max(prices, key=lambda price: price.seconds)
     return (
-        f"This simulates {count_text(longest.cycles, 'cycle')} of {count_text(longest.bundles, 'bundle')} "
+        f"This simulates {count(longest.cycles, 'cycle')} of {count(longest.bundles, 'bundle')} "
         "on "
-        f"{count_text(longest.brokers, 'broker')}{'' if len(prices) == 1 else f', {len(prices)} times'}: "
+        f"{count(longest.brokers, 'broker')}{'' if len(prices) == 1 else f', {len(prices)} times'}: "
         f"about {seconds / 60:,.0f} min of work"
     )

@@ -23,8 +23,14 @@ from planner.cluster.decisions import Exceeded, SplitOrder
 from planner.cluster.errors import PulsarError, ScenarioError, placed
 from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.names import (
+    AUTO_BUNDLE_SPLIT_ENABLED,
+    DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM,
+    LOAD_BALANCER_ENABLED,
+    SHEDDING_INTERVAL_MINUTES,
+)
 from planner.cluster.snapshot import Snapshot
-from planner.cluster.tables import BrokerTable
+from planner.cluster.units import MS_PER_MIN
 from planner.pulsar.load.averages import DEFAULT_TRAFFIC
 from planner.pulsar.manager.cycle import Unload, effective_shedder, next_cycle
 from planner.pulsar.manager.leader import LeaderMemory, elected
@@ -37,18 +43,18 @@ from planner.pulsar.splitting.registry import default_split_algorithm
 from planner.pulsar.throttling.precedence import RATE_SETTINGS
 from planner.simulate.clock import Action, Clock
 from planner.simulate.cluster import Cluster
+from planner.simulate.event import Event, EventKind
+from planner.simulate.frames import Frames, change_of_brokers
 from planner.simulate.scenario import Scenario
-from planner.simulate.trace import Cycle, Event, EventKind, Trace, cycle_seed
+from planner.simulate.trace import Cycle, Trace, cycle_seed
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with the number of cycles that are done, and of all."""
 
-_MS_PER_MIN = 60_000
-_FIRST_MS, _LAST_MS = 1_440 * _MS_PER_MIN, 3 * 1_440 * _MS_PER_MIN
-WATCHED_MIN = (_FIRST_MS + _LAST_MS) // _MS_PER_MIN
+_FIRST_MS, _LAST_MS = 1_440 * MS_PER_MIN, 3 * 1_440 * MS_PER_MIN
+WATCHED_MIN = (_FIRST_MS + _LAST_MS) // MS_PER_MIN
 """Most minutes that are simulated between two cycles."""
 
-_KBIT_PER_GBIT = 1e6
 _DISPATCH = frozenset(name for names in RATE_SETTINGS.values() for name in names)
 
 
@@ -119,6 +125,7 @@ class Simulation:
     Attributes:
         start: The cluster at the start.
         start_ms: Its moment.
+        assumptions: What is supposed where no snapshot tells.
         config: Settings in force.
         cluster: The cluster as it is, with the leader's view.
         dispatch_limited: Whether the scenario changes dispatch limits.
@@ -132,18 +139,14 @@ class Simulation:
     """
 
     def __init__(self, frames: Iterable[Snapshot], scenario: Scenario) -> None:
-        self._frames = iter(frames)
-        start = next(self._frames, None)
-        if start is None:
-            raise ScenarioError("There is no snapshot to start from.", remedy="Choose one.")
+        self._frames = Frames(frames)
         self.scenario = scenario
-        self.start = self._frame = start
-        self._next_frame = next(self._frames, None)
+        self.start = start = self._frames.last
         self.start_ms = self.now = self._from_ms = start.info.captured_at_ms
         self.config = scenario.settings_over(start)
         self._manager = scenario.load_manager_over(start)
         self._extensible = self._manager is LoadManager.EXTENSIBLE
-        supposed = scenario.assumptions
+        self.assumptions = supposed = scenario.assumptions
         self.cluster = Cluster(start, supposed, self._manager, self.config)
         self._clock = Clock(
             self.start_ms,
@@ -152,7 +155,7 @@ class Simulation:
             start.brokers.name,
         )
         self._shedder, _ = effective_shedder(self._manager, self.config)
-        algorithm = default_split_algorithm(self.config.text("defaultNamespaceBundleSplitAlgorithm"))
+        algorithm = default_split_algorithm(self.config.text(DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM))
         self._splits_by_traffic = algorithm.reads_traffic
         self._memory: LeaderMemory = elected(self._shedder, self._manager, self.config)
         self.notes: list[str] = self._counted_for_itself()
@@ -161,7 +164,6 @@ class Simulation:
                 "Only the first day and the last three days of the long interval between shedding cycles are simulated."
             )
         self.cancelled: Callable[[], bool] = lambda: False
-        self._unknown_namespaces: set[str] = set()
         self._events: list[Event] = []
         self.dispatch_limited = any(name in _DISPATCH for name in scenario.settings)
         self._edit = ""
@@ -242,55 +244,37 @@ class Simulation:
 
     def minute(self, minutes: float) -> float:
         """Return a moment of the scenario, ms since 1970."""
-        return self.start_ms + minutes * _MS_PER_MIN
+        return self.start_ms + minutes * MS_PER_MIN
 
     def _do_due(self, now: int) -> None:
         """Do what is planned up to a moment, and follow the snapshots up to it."""
-        while self._next_frame is not None and self._next_frame.info.captured_at_ms <= now:
-            frame, self._next_frame = self._next_frame, next(self._frames, None)
-            self._follow(frame, max(frame.info.captured_at_ms, self.start_ms))
+        for before, frame in self._frames.due(now):
+            self._follow(before, frame, max(frame.info.captured_at_ms, self.start_ms))
         for at_ms, action in self._clock.due(now):
             self.check()
             action(at_ms)
 
-    def _follow(self, frame: Snapshot, now: int) -> None:
+    def _follow(self, before: Snapshot, frame: Snapshot, now: int) -> None:
         """Follow the traffic of a later snapshot, and the brokers that came and went since the one before."""
-        last, self._frame = self._frame.brokers, frame
-        self._note_unknown_namespaces(frame)
-        self.cluster.follow(frame)
-        if frame.brokers.name == last.name and np.array_equal(frame.brokers.registered, last.registered):
-            return
-        before, after = _registered(last), _registered(frame.brokers)
-        for name in sorted(before - after):
-            self.remove(name, now, why="left in the recorded history")
-        known = set(self.cluster.brokers.name)
-        for name in sorted(after - before):
-            if name in known:
-                self.back(name, now)
-                continue
-            at = frame.brokers.position[name]
-            cores = float(frame.brokers.cpu_limit_percent[at]) / 100
-            gbps = float(frame.brokers.bandwidth_in_limit_kbit_per_s[at]) / _KBIT_PER_GBIT
-            self.join([name], max(cores, 0.0), max(gbps, 0.0), now, "joined in the recorded history")
-
-    def _note_unknown_namespaces(self, frame: Snapshot) -> None:
-        """Note namespaces of a later snapshot that the start did not have: their traffic is left out."""
-        if frame.namespaces == self.cluster.namespaces:
-            return
-        known = {*self.cluster.namespaces, *self._unknown_namespaces}
-        fresh = [
-            n for n in frame.namespaces if n not in known and not is_heartbeat_or_sla_namespace(n, self.config.release)
-        ]
-        self._unknown_namespaces.update(fresh)
+        fresh = self._frames.new_namespaces(frame, self.cluster.traffic.namespaces, self.config.release)
         self.notes += [f"{name} is new in the recorded history: its traffic is ignored." for name in fresh]
+        self.cluster.follow(frame)
+        change = change_of_brokers(before.brokers, frame.brokers, set(self.cluster.brokers.name))
+        for name in change.left:
+            self.remove(name, now, why="left in the recorded history")
+        for name, size in change.came.items():
+            if size is None:
+                self.back(name, now)
+            else:
+                self.join([name], *size, now, "joined in the recorded history")
 
     def _interval_ms(self) -> int:
         """Return the time from one shedding cycle to the next, ms."""
-        return max(self.config.integer("loadBalancerSheddingIntervalMinutes"), 1) * _MS_PER_MIN
+        return max(self.config.integer(SHEDDING_INTERVAL_MINUTES), 1) * MS_PER_MIN
 
     def _write_back_ms(self) -> int:
         """Return how often the leader writes averages to the metadata store, ms."""
-        return max(self.config.integer("loadBalancerResourceQuotaUpdateIntervalMinutes"), 1) * _MS_PER_MIN
+        return max(self.config.integer("loadBalancerResourceQuotaUpdateIntervalMinutes"), 1) * MS_PER_MIN
 
     def _write_back(self, now: int) -> None:
         """Let the leader write its averages to the metadata store, and do so again later."""
@@ -303,20 +287,20 @@ class Simulation:
         """Let brokers measure and report, and a modular leader draw its conclusions from new reports."""
         if self.cluster.report(who, now) and not self._extensible:
             if self._memory.modular.heeds_reports:
-                known = self.cluster.evaluated_view(now)
+                known = self.cluster.leader_view.evaluated(now)
                 self._memory = replace(self._memory, modular=modular.after_refresh(self._memory.modular, known))
             self._split_modular(now)
 
     def _view(self, now: int) -> Snapshot:
         """Return what the leader knows; with topics as they are where a split looks at their rates."""
         view = self.cluster.leader_view.view(now)
-        if self._splits_by_traffic and (topics := self.cluster.topics_at(now)) is not view.topics:
+        if self._splits_by_traffic and (topics := self.cluster.traffic.topics_at(now)) is not view.topics:
             view = replace(view, topics=topics)
         return view
 
     def _split_modular(self, now: int) -> None:
         """Let the leader split what is above a limit."""
-        if not self.config.flag("loadBalancerAutoBundleSplitEnabled"):
+        if not self.config.flag(AUTO_BUNDLE_SPLIT_ENABLED):
             return
         view = self._view(now)
         decision = automatic_modular.decide_cycle(view, self.config, explain=False)
@@ -332,7 +316,7 @@ class Simulation:
 
     def _split_extensible(self, now: int) -> None:
         """Let the brokers split those of their bundles that stay hot, one broker after the other."""
-        enabled = self.config.flag("loadBalancerEnabled") and self.config.flag("loadBalancerAutoBundleSplitEnabled")
+        enabled = self.config.flag(LOAD_BALANCER_ENABLED) and self.config.flag(AUTO_BUNDLE_SPLIT_ENABLED)
         if not enabled:
             return
         view = self._view(now)
@@ -404,7 +388,7 @@ class Simulation:
             self._split_extensible(now)
         view = self._view(now)
         before = self._memory
-        state = self.cluster.state(now)
+        state = self.cluster.condition.state(now)
         seed = cycle_seed(self.scenario.seed, index)
         self._memory, decision = next_cycle(view, before, self.config, seed, explain=False)
         if index == 0:
@@ -449,7 +433,7 @@ class Simulation:
 
     def _disconnected(self, bundle: int, now: int) -> tuple[int, int, int, float, float]:
         """Return topics, producers and consumers of a bundle, its message rate and throughput in + out."""
-        load = self.cluster.load(now)[:, bundle].tolist()
+        load = self.cluster.traffic.load(now)[:, bundle].tolist()
         return round(load[7]), round(load[8]), round(load[9]), load[0] + load[1], load[2] + load[3]
 
     def note(
@@ -511,10 +495,10 @@ class Simulation:
 
     def _wanted(self, bundle: int, now: int) -> bool:
         """Say whether anybody asks for a bundle: one without topics is not looked up."""
-        namespace = self.cluster.namespaces[self.cluster.namespace[bundle]]
+        namespace = self.cluster.traffic.namespaces[self.cluster.traffic.namespace[bundle]]
         if is_heartbeat_or_sla_namespace(namespace, self.config.release):
             return False
-        load = self.cluster.load(now)[:, bundle]
+        load = self.cluster.traffic.load(now)[:, bundle]
         return bool(load[7] > 0 or load[:4].any())
 
     def _place(self, bundle: str, view: Snapshot, filters: ExtensibleFilters | None) -> Selection | None:
@@ -588,7 +572,7 @@ class Simulation:
 
         Shape (3, brokers).
         """
-        return frozen(self.cluster.machines(self.now)[1])
+        return frozen(self.cluster.condition.machines(self.now)[1])
 
     def end(self) -> Snapshot:
         """Return the cluster as it is now: real owners and traffic, the leader's averages."""
@@ -602,11 +586,6 @@ class Simulation:
             bundles=replace(real.bundles, **kept),
             info=replace(real.info, source=f"simulated from {self.start.info.source or 'a snapshot'}"),
         )
-
-
-def _registered(brokers: BrokerTable) -> set[str]:
-    """Return the brokers that are part of a cluster."""
-    return {name for name, here in zip(brokers.name, brokers.registered.tolist(), strict=True) if here}
 
 
 def _placed_why(found: Selection) -> str:

@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from planner.cluster.decisions import SplitDecision
+from planner.cluster.names import SHEDDING_INTERVAL_MINUTES
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.units import MS_PER_MIN
 from planner.pulsar.manager.cycle import CycleDecision, next_cycle
 from planner.pulsar.manager.leader import LeaderMemory
 from planner.pulsar.splitting import automatic_extensible
@@ -51,7 +53,7 @@ def same_load(snapshot: Snapshot, cycles: int, config: Settings) -> tuple[Snapsh
     The interval is `loadBalancerSheddingIntervalMinutes`. The brokers report the same load each time, so that their
     reports do not grow old.
     """
-    interval_ms = config.integer("loadBalancerSheddingIntervalMinutes") * 60_000
+    interval_ms = config.integer(SHEDDING_INTERVAL_MINUTES) * MS_PER_MIN
     brokers, info = snapshot.brokers, snapshot.info
     made = [snapshot]
     for cycle in range(1, cycles):

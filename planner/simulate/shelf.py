@@ -18,9 +18,10 @@ import numpy.typing as npt
 from planner.cluster.errors import ScenarioError
 from planner.cluster.files import writing
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.units import GIB
 from planner.simulate.trace import Cycle
 
-MOST_DISK_BYTES = 1 << 30
+MOST_DISK_BYTES = GIB
 """What the columns of a run may fill."""
 
 MOST_CYCLES = 8_000

@@ -4,15 +4,15 @@ from dataclasses import replace
 from typing import Final
 
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.names import LOAD_MANAGER_CLASS_NAME, LOAD_PLACEMENT_STRATEGY, LOAD_SHEDDING_STRATEGY
 from planner.cluster.releases import Release, release
 from planner.cluster.settings import Settings
-from planner.pulsar.manager.pairing import PAIRED, PLACEMENT, offered_placements, placement_beside
+from planner.pulsar.manager.pairing import PAIRED, offered_placements, placement_beside
 from planner.pulsar.shedding.protocol import Shedder
 from planner.pulsar.shedding.registry import SHEDDERS, has_shedder, shedder_by_name
 from planner.simulate.scenario import Scenario
 
-_SHEDDING: Final = "loadBalancerLoadSheddingStrategy"
-WITH_A_STRATEGY: Final = (_SHEDDING, PLACEMENT, "loadManagerClassName")
+WITH_A_STRATEGY: Final = (LOAD_SHEDDING_STRATEGY, LOAD_PLACEMENT_STRATEGY, LOAD_MANAGER_CLASS_NAME)
 """Settings that a choice of shedding strategy decides: itself, its placement, its load manager."""
 
 
@@ -47,9 +47,9 @@ def under_strategy(scenario: Scenario, config: Settings, load_manager: LoadManag
         SettingError: There is no such strategy.
     """
     chosen = shedder_by_name(shedder)
-    settings: dict[str, str | int | float | bool] = {**scenario.settings, _SHEDDING: chosen.name}
+    settings: dict[str, str | int | float | bool] = {**scenario.settings, LOAD_SHEDDING_STRATEGY: chosen.name}
     if chosen.load_manager is LoadManager.MODULAR:
-        settings[PLACEMENT] = placement_beside(chosen, config.changed(**scenario.settings), config)
+        settings[LOAD_PLACEMENT_STRATEGY] = placement_beside(chosen, config.changed(**scenario.settings), config)
     manager = chosen.load_manager
     return replace(
         scenario,
@@ -76,5 +76,7 @@ def strategy_pairs(scenario: Scenario, config: Settings, load_manager: LoadManag
         for place in offered_placements(LoadManager.MODULAR, decides):
             if place.name not in PAIRED:
                 name = f"{shedder.name} + {place.name}"
-                found[name] = replace(under, name=name, settings={**under.settings, PLACEMENT: place.name})
+                found[name] = replace(
+                    under, name=name, settings={**under.settings, LOAD_PLACEMENT_STRATEGY: place.name}
+                )
     return found

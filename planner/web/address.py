@@ -16,7 +16,7 @@ from urllib.parse import urlencode, urlsplit, urlunsplit
 
 import streamlit as st
 
-from planner.explain.text import plain
+from planner.cluster.text import plain
 from planner.web.headers import COOKIE
 from planner.web.session import bound
 

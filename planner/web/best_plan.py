@@ -9,15 +9,15 @@ import numpy as np
 import streamlit as st
 
 from planner.cluster.errors import PlannerError
-from planner.explain.text import percent
+from planner.cluster.text import percent
 from planner.optimize.absorb import surviving
 from planner.optimize.answer import best_plan, without_groups
-from planner.optimize.carry_out import summary
 from planner.optimize.plan import Plan, lowest
 from planner.optimize.question import Question
 from planner.optimize.search import Step
 from planner.optimize.stability import Stability, stability_of
 from planner.optimize.waves import Wave, scenario_of, waves_of
+from planner.share.carry_out import summary
 from planner.simulate.scenario import Scenario
 from planner.web import later, state
 from planner.web.session import Kept, draw_again

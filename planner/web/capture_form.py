@@ -17,7 +17,8 @@ from planner.capture.permissions import ALLOW, SECRETS, CapturePermissions, capt
 from planner.capture.stores.registry import EXAMPLE
 from planner.cluster.errors import CaptureError, PlannerError
 from planner.cluster.snapshot import Snapshot
-from planner.explain.text import count
+from planner.cluster.text import count
+from planner.cluster.units import GIB
 from planner.web import registry, state
 from planner.web.page import arrival
 from planner.web.scenarios import SESSION
@@ -31,7 +32,7 @@ _PREFIX = "pulsar-bundle-planner-capture-"
 _LOOK_S = 1.0
 _MOST_AT_ONCE = 2
 _KEPT = 20
-_LIMITS = Limits(request_s=30.0, total_s=600.0, total_bytes=1 << 30)
+_LIMITS = Limits(request_s=30.0, total_s=600.0, total_bytes=GIB)
 _METRICS = ("auto", "off", "admin", "prometheus")
 _FIELDS = {"--admin-url": "Admin URL", "--metadata-store": "Metadata store", "--namespaces": "Namespaces"}
 """Fields of the form by the options of the command line that they stand for."""

@@ -4,18 +4,18 @@ from dataclasses import replace
 from typing import Any
 
 from planner.cluster.errors import PlannerError
+from planner.cluster.names import LOAD_PLACEMENT_STRATEGY, LOAD_SHEDDING_STRATEGY
 from planner.cluster.releases import REFERENCE
 from planner.cluster.setting import conf_value
 from planner.cluster.settings import Settings
 from planner.pulsar.manager.cycle import effective_shedder
-from planner.pulsar.manager.pairing import PLACEMENT
 from planner.pulsar.placement.registry import PLACEMENTS
 from planner.pulsar.shedding.registry import SHEDDERS
 from planner.simulate.strategies import under_strategy
 from planner.web import address, scenarios, state
 from planner.web.widgets import REFUSED, show_error
 
-STRATEGIES = ("loadBalancerLoadSheddingStrategy", PLACEMENT)
+STRATEGIES = (LOAD_SHEDDING_STRATEGY, LOAD_PLACEMENT_STRATEGY)
 """Settings that name a strategy."""
 SPLITS = "Automatic splits"
 """What the part `strategy` of an address still has: no strategy, but what Hit counters looks at beside it."""
@@ -78,7 +78,7 @@ def adopt_strategies(view: state.Current) -> None:
         manager = scenarios.present(view).load_manager_over(view.captured)
         offered = [one.name for one in PLACEMENTS if one.load_manager is manager]
         if address.is_one_of("placement", "Placement strategy", offered):
-            set_setting(view, PLACEMENT, asked)
+            set_setting(view, LOAD_PLACEMENT_STRATEGY, asked)
         address.put(placement="")
 
 

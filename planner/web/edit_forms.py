@@ -11,7 +11,8 @@ from pydantic.fields import FieldInfo
 from streamlit.delta_generator import DeltaGenerator
 
 from planner.cluster.ranges import format_range
-from planner.explain.text import MIB, count, rounded
+from planner.cluster.text import count, rounded
+from planner.cluster.units import MIB
 from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
 from planner.simulate.edits.edit import Ask, Edit, EditContext, Pick
 from planner.simulate.edits.registry import KINDS

@@ -8,9 +8,9 @@ from typing import Any
 import streamlit as st
 
 from planner.cluster.setting import conf_value
+from planner.cluster.text import plain, without_package
 from planner.explain.diagnosis import PATTERNS
 from planner.explain.finding import Finding
-from planner.explain.text import plain, without_package
 from planner.web import registry, scenarios, state
 from planner.web.names import short
 from planner.web.widgets import button

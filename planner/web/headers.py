@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from planner.cluster.errors import PlannerError
 from planner.cluster.host_names import allowed_name, host_name
+from planner.cluster.units import DAY_S
 from planner.web.uploads import Uploads
 
 DRAWER = Path(__file__).with_name("drawer.js").read_text(encoding="utf-8")
@@ -52,7 +53,7 @@ _HEADERS = {
 }
 COOKIE = "planner-browser"
 """Names a browser by a random number, so that its next visit begins with what it looked at last."""
-_COOKIE_S = 365 * 86_400
+_COOKIE_S = 365 * DAY_S
 _LOG = logging.getLogger(__name__)
 _HIDDEN = ("/_stcore/metrics", "/_stcore/agent")
 """Addresses that reveal other visitors, or that let a program drive the pages."""

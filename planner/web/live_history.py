@@ -7,9 +7,11 @@ import streamlit as st
 
 from planner.cluster.errors import CaptureError
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.names import SHEDDING_INTERVAL_MINUTES
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
-from planner.explain.text import count, moment
+from planner.cluster.text import count, moment
+from planner.cluster.units import MS_PER_MIN
 from planner.history.days import snapshot_at
 from planner.history.latest import recent_moments
 from planner.replay.jobs import histories
@@ -19,7 +21,6 @@ from planner.web import address, state
 LOOK_S = 5.0
 """How often a page looks for a new snapshot, in seconds."""
 
-_MS_PER_MIN = 60_000
 _FRESH_S = 120
 
 
@@ -38,7 +39,7 @@ def ask_to_follow(view: state.Current) -> Path | None:
         CaptureError: The histories cannot be read.
     """
     folder = watched_clusters().get(view.saved.cluster)
-    if folder is None or not recent_moments(folder, 1, _MS_PER_MIN):
+    if folder is None or not recent_moments(folder, 1, MS_PER_MIN):
         address.put(live="")
         return None
     help_ = (
@@ -69,7 +70,7 @@ def newest(folder: Path) -> Snapshot:
         FormatError: It cannot be read.
         SnapshotError: It is no cluster.
     """
-    moments = recent_moments(folder, 1, _MS_PER_MIN)
+    moments = recent_moments(folder, 1, MS_PER_MIN)
     if not moments:
         raise CaptureError(
             "The snapshots of this history no longer exist.",
@@ -91,7 +92,7 @@ def last_cycles(folder: Path, cycles: int, config: Settings, manager: LoadManage
         FormatError: A snapshot cannot be read.
         SnapshotError: One is no cluster.
     """
-    interval_ms = max(config.integer("loadBalancerSheddingIntervalMinutes"), 1) * _MS_PER_MIN
+    interval_ms = max(config.integer(SHEDDING_INTERVAL_MINUTES), 1) * MS_PER_MIN
     following = read_next(folder)
     cycle_ms = following.due_ms if following is not None and following.rhythm_known else 0
     moments = recent_moments(folder, cycles, interval_ms, cycle_ms)

@@ -5,8 +5,8 @@ import json
 import streamlit as st
 
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.text import count
 from planner.explain.decision_tables import candidate_frame, destination, memory_frame, moves_frame, step_lines
-from planner.explain.text import count
 from planner.pulsar.manager.cycle import CycleDecision
 from planner.pulsar.manager.leader import LeaderMemory, memory_to_json
 from planner.web.names import short

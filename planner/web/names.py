@@ -12,8 +12,8 @@ import pandas as pd
 import streamlit as st
 
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.text import plain
 from planner.explain.search import Place, search
-from planner.explain.text import plain
 from planner.figures.theme import short_names, without_endings
 from planner.web import registry, state
 from planner.web.session import Kept

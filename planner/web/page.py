@@ -10,12 +10,13 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from planner.cluster.errors import PlannerError
+from planner.cluster.release_notes import release_notes
 from planner.cluster.settings import Settings
+from planner.cluster.text import count, moment, plain, short_digest
 from planner.explain.captured_settings import settings_warning
 from planner.explain.search import search
-from planner.explain.text import count, moment, plain, short_digest
 from planner.pulsar.load.namespace_policies import expression_notes
-from planner.pulsar.release_notes import release_notes
+from planner.pulsar.release_rules import RELEASE_RULES
 from planner.web import address, registry, scenarios, state
 from planner.web.choices import adopt_settings, adopt_strategies
 from planner.web.names import BROKERS, IN_VIEW, tell
@@ -248,7 +249,7 @@ def _facts(saved: SavedSnapshot) -> str:
 def _notes(view: state.Current, config: Settings) -> tuple[list[str], list[tuple[str, str]]]:
     """Return the notes on a snapshot, and its warnings, each with an icon."""
     saved = view.saved
-    release = release_notes(saved.pulsar_version, config)
+    release = release_notes(saved.pulsar_version, config, RELEASE_RULES)
     warnings = [("rule", note) for note in release[:1]]
     if warning := settings_warning(view.snapshot.info):
         warnings.insert(0, ("settings_alert", warning))

@@ -14,11 +14,12 @@ import pandas as pd
 import streamlit as st
 
 from planner.cluster.errors import PlannerError
+from planner.cluster.names import LOAD_BALANCER_ENABLED, LOAD_SHEDDING_STRATEGY, SHEDDING_INTERVAL_MINUTES
 from planner.cluster.releases import REFERENCE, RELEASES, release
 from planner.cluster.resources import import_root
 from planner.cluster.setting import conf_value
 from planner.cluster.snapshot import Snapshot
-from planner.explain.text import count, plain
+from planner.cluster.text import count, plain
 from planner.history.manifest import complete_days
 from planner.history.passed_over import passed_over
 from planner.pulsar.shedding.registry import SHEDDERS, offered_shedders
@@ -43,7 +44,6 @@ _SAMPLE_ARGUMENTS: Final = (
 _RUNNERS: Final[dict[Runner, str]] = {"spark": "Spark", "processes": "Processes", "local": "One process"}
 """The first is taken unless another is chosen or the work is small."""
 _MOST_SETTINGS: Final = 4
-_INTERVAL: Final = "loadBalancerSheddingIntervalMinutes"
 _SMALL_S: Final = 120.0
 """Work of each core up to which a pool of processes is offered first, s."""
 
@@ -206,7 +206,7 @@ def _grid(snapshot: Snapshot) -> Grid:
 
 def _rivals(snapshot: Snapshot) -> list[str]:
     """Return the other strategies of the load manager in force, so that a first replay compares something."""
-    now, manager = snapshot.settings.text("loadBalancerLoadSheddingStrategy"), snapshot.info.load_manager
+    now, manager = snapshot.settings.text(LOAD_SHEDDING_STRATEGY), snapshot.info.load_manager
     offered = offered_shedders(manager, snapshot.settings.release)
     return [one.name for one in offered if now not in {one.name, one.java_class}]
 
@@ -217,7 +217,7 @@ def _offered(strategies: Sequence[str], snapshot: Snapshot) -> list[str]:
     known = {
         s.name: s
         for s in snapshot.settings.release.settings.values()
-        if s.group == "load balancer" and s.kind != "names" and s.name not in (*WITH_A_STRATEGY, "loadBalancerEnabled")
+        if s.group == "load balancer" and s.kind != "names" and s.name not in (*WITH_A_STRATEGY, LOAD_BALANCER_ENABLED)
     }
     rest = sorted(known, key=lambda name: known[name].kind in {"boolean", "text"})
     return list(dict.fromkeys([name for name in read if name in known] + rest))
@@ -297,7 +297,7 @@ def _estimate(job: Job, snapshot: Snapshot) -> Estimate:
             pace = _pace(job_to_json(one))
             if cluster not in paces or pace.cycle_s > paces[cluster].cycle_s:
                 paces[cluster] = pace
-    return estimate(job, paces, snapshot.settings.integer(_INTERVAL))
+    return estimate(job, paces, snapshot.settings.integer(SHEDDING_INTERVAL_MINUTES))
 
 
 def duration(seconds: float) -> str:

@@ -6,8 +6,9 @@ import streamlit as st
 
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
-from planner.explain.failure_review import FailureReview, Standing, review_losses, standing
 from planner.simulate.assumptions import Assumptions
+from planner.simulate.failure_review import FailureReview, review_losses
+from planner.simulate.usage_model import Standing, standing
 from planner.web import later, state
 
 

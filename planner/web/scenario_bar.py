@@ -8,7 +8,7 @@ import streamlit as st
 
 from planner.cluster.errors import PlannerError
 from planner.cluster.releases import release
-from planner.explain.text import count, plain
+from planner.cluster.text import count, plain
 from planner.pulsar.manager.cycle import effective_shedder
 from planner.simulate.scenario import Scenario
 from planner.web import address, names, registry, scenarios, state

@@ -9,11 +9,12 @@ import streamlit as st
 
 from planner.cluster.errors import HIDDEN, PlannerError
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.names import LOAD_PLACEMENT_STRATEGY
 from planner.cluster.releases import RELEASES, release
 from planner.cluster.settings import Settings
-from planner.explain.text import count, plain
+from planner.cluster.text import count, plain
 from planner.pulsar.manager.cycle import effective_shedder
-from planner.pulsar.manager.pairing import PLACEMENT, offered_placements, running_placement
+from planner.pulsar.manager.pairing import offered_placements, running_placement
 from planner.pulsar.shedding.registry import SHEDDERS
 from planner.simulate.edits.edit import EditContext
 from planner.simulate.scenario import Step
@@ -126,7 +127,7 @@ def _frame(view: state.Current) -> None:
 
 
 def _placement(config: Settings) -> str:
-    return config.text(PLACEMENT).rpartition(".")[2]
+    return config.text(LOAD_PLACEMENT_STRATEGY).rpartition(".")[2]
 
 
 def _strategies(view: state.Current, config: Settings) -> None:
@@ -144,7 +145,12 @@ def _strategies(view: state.Current, config: Settings) -> None:
         names = [p.name for p in (*offered, *(() if running in offered else (running,)))]
         placed = _placement(config)
         box = partial(st.selectbox, "Placement strategy", names)
-        bound("scenario-placement", placed if placed in names else names[0], box, partial(set_setting, view, PLACEMENT))
+        bound(
+            "scenario-placement",
+            placed if placed in names else names[0],
+            box,
+            partial(set_setting, view, LOAD_PLACEMENT_STRATEGY),
+        )
 
 
 def _settings(view: state.Current, config: Settings) -> None:

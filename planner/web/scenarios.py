@@ -19,8 +19,8 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from planner.cluster.errors import PlannerError
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.text import count, plain, short_digest
 from planner.explain.outcome import Outcome
-from planner.explain.text import count, plain, short_digest
 from planner.share.link import (
     LinkedScenario,
     canonical_text,

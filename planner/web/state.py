@@ -18,7 +18,7 @@ from planner.cluster.decisions import SplitDecision
 from planner.cluster.errors import PlannerError, StoreError
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
-from planner.explain.text import plain, short_digest
+from planner.cluster.text import plain, short_digest
 from planner.pulsar.manager.splits import next_splits
 from planner.simulate.sequence import CycleStep, decide_cycles, same_load
 from planner.web import address

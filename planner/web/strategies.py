@@ -1,8 +1,9 @@
 """Which strategies a page asks, and with which settings."""
 
+from planner.cluster.names import LOAD_BALANCER_ENABLED, SHEDDING_ENABLED
 from planner.cluster.settings import Settings
 
-_SWITCHES = ("loadBalancerEnabled", "loadBalancerSheddingEnabled")
+_SWITCHES = (LOAD_BALANCER_ENABLED, SHEDDING_ENABLED)
 
 
 def as_if_running(config: Settings) -> tuple[Settings, str]:

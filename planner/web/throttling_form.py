@@ -12,6 +12,15 @@ import pyarrow.compute as pc
 import streamlit as st
 
 from planner.cluster.errors import PlannerError, SettingError
+from planner.cluster.names import (
+    CACHE_EVICTION_BY_EXPECTED_READ_COUNT,
+    DISPATCH_RATE_LIMITER_FACTORY_CLASS_NAME,
+    DISPATCH_THROTTLING_ON_BATCH_MESSAGE_ENABLED,
+    DISPATCH_THROTTLING_ON_NON_BACKLOG_CONSUMER_ENABLED,
+    DISPATCHER_MAX_READ_BATCH_SIZE,
+    DISPATCHER_MAX_READ_SIZE_BYTES,
+    PRECISE_DISPATCHER_FLOW_CONTROL,
+)
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import DispatchRate, Policies, Snapshot
 from planner.pulsar.throttling.precedence import RATE_SETTINGS, Level, Source, has_limit, limit_chain
@@ -27,14 +36,14 @@ SWITCHES = (
     *RATE_SETTINGS[Level.BROKER],
     *RATE_SETTINGS[Level.TOPIC],
     *RATE_SETTINGS[Level.SUBSCRIPTION],
-    "preciseDispatcherFlowControl",
-    "dispatchThrottlingOnBatchMessageEnabled",
-    "dispatchThrottlingOnNonBacklogConsumerEnabled",
-    "cacheEvictionByExpectedReadCount",
-    "dispatcherMaxReadBatchSize",
-    "dispatcherMaxReadSizeBytes",
+    PRECISE_DISPATCHER_FLOW_CONTROL,
+    DISPATCH_THROTTLING_ON_BATCH_MESSAGE_ENABLED,
+    DISPATCH_THROTTLING_ON_NON_BACKLOG_CONSUMER_ENABLED,
+    CACHE_EVICTION_BY_EXPECTED_READ_COUNT,
+    DISPATCHER_MAX_READ_BATCH_SIZE,
+    DISPATCHER_MAX_READ_SIZE_BYTES,
     *RATE_SETTINGS[Level.REPLICATOR],
-    "dispatchRateLimiterFactoryClassName",
+    DISPATCH_RATE_LIMITER_FACTORY_CLASS_NAME,
 )
 """Settings of the form."""
 

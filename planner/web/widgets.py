@@ -11,9 +11,9 @@ import streamlit as st
 
 from planner.cluster.errors import PlannerError, SnapshotError
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.text import plain
 from planner.explain.health import Level
 from planner.explain.switched_off import switched_off
-from planner.explain.text import plain
 from planner.share.export import no_formula
 from planner.web import names
 from planner.web.session import Kept, is_drawn_again, widget_state

@@ -10,10 +10,10 @@ from planner.cluster.arrays import FloatArray, frozen
 from planner.cluster.snapshot import Snapshot
 from planner.formats.document import write_document
 from planner.optimize.answer import best_plan
-from planner.optimize.carry_out import steps, steps_back, summary
 from planner.optimize.question import Question
 from planner.optimize.stability import stability_of
 from planner.optimize.waves import waves_of
+from planner.share.carry_out import steps, steps_back, summary
 from planner.share.commands import CommandOptions
 from planner.share.script import command_script
 from tests.cluster.launch import wait_for

@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
+from planner.cluster.names import AUTO_BUNDLE_SPLIT_ENABLED, SHEDDING_ENABLED
 from planner.cluster.snapshot import Snapshot
-from planner.cluster.switches import SHEDDING, SPLITTING, hold_of
+from planner.cluster.switches import hold_of
 from planner.explain.switched_off import switched_off
 from planner.share.commands import CommandOptions, final_moves, plan_commands
 from planner.share.follow import Following, follow
@@ -44,7 +45,7 @@ def run_a_plan(scene: Scene, folder: Path, calm: dict[str, object]) -> None:
     """
     scene.admin.create_namespace(PLANNED, 4)
     flows = {topic: Flow(2.0) for topic in one_in_each_bundle(PLANNED, 4)}
-    given = {**calm, SHEDDING: True, "loadBalancerNamespaceMaximumBundles": 100}
+    given = {**calm, SHEDDING_ENABLED: True, "loadBalancerNamespaceMaximumBundles": 100}
     with traffic(scene.cluster.brokers[0].service_url, flows), scene.settings(given):
         wait_for(
             "owners", lambda: sum(name.startswith(f"{PLANNED}/") for name in scene.cluster.owners()) == 4, seconds=60
@@ -62,7 +63,7 @@ def run_a_plan(scene: Scene, folder: Path, calm: dict[str, object]) -> None:
 
         # Whatever fails, the dynamic configuration ends as it began, and so does what brokers run with.
         overrides = _overrides(scene)
-        assert SPLITTING not in overrides
+        assert AUTO_BUNDLE_SPLIT_ENABLED not in overrides
         running = _running(scene)
         unseen = admin.run(script, fail_on="brokers namespaces")
         assert unseen.returncode == 4, unseen.stdout + unseen.stderr
@@ -71,13 +72,13 @@ def run_a_plan(scene: Scene, folder: Path, calm: dict[str, object]) -> None:
         # Killed, it leaves its mark: brokers shed nothing, a capture says why, and another script does not begin.
         killed = admin.run(script.replace("\nbatch ", "\nkill -KILL $$\nbatch ", 1))
         assert killed.returncode == -9, killed.stdout + killed.stderr
-        assert scene.admin.ask("/brokers/configuration/runtime")[SPLITTING] == "false"
-        marks = [hold_of(_overrides(scene)[name]) for name in (SHEDDING, SPLITTING)]
-        was_on = [running[name] == "true" for name in (SHEDDING, SPLITTING)]
+        assert scene.admin.ask("/brokers/configuration/runtime")[AUTO_BUNDLE_SPLIT_ENABLED] == "false"
+        marks = [hold_of(_overrides(scene)[name]) for name in (SHEDDING_ENABLED, AUTO_BUNDLE_SPLIT_ENABLED)]
+        was_on = [running[name] == "true" for name in (SHEDDING_ENABLED, AUTO_BUNDLE_SPLIT_ENABLED)]
         assert [(mark.overridden, mark.was_on) for mark in marks if mark] == [(True, True), (False, was_on[1])]
         mark = next(mark for mark in marks if mark)
         held = scene.snapshot(PLANNED)
-        assert [one.setting for one in switched_off(held)] == [SHEDDING, SPLITTING]
+        assert [one.setting for one in switched_off(held)] == [SHEDDING_ENABLED, AUTO_BUNDLE_SPLIT_ENABLED]
         assert {one.hold.script for one in switched_off(held) if one.hold} == {mark.script}
         other = PulsarAdmin(folder / "other", scene.cluster.brokers[0].url).run(
             f"{script}\n# another\n".replace(f"digest={mark.script}", "digest=000000000000")
@@ -109,7 +110,10 @@ def _overrides(scene: Scene) -> dict[str, str]:
 def _running(scene: Scene) -> dict[str, str]:
     """What a broker runs with, of what the script changes."""
     found = scene.admin.ask("/brokers/configuration/runtime")
-    return {name: found[name] for name in (SHEDDING, SPLITTING, "loadBalancerNamespaceMaximumBundles")}
+    return {
+        name: found[name]
+        for name in (SHEDDING_ENABLED, AUTO_BUNDLE_SPLIT_ENABLED, "loadBalancerNamespaceMaximumBundles")
+    }
 
 
 def _owned(scene: Scene) -> int:

@@ -31,6 +31,7 @@ from planner.cluster import files
 from planner.cluster.digest import snapshot_digest
 from planner.cluster.errors import FormatError, PlannerError
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.units import DAY_MS
 from planner.formats.archive import write_zip
 from planner.formats.folder import write_folder
 from planner.formats.reading import read_snapshot
@@ -38,7 +39,7 @@ from planner.history import watched
 from planner.history.day_writer import DayWriter, clear_staging
 from planner.history.days import read_day, times_of_day
 from planner.history.ledger import Ledger, SourceEntry, only_ingest, read_ledger, write_ledger
-from planner.history.manifest import DAY_MS, LOCK, DayManifest, complete_days, day_of, read_manifest
+from planner.history.manifest import LOCK, DayManifest, complete_days, day_of, read_manifest
 from planner.history.sources import SourceKind
 from planner.history.watched import HistoryFolder
 from planner.replay import jobs

@@ -36,8 +36,8 @@ from planner.cluster.releases import RELEASES, release
 from planner.cluster.setting import conf_value
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.text import moment, plain
 from planner.explain.outcome import Outcome
-from planner.explain.text import moment, plain
 from planner.formats.document import write_document
 from planner.formats.folder import parts_of_snapshot
 from planner.formats.reading import read_upload

@@ -21,9 +21,10 @@ from planner.capture.credentials import read_store_login
 from planner.capture.options import CaptureOptions
 from planner.capture.stores.protocol import Dump, MetadataStore, StoreKind
 from planner.cluster.errors import CaptureError, FormatError
+from planner.cluster.units import MIB
 
 _HOSTS = re.compile(r"zk:(?:/{0,2})([-\w.\[\]:,]+)((?:/[-\w.]+)*)/?")
-_NODE_BYTES = 1 << 20
+_NODE_BYTES = MIB
 _DEPTH = 6
 _SESSION_S = 10.0
 _FRAME_BYTES = 64 << 20

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from planner.cluster.errors import FormatError
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.names import LOAD_MANAGER_CLASS_NAME
 from planner.cluster.pulsar_json import host_and_port, web_services
 from planner.formats.raw_capture.answers import Answers
 from planner.formats.raw_capture.metadata_store import MetadataStore
@@ -103,7 +104,7 @@ def load_manager_of(answers: Answers, store: MetadataStore, brokers: CapturedBro
                 if answers.has(f"{stem}.{tag}")
             ]
         for answer in said:
-            name = answer.get("loadManagerClassName")
+            name = answer.get(LOAD_MANAGER_CLASS_NAME)
             if isinstance(name, str) and name:
                 return LoadManager.EXTENSIBLE if "Extensible" in name else LoadManager.MODULAR
     refusals = (f"load-report.{tag}.{ending}" for tag in brokers.aliases.values() for ending in ("json", "txt"))

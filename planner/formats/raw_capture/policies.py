@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
+from planner.cluster.names import DISPATCH_THROTTLING_RATE_IN_BYTE, DISPATCH_THROTTLING_RATE_IN_MSG
 from planner.cluster.snapshot import MAX_NAME, DispatchRate, DispatchRatePolicy, IsolationPolicy, Policies
 from planner.formats.raw_capture.answers import Answers
 from planner.formats.raw_capture.metadata_store import MetadataStore
@@ -148,8 +149,8 @@ def _rate(kind: _Kind, target: str, rate: Any) -> Iterator[DispatchRatePolicy]:
         kind=kind,
         target=target,
         rate=DispatchRate(
-            msg_per_period=count("dispatchThrottlingRateInMsg", -1, 31),
-            bytes_per_period=count("dispatchThrottlingRateInByte", -1, 63),
+            msg_per_period=count(DISPATCH_THROTTLING_RATE_IN_MSG, -1, 31),
+            bytes_per_period=count(DISPATCH_THROTTLING_RATE_IN_BYTE, -1, 63),
             period_s=count("ratePeriodInSecond", 1, 31),
             relative_to_publish_rate=rate.get("relativeToPublishRate") is True,
         ),

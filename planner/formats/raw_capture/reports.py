@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.names import OVERRIDE_BROKER_NIC_SPEED_GBPS
 from planner.cluster.pulsar_json import (
     BROKER_AVERAGES,
     USAGE_METRICS,
@@ -13,6 +14,7 @@ from planner.cluster.pulsar_json import (
     web_services,
 )
 from planner.cluster.settings import Settings
+from planner.cluster.units import KBIT_PER_GBIT, MIB
 from planner.formats.raw_capture.answers import Answers
 from planner.formats.raw_capture.identity import REPORTS, CapturedBrokers
 from planner.formats.raw_capture.metadata_store import DUMP, MetadataStore
@@ -22,8 +24,6 @@ from planner.formats.raw_capture.system_topics import SystemTopics
 Report = Mapping[str, Any]
 """One broker's report; `source` names where it is from. Without `cpu` the load of the broker is unknown."""
 
-_MIB = 1 << 20
-_KBIT_PER_GBIT = 1_000_000.0
 _PERCENT = 100.0
 _UNKNOWN = "Its load is unknown and shown as 0. Do not trust decisions that place bundles on it."
 
@@ -130,13 +130,13 @@ def _limits(metrics: Iterable[Metric], config: Settings) -> dict[str, float]:
     limits: dict[str, float] = {}
     for name, labels, value in metrics:
         if name == "jvm_memory_bytes_max" and labels.get("area") == "heap" and value > 0:
-            limits.setdefault("memory", value / _MIB)
+            limits.setdefault("memory", value / MIB)
         elif name == "jvm_memory_direct_bytes_max" and value > 0:
-            limits.setdefault("directMemory", value / _MIB)
-    speed = config["loadBalancerOverrideBrokerNicSpeedGbps"]
+            limits.setdefault("directMemory", value / MIB)
+    speed = config[OVERRIDE_BROKER_NIC_SPEED_GBPS]
     if isinstance(speed, float) and speed > 0:
         cards = max(1, len(config.names("loadBalancerOverrideBrokerNics")))
-        limits["bandwidthIn"] = limits["bandwidthOut"] = speed * _KBIT_PER_GBIT * cards
+        limits["bandwidthIn"] = limits["bandwidthOut"] = speed * KBIT_PER_GBIT * cards
     return limits
 
 

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from planner.cluster.errors import SettingError
 from planner.cluster.java import java_boolean
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.names import LOAD_MANAGER_CLASS_NAME, LOAD_PLACEMENT_STRATEGY, LOAD_SHEDDING_STRATEGY
 from planner.cluster.releases import REFERENCE, Release
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import MAX_TEXT
@@ -20,11 +21,9 @@ from planner.pulsar.shedding.registry import SHEDDERS
 
 _DYNAMIC = "/admin/configuration"
 _STRATEGIES: Mapping[str, tuple[str, ...]] = {
-    "loadBalancerLoadSheddingStrategy": tuple(one.java_class for one in SHEDDERS),
-    "loadBalancerLoadPlacementStrategy": tuple(
-        one.java_class for one in PLACEMENTS if one.load_manager is LoadManager.MODULAR
-    ),
-    "loadManagerClassName": tuple(MANAGER_CLASSES.values()),
+    LOAD_SHEDDING_STRATEGY: tuple(one.java_class for one in SHEDDERS),
+    LOAD_PLACEMENT_STRATEGY: tuple(one.java_class for one in PLACEMENTS if one.load_manager is LoadManager.MODULAR),
+    LOAD_MANAGER_CLASS_NAME: tuple(MANAGER_CLASSES.values()),
 }
 """Official classes of 4.2.4 that a setting may name."""
 

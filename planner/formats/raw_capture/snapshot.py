@@ -7,11 +7,13 @@ from itertools import pairwise
 
 from planner.cluster.errors import FormatError
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.names import REPORT_UPDATE_MAX_INTERVAL_MINUTES, SHEDDING_INTERVAL_MINUTES
 from planner.cluster.ranges import bundle_name
 from planner.cluster.releases import REFERENCE, Release, release
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import MAX_VERSION, Snapshot, SnapshotInfo
 from planner.cluster.tables import make_brokers, make_bundles
+from planner.cluster.units import MS_PER_MIN
 from planner.formats.raw_capture.answers import Answers, read_answers
 from planner.formats.raw_capture.bundles import (
     averages_written_ms,
@@ -32,7 +34,6 @@ from planner.formats.raw_capture.topics import make_topic_table, read_topic_stat
 from planner.formats.validate import TABLES, fitting_notes, validate
 from planner.pulsar.load.top_bundles import with_top_ranks
 
-_MS_PER_MINUTE = 60_000
 _VERSION = re.compile(r"[0-9]+\.[0-9]+[\w.+-]*")
 _LEADER_NODES = ("/loadbalance/leader", "/loadbalance/extension/leader")
 _SLOW = frozenset(
@@ -195,17 +196,17 @@ def _warn_about_times(
     entries = (entry for entry in answers.index.values() if entry.file.partition(".")[0] not in _SLOW)
     times = [entry.time_ms for entry in entries if entry.time_ms]
     apart_ms = max(times, default=0) - min(times, default=0)
-    cycle_ms = config.integer("loadBalancerSheddingIntervalMinutes") * _MS_PER_MINUTE
-    if apart_ms > max(cycle_ms, _MS_PER_MINUTE):
+    cycle_ms = config.integer(SHEDDING_INTERVAL_MINUTES) * MS_PER_MIN
+    if apart_ms > max(cycle_ms, MS_PER_MIN):
         answers.warn(
             f"The answers were gathered over {apart_ms / 1000:,.0f} s, longer than a load-balancer cycle "
             f"({cycle_ms / 1000:,.0f} s), so rates and owners may not match."
         )
-    longest_ms = (config.integer("loadBalancerReportUpdateMaxIntervalMinutes") + 1) * _MS_PER_MINUTE
+    longest_ms = (config.integer(REPORT_UPDATE_MAX_INTERVAL_MINUTES) + 1) * MS_PER_MIN
     for broker in brokers.names:
         updated = reports[broker].get("lastUpdate")
         if isinstance(updated, int) and 0 < updated < captured_at_ms - longest_ms:
             answers.warn(
-                f"The load report of {broker} is {(captured_at_ms - updated) / _MS_PER_MINUTE:,.0f} "
+                f"The load report of {broker} is {(captured_at_ms - updated) / MS_PER_MIN:,.0f} "
                 "minutes old, older than the report interval allows."
             )

@@ -10,6 +10,7 @@ import numpy as np
 
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, frozen
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.names import HISTORY_RESOURCE_PERCENTAGE
 from planner.cluster.settings import Settings
 from planner.cluster.tables import BrokerTable
 from planner.pulsar.load.usage import max_usage, weighted_usage
@@ -74,7 +75,7 @@ def update(data: BrokerLoadData, brokers: BrokerTable, config: Settings, now_ms:
         config: Settings in force: the resource weights and the share of the history.
         now_ms: The moment, ms since 1970, greater than 0.
     """
-    history = config.number("loadBalancerHistoryResourcePercentage")
+    history = config.number(HISTORY_RESOURCE_PERCENTAGE)
     first = data.updated_at_ms == 0
     usage = weighted_usage(brokers, config, LoadManager.EXTENSIBLE)
     throughput = brokers.throughput_bytes_per_s()

@@ -15,6 +15,11 @@ from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray, 
 from planner.cluster.hashing import hash_map_buckets, hash_map_order, hash_map_size
 from planner.cluster.internal_namespaces import is_never_reported
 from planner.cluster.java import ContradictoryOrderError, tim_sort
+from planner.cluster.names import (
+    MAX_NUMBER_OF_BUNDLES_IN_BUNDLE_LOAD_REPORT,
+    SHEDDING_BUNDLES_WITH_POLICIES_ENABLED,
+    SHEDDING_EXCLUDED_NAMESPACES,
+)
 from planner.cluster.releases import Switch
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Policies, Snapshot
@@ -187,8 +192,8 @@ class _Same:
 @lru_cache(maxsize=16)
 def _reportable(policies: _Same, namespaces: tuple[str, ...], config: Settings) -> BoolArray:
     """Say of which namespaces bundles are reported. Shape (namespaces,)."""
-    excluded = set(config.names("loadBalancerSheddingExcludedNamespaces"))
-    with_policies = config.flag("loadBalancerSheddingBundlesWithPoliciesEnabled")
+    excluded = set(config.names(SHEDDING_EXCLUDED_NAMESPACES))
+    with_policies = config.flag(SHEDDING_BUNDLES_WITH_POLICIES_ENABLED)
     allowed = [
         not is_never_reported(name, config.release)
         and name not in excluded
@@ -240,7 +245,7 @@ def top_bundles(
         brokers: Positions of the brokers to ask; all of them when None.
         maps: What is known of the maps of brokers, by broker id.
     """
-    count = config.integer("loadBalancerMaxNumberOfBundlesInBundleLoadReport")
+    count = config.integer(MAX_NUMBER_OF_BUNDLES_IN_BUNDLE_LOAD_REPORT)
     hashes, rough = snapshot.bundle_name_hashes, config.release.has(ROUGH_ORDER)
 
     def report(broker: int, owned: Int64Array, eligible: BoolArray, keys: Int64Array) -> tuple[int, ...]:

@@ -11,6 +11,15 @@ import numpy.typing as npt
 
 from planner.cluster.arrays import FloatArray, frozen
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.names import (
+    BANDWIDTH_IN_RESOURCE_WEIGHT,
+    BANDWIDTH_OUT_RESOURCE_WEIGHT,
+    BANDWITH_IN_RESOURCE_WEIGHT,
+    BANDWITH_OUT_RESOURCE_WEIGHT,
+    CPU_RESOURCE_WEIGHT,
+    DIRECT_MEMORY_RESOURCE_WEIGHT,
+    MEMORY_RESOURCE_WEIGHT,
+)
 from planner.cluster.once import once
 from planner.cluster.pulsar_json import RESOURCES as COLUMNS
 from planner.cluster.releases import Switch
@@ -28,17 +37,17 @@ UNWEIGHTED = Switch(
 )
 
 RESOURCE_WEIGHTS = (
-    "loadBalancerCPUResourceWeight",
-    "loadBalancerDirectMemoryResourceWeight",
-    "loadBalancerBandwidthInResourceWeight",
-    "loadBalancerBandwidthOutResourceWeight",
+    CPU_RESOURCE_WEIGHT,
+    DIRECT_MEMORY_RESOURCE_WEIGHT,
+    BANDWIDTH_IN_RESOURCE_WEIGHT,
+    BANDWIDTH_OUT_RESOURCE_WEIGHT,
 )
 """The settings by which the modular load manager weighs resources."""
 
 USAGE_WEIGHTS = (
     *RESOURCE_WEIGHTS,
-    "loadBalancerBandwithInResourceWeight",
-    "loadBalancerBandwithOutResourceWeight",
+    BANDWITH_IN_RESOURCE_WEIGHT,
+    BANDWITH_OUT_RESOURCE_WEIGHT,
 )
 """The same, and the misspelt ones."""
 
@@ -78,13 +87,13 @@ class ResourceWeights:
             weight = config.number(right)
             return config.number(misspelt) if weight == 1.0 else weight
 
-        heap = config.number("loadBalancerMemoryResourceWeight") if load_manager is LoadManager.EXTENSIBLE else 0.0
+        heap = config.number(MEMORY_RESOURCE_WEIGHT) if load_manager is LoadManager.EXTENSIBLE else 0.0
         return ResourceWeights(
-            cpu=config.number("loadBalancerCPUResourceWeight"),
+            cpu=config.number(CPU_RESOURCE_WEIGHT),
             memory=heap,
-            direct_memory=config.number("loadBalancerDirectMemoryResourceWeight"),
-            bandwidth_in=bandwidth("loadBalancerBandwidthInResourceWeight", "loadBalancerBandwithInResourceWeight"),
-            bandwidth_out=bandwidth("loadBalancerBandwidthOutResourceWeight", "loadBalancerBandwithOutResourceWeight"),
+            direct_memory=config.number(DIRECT_MEMORY_RESOURCE_WEIGHT),
+            bandwidth_in=bandwidth(BANDWIDTH_IN_RESOURCE_WEIGHT, BANDWITH_IN_RESOURCE_WEIGHT),
+            bandwidth_out=bandwidth(BANDWIDTH_OUT_RESOURCE_WEIGHT, BANDWITH_OUT_RESOURCE_WEIGHT),
         )
 
 

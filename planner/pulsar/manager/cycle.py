@@ -15,9 +15,19 @@ from planner.cluster.decisions import Move, Reason, ReasonCode, SheddingDecision
 from planner.cluster.errors import PulsarError
 from planner.cluster.hashing import hash_map_order, java_string_hashes
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.names import (
+    LOAD_BALANCER_ENABLED,
+    LOAD_PLACEMENT_STRATEGY,
+    LOAD_SHEDDING_STRATEGY,
+    SHEDDING_ENABLED,
+    SHEDDING_EXCLUDED_NAMESPACES,
+    SHEDDING_GRACE_PERIOD_MINUTES,
+)
+from planner.cluster.release_notes import release_notes
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.tables import column_info, make_topics
+from planner.cluster.units import MS_PER_MIN
 from planner.pulsar.load.averages import with_known_rates
 from planner.pulsar.load.namespace_policies import expression_notes
 from planner.pulsar.load.usage import weighted_usage
@@ -28,8 +38,9 @@ from planner.pulsar.placement.avg import PLANNED_DESTINATIONS, Bindings, Plans
 from planner.pulsar.placement.extensible_filters import ExtensibleFilters
 from planner.pulsar.placement.modular_filters import ModularFilters
 from planner.pulsar.placement.selection import Selection
-from planner.pulsar.release_notes import release_notes
+from planner.pulsar.release_rules import RELEASE_RULES
 from planner.pulsar.shedding import avg
+from planner.pulsar.shedding.needs import lacking_notes
 from planner.pulsar.shedding.protocol import Shedder
 from planner.pulsar.shedding.registry import default_shedder, shedder_by_name
 
@@ -119,7 +130,7 @@ def effective_shedder(load_manager: LoadManager, config: Settings) -> tuple[Shed
     Raises:
         SettingError: `loadBalancerLoadSheddingStrategy` is unknown.
     """
-    configured = shedder_by_name(config.text("loadBalancerLoadSheddingStrategy"))
+    configured = shedder_by_name(config.text(LOAD_SHEDDING_STRATEGY))
     if load_manager is configured.load_manager:
         return configured, ()
     default = default_shedder(load_manager)
@@ -140,7 +151,7 @@ def effective_shedder(load_manager: LoadManager, config: Settings) -> tuple[Shed
 def _pairing_notes(shedder: Shedder, config: Settings) -> tuple[str, ...]:
     """Return a note when one of a pair of strategies is configured without the other."""
     placement, pair = modular.configured_placement(config).name, shedder.profile.paired_placement
-    configured = config.text("loadBalancerLoadPlacementStrategy").rpartition(".")[2]
+    configured = config.text(LOAD_PLACEMENT_STRATEGY).rpartition(".")[2]
     if configured in PAIRED - {pair, placement}:
         note = (
             f"loadBalancerLoadPlacementStrategy is {configured} but loadBalancerLoadSheddingStrategy is not: Pulsar"
@@ -190,15 +201,19 @@ def next_cycle(
     shedder, notes = effective_shedder(load_manager, config)
     if load_manager is LoadManager.MODULAR:
         notes += _pairing_notes(shedder, config)
+    notes += lacking_notes(shedder.name, snapshot, shedder.profile.needs)
     before = memory if memory is not None else elected(shedder, load_manager, config)
-    enabled = config.flag("loadBalancerEnabled") and config.flag("loadBalancerSheddingEnabled")
+    enabled = config.flag(LOAD_BALANCER_ENABLED) and config.flag(SHEDDING_ENABLED)
     if not enabled or int(snapshot.brokers.registered.sum()) < 2:  # noqa: PLR2004 - from one broker to another
         code = _ALONE if enabled else _DISABLED
         every = np.arange(len(snapshot.brokers), dtype=np.int32)
         scores = weighted_usage(snapshot.brokers, config, load_manager)
-        notes += (*release_notes(snapshot.info.pulsar_version, config), *expression_notes(snapshot.policies))
+        notes += (
+            *release_notes(snapshot.info.pulsar_version, config, RELEASE_RULES),
+            *expression_notes(snapshot.policies),
+        )
         return before, CycleDecision(shedder, SheddingDecision((), (block(code, every),), scores), notes)
-    oldest = snapshot.info.captured_at_ms - config.integer("loadBalancerSheddingGracePeriodMinutes") * 60_000
+    oldest = snapshot.info.captured_at_ms - config.integer(SHEDDING_GRACE_PERIOD_MINUTES) * MS_PER_MIN
     shed = before.shedding
     recent = {b: at for b, at in shed.recently_unloaded_bundles.items() if at >= oldest}
     known = shed.with_state(shed.state, recently_unloaded_bundles=recent)
@@ -207,7 +222,7 @@ def next_cycle(
     chosen = replace(before, shedding=after)
     carry = frame.modular if load_manager is LoadManager.MODULAR else frame.extensible
     remembered, unloads = carry(chosen, decision)
-    notes += release_notes(snapshot.info.pulsar_version, config)
+    notes += release_notes(snapshot.info.pulsar_version, config, RELEASE_RULES)
     notes += expression_notes(snapshot.policies)  # afterwards, when it is known which of them take too long
     if explain:
         notes += _order_notes(decision, shedder.decide(the_other_way_round(snapshot), known, config)[1], _LISTED)
@@ -336,7 +351,7 @@ class _Frame:
         """Return the rule that keeps a bundle before a destination is looked for."""
         namespace = move.bundle.rpartition("/")[0]
         source = self.snapshot.brokers.position[move.source]
-        if namespace in self.config.names("loadBalancerSheddingExcludedNamespaces"):
+        if namespace in self.config.names(SHEDDING_EXCLUDED_NAMESPACES):
             return self._said(_EXCLUDED, move)
         if not filters.may_leave_isolation(namespace, source):
             return self._said(_ISOLATED, move)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.names import LOAD_MANAGER_CLASS_NAME, LOAD_PLACEMENT_STRATEGY, LOAD_SHEDDING_STRATEGY
 from planner.cluster.releases import Release
 from planner.cluster.settings import Settings
 from planner.pulsar.placement.modular import configured_placement
@@ -18,7 +19,6 @@ MANAGER_CLASSES: Final[Mapping[LoadManager, str]] = {
 }
 """Class names of the load managers, the values of `loadManagerClassName`."""
 
-PLACEMENT: Final = "loadBalancerLoadPlacementStrategy"
 PAIRED: Final = frozenset(filter(None, (shedder.profile.paired_placement for shedder in SHEDDERS)))
 """Placement strategies that only one shedding strategy takes, by name."""
 
@@ -32,8 +32,8 @@ def offered_placements(load_manager: LoadManager, release: Release) -> tuple[Pla
 def default_settings(load_manager: LoadManager) -> Settings:
     """Return the settings of a cluster that runs a load manager and changes nothing else."""
     own = {
-        "loadManagerClassName": MANAGER_CLASSES[load_manager],
-        "loadBalancerLoadSheddingStrategy": default_shedder(load_manager).java_class,
+        LOAD_MANAGER_CLASS_NAME: MANAGER_CLASSES[load_manager],
+        LOAD_SHEDDING_STRATEGY: default_shedder(load_manager).java_class,
     }
     return Settings(own)
 
@@ -62,5 +62,5 @@ def placement_beside(shedder: Shedder, config: Settings, own: Settings) -> str:
     """
     if shedder.profile.paired_placement:
         return shedder.profile.paired_placement
-    placed = (settings.text(PLACEMENT).rpartition(".")[2] for settings in (config, own))
+    placed = (settings.text(LOAD_PLACEMENT_STRATEGY).rpartition(".")[2] for settings in (config, own))
     return next((name for name in placed if name not in PAIRED), PLACEMENTS[0].name)

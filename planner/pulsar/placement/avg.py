@@ -17,6 +17,7 @@ from planner.cluster.arrays import Int64Array
 from planner.cluster.decisions import PlacementDecision, ReasonCode, block
 from planner.cluster.errors import PulsarError
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE
 from planner.cluster.releases import Release, Switch
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
@@ -168,7 +169,7 @@ def _planned(
         if to in ordered:
             score = weighted_usage(snapshot.brokers, config, LoadManager.MODULAR) * 100
             score[~snapshot.brokers.has_load_data] = np.nan  # neither too much nor little enough, as in Pulsar
-            threshold = config.integer("loadBalancerBrokerOverloadedThresholdPercentage")
+            threshold = config.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE)
             healthy = [name for name in others if score[snapshot.brokers.position[name]] <= threshold]
             if not score[other] > threshold or not healthy:
                 return PlacementDecision(bundle, (to,), to, (block(_PLANNED, other),))

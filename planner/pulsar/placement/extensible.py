@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from planner.cluster.decisions import PlacementDecision, ReasonBlock, ReasonCode, block
+from planner.cluster.names import BROKER_MAX_TOPICS, SHEDDING_EXCLUDED_NAMESPACES
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.pulsar.placement import least_resource_usage_extensible, round_robin_extensible
@@ -78,13 +79,13 @@ def assign(
         reasons: tuple[ReasonBlock, ...] = ()
         if out and explain:
             code = _DROPPED[step.name]
-            limit = float(config.integer("loadBalancerBrokerMaxTopics"))
+            limit = float(config.integer(BROKER_MAX_TOPICS))
             topics = snapshot.brokers.topics[out].astype(np.float64)
             reasons = (block(code, out, subject, (topics, limit) if code.fields else ()),)
         steps.append(FilterStep(step.name, np.array(left, dtype=np.int64), reasons, step.failure))
     candidates = tuple(names[i] for i in left)
     after, name, call = memory, "", PlacementDecision(bundle, (), None)
-    if candidates and namespace in config.names("loadBalancerSheddingExcludedNamespaces"):
+    if candidates and namespace in config.names(SHEDDING_EXCLUDED_NAMESPACES):
         rotation, call = round_robin_extensible.PLACEMENT.select(
             bundle, candidates, snapshot, memory.rotation, config, seed
         )

@@ -12,6 +12,12 @@ from typing import TypeAlias
 import numpy as np
 
 from planner.cluster.errors import PulsarError
+from planner.cluster.names import (
+    BROKER_MAX_TOPICS,
+    FAILURE_DOMAINS_ENABLED,
+    LOAD_MANAGER_CLASS_NAME,
+    PREFER_LATER_VERSIONS,
+)
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import IsolationPolicy, Snapshot
 from planner.pulsar.load.namespace_policies import anti_affinity_group, isolation_failure, isolation_policy
@@ -110,20 +116,20 @@ class ExtensibleFilters:
     def _of_class(self, names: Sequence[str]) -> list[str]:
         classes, leader = self._snapshot.brokers.load_manager_class, self._position.get(self._snapshot.info.leader, -1)
         there = set(classes)
-        wanted = (classes[leader] if leader >= 0 else "") or self._config.text("loadManagerClassName")
+        wanted = (classes[leader] if leader >= 0 else "") or self._config.text(LOAD_MANAGER_CLASS_NAME)
         if wanted not in there or there <= {wanted, ""}:
             return list(names)  # nobody says what the deciding broker runs, or nobody runs another one
         return [name for name in names if classes[self._position[name]] in {wanted, ""}]
 
     def _below_topic_limit(self, names: Iterable[str]) -> list[str]:
-        limit, brokers = self._config.integer("loadBalancerBrokerMaxTopics"), self._snapshot.brokers
+        limit, brokers = self._config.integer(BROKER_MAX_TOPICS), self._snapshot.brokers
         topics = np.where(brokers.has_load_data, brokers.topics, 0)
         if topics.max(initial=0) < limit:
             return list(names)
         return [name for name in names if topics[self._position[name]] < limit]
 
     def _latest(self, names: list[str]) -> list[str]:
-        if not self._config.flag("preferLaterVersions") or not names:
+        if not self._config.flag(PREFER_LATER_VERSIONS) or not names:
             return names
         return list(latest({name: self._snapshot.brokers.version[self._position[name]] for name in names}))
 
@@ -137,7 +143,7 @@ class ExtensibleFilters:
         owners = bundles.owner[member[bundles.namespace] & (bundles.owner >= 0)]
         counts = np.bincount(owners, minlength=len(self._position)).tolist()
         count = {name: counts[self._position[name]] for name in names}
-        domains = broker_domains(policies) if self._config.flag("failureDomainsEnabled") else {}
+        domains = broker_domains(policies) if self._config.flag(FAILURE_DOMAINS_ENABLED) else {}
         return least_of_group(count, domains).kept
 
     def _isolated(self, namespace: str, names: Sequence[str]) -> list[str]:

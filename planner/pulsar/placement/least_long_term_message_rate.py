@@ -12,6 +12,7 @@ from planner.cluster.arrays import FloatArray, frozen
 from planner.cluster.decisions import PlacementDecision, ReasonBlock, ReasonCode, tell
 from planner.cluster.hashing import hash_map_order, java_string_hashes
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE
 from planner.cluster.once import once
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
@@ -76,7 +77,7 @@ class LeastLongTermMessageRate:
     judges_by = "long-term message rate"
     measure: Measure = "msg_rate"
     settings: tuple[str, ...] = (
-        "loadBalancerBrokerOverloadedThresholdPercentage",
+        BROKER_OVERLOADED_THRESHOLD_PERCENTAGE,
         *RESOURCE_WEIGHTS,
     )
 
@@ -112,7 +113,7 @@ def _compared(
     """Return the candidates that any bundle may be given to, and why each may or may not."""
     among.check_reports()
     here = among.positions
-    limit = config.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100
+    limit = config.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
     usage = overload_usage(snapshot.brokers, config)[here]
     rate = _rates(state, snapshot)[here]
     overloaded = usage > limit

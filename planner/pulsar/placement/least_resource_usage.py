@@ -12,6 +12,7 @@ import numpy as np
 from planner.cluster.arrays import BoolArray, frozen
 from planner.cluster.decisions import PlacementDecision, ReasonBlock, ReasonCode, tell
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.names import AVERAGE_RESOURCE_USAGE_DIFFERENCE_THRESHOLD_PERCENTAGE, HISTORY_RESOURCE_PERCENTAGE
 from planner.cluster.once import once
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
@@ -65,8 +66,8 @@ class LeastResourceUsage:
     judges_by = "usage averaged over lookups, which does not reflect recent moves"
     measure: Measure = "averaged_usage"
     settings: tuple[str, ...] = (
-        "loadBalancerAverageResourceUsageDifferenceThresholdPercentage",
-        "loadBalancerHistoryResourcePercentage",
+        AVERAGE_RESOURCE_USAGE_DIFFERENCE_THRESHOLD_PERCENTAGE,
+        HISTORY_RESOURCE_PERCENTAGE,
         *RESOURCE_WEIGHTS,
     )
 
@@ -94,13 +95,13 @@ class LeastResourceUsage:
         among.check_reports()
         here, names = among.positions, among.names
         current = weighted_usage(snapshot.brokers, config, LoadManager.MODULAR)[here]
-        history = config.number("loadBalancerHistoryResourcePercentage")
+        history = config.number(HISTORY_RESOURCE_PERCENTAGE)
         before, known = among.values_in(state.usage)
         new = _without_history(snapshot)[here] | ~known
         usage_here = np.where(new, current, before * history + (1 - history) * current)
         usages = {**state.usage, **dict(zip(names, usage_here.tolist(), strict=True))}
         average = float(np.add.accumulate(usage_here)[-1]) / len(names)  # left to right, as Pulsar sums
-        difference = config.integer("loadBalancerAverageResourceUsageDifferenceThresholdPercentage") / 100
+        difference = config.integer(AVERAGE_RESOURCE_USAGE_DIFFERENCE_THRESHOLD_PERCENTAGE) / 100
         below = usage_here + difference <= average
         acceptable = among.those(below) or names
         subject = snapshot.bundle_position.get(bundle, -1)

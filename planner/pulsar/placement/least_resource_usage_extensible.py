@@ -11,6 +11,15 @@ import numpy as np
 
 from planner.cluster.decisions import PlacementDecision, ReasonBlock, ReasonCode, tell
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.names import (
+    AVERAGE_RESOURCE_USAGE_DIFFERENCE_THRESHOLD_PERCENTAGE,
+    BANDWIDTH_IN_RESOURCE_WEIGHT,
+    BANDWIDTH_OUT_RESOURCE_WEIGHT,
+    CPU_RESOURCE_WEIGHT,
+    DIRECT_MEMORY_RESOURCE_WEIGHT,
+    HISTORY_RESOURCE_PERCENTAGE,
+    MEMORY_RESOURCE_WEIGHT,
+)
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.pulsar.load.broker_load import averages
@@ -62,13 +71,13 @@ class LeastResourceUsageExtensible:
     judges_by = "averaged resource usage"
     measure: ClassVar[Measure] = "averaged_usage"
     settings = (
-        "loadBalancerAverageResourceUsageDifferenceThresholdPercentage",
-        "loadBalancerHistoryResourcePercentage",
-        "loadBalancerCPUResourceWeight",
-        "loadBalancerMemoryResourceWeight",
-        "loadBalancerDirectMemoryResourceWeight",
-        "loadBalancerBandwidthInResourceWeight",
-        "loadBalancerBandwidthOutResourceWeight",
+        AVERAGE_RESOURCE_USAGE_DIFFERENCE_THRESHOLD_PERCENTAGE,
+        HISTORY_RESOURCE_PERCENTAGE,
+        CPU_RESOURCE_WEIGHT,
+        MEMORY_RESOURCE_WEIGHT,
+        DIRECT_MEMORY_RESOURCE_WEIGHT,
+        BANDWIDTH_IN_RESOURCE_WEIGHT,
+        BANDWIDTH_OUT_RESOURCE_WEIGHT,
     )
 
     def initial(self) -> Stateless:
@@ -97,7 +106,7 @@ class LeastResourceUsageExtensible:
         for usage in usages.tolist():  # left to right, as Pulsar sums
             total += usage
         average = total / len(usages) if len(usages) else np.nan
-        difference = config.number("loadBalancerAverageResourceUsageDifferenceThresholdPercentage") / 100
+        difference = config.number(AVERAGE_RESOURCE_USAGE_DIFFERENCE_THRESHOLD_PERCENTAGE) / 100
         below = np.zeros(len(candidates), dtype=np.bool_)
         below[known] = usages + difference <= average
 

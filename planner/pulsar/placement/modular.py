@@ -14,6 +14,7 @@ import numpy as np
 from planner.cluster.decisions import PlacementDecision
 from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.names import LOAD_PLACEMENT_STRATEGY, LOAD_SHEDDING_STRATEGY, SHEDDING_EXCLUDED_NAMESPACES
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.pulsar.placement import avg, least_long_term_message_rate, round_robin
@@ -69,8 +70,8 @@ def configured_placement(config: Settings) -> Placement:
     Raises:
         SettingError: There is no such strategy.
     """
-    found = placement_by_name(config.text("loadBalancerLoadPlacementStrategy"), LoadManager.MODULAR)
-    alone = found is avg.PLACEMENT and not config.text("loadBalancerLoadSheddingStrategy").endswith(found.name)
+    found = placement_by_name(config.text(LOAD_PLACEMENT_STRATEGY), LoadManager.MODULAR)
+    alone = found is avg.PLACEMENT and not config.text(LOAD_SHEDDING_STRATEGY).endswith(found.name)
     return least_long_term_message_rate.PLACEMENT if alone and config.release.has(avg.UNPAIRED) else found
 
 
@@ -134,7 +135,7 @@ def select_broker(
     prepared = filters if filters is not None else ModularFilters(snapshot, config, memory.preallocated)
     steps = prepared.steps(bundle, explain=explain)
     namespace = bundle.rpartition("/")[0]
-    in_turn = namespace in config.names("loadBalancerSheddingExcludedNamespaces")
+    in_turn = namespace in config.names(SHEDDING_EXCLUDED_NAMESPACES)
     strategy: Placement = round_robin.PLACEMENT if in_turn else configured_placement(config)
     ask = _Ask(prepared, bundle, seed)
     after, first = ask.turn(memory, steps[-1]) if in_turn else ask.strategy(memory, steps[-1])

@@ -19,6 +19,14 @@ from planner.cluster.errors import PulsarError
 from planner.cluster.hashing import hash_map_order
 from planner.cluster.internal_namespaces import SYSTEM_NAMESPACE
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.names import (
+    BROKER_MAX_TOPICS,
+    BROKER_OVERLOADED_THRESHOLD_PERCENTAGE,
+    DISTRIBUTE_BUNDLES_EVENLY_ENABLED,
+    FAILURE_DOMAINS_ENABLED,
+    LOAD_MANAGER_CLASS_NAME,
+    PREFER_LATER_VERSIONS,
+)
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import IsolationPolicy, Snapshot
 from planner.pulsar.load.namespace_policies import anti_affinity_group, isolation_policy
@@ -29,11 +37,11 @@ from planner.pulsar.placement.least_long_term_message_rate import Preallocated
 from planner.pulsar.placement.selection import FilterStep
 
 SETTINGS = (
-    "loadBalancerBrokerMaxTopics",
-    "failureDomainsEnabled",
-    "loadBalancerDistributeBundlesEvenlyEnabled",
-    "loadManagerClassName",
-    "preferLaterVersions",
+    BROKER_MAX_TOPICS,
+    FAILURE_DOMAINS_ENABLED,
+    DISTRIBUTE_BUNDLES_EVENLY_ENABLED,
+    LOAD_MANAGER_CLASS_NAME,
+    PREFER_LATER_VERSIONS,
 )
 """Real names of the settings that the filters read."""
 
@@ -149,7 +157,7 @@ class ModularFilters:
     def overloaded(self) -> frozenset[str]:
         """The brokers that are too busy to be the last word."""
         usage = weighted_usage(self.snapshot.brokers, self.config, LoadManager.MODULAR)
-        limit = self.config.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100
+        limit = self.config.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
         names = self.snapshot.brokers.name
         return frozenset([names[at] for at in np.flatnonzero(usage > limit).tolist()])
 
@@ -226,7 +234,7 @@ class ModularFilters:
         return GroupVerdict(allowed, members, least)
 
     def _domains(self) -> dict[str, str]:
-        enabled = self.config.flag("failureDomainsEnabled")
+        enabled = self.config.flag(FAILURE_DOMAINS_ENABLED)
         return broker_domains(self.snapshot.policies) if enabled else {}
 
     # Even distribution
@@ -301,10 +309,10 @@ class ModularFilters:
         counts = self.group_counts(namespace)
         if counts is not None:
             run.group(counts, self._domains())
-        if self.config.flag("loadBalancerDistributeBundlesEvenlyEnabled") or namespace == SYSTEM_NAMESPACE:
+        if self.config.flag(DISTRIBUTE_BUNDLES_EVENLY_ENABLED) or namespace == SYSTEM_NAMESPACE:
             run.even(self.bundle_counts(namespace))
         run.same_class(self._class_differs)
-        if self.config.flag("preferLaterVersions"):
+        if self.config.flag(PREFER_LATER_VERSIONS):
             run.version()
         run.restore(isolated)
         return tuple(run.steps)
@@ -332,13 +340,13 @@ class ModularFilters:
             return np.zeros(len(brokers), dtype=np.bool_)
         leader = brokers.position.get(self.snapshot.info.leader, -1)
         wanted = brokers.load_manager_class[leader] if leader >= 0 else ""
-        differs: BoolArray = (classes != (wanted or self.config.text("loadManagerClassName"))) & brokers.has_load_data
+        differs: BoolArray = (classes != (wanted or self.config.text(LOAD_MANAGER_CLASS_NAME))) & brokers.has_load_data
         return differs
 
     @property
     def max_topics(self) -> int:
         """The setting in force."""
-        return self.config.integer("loadBalancerBrokerMaxTopics")
+        return self.config.integer(BROKER_MAX_TOPICS)
 
 
 class _Run:

@@ -5,6 +5,7 @@ from functools import cache
 
 from planner.cluster.errors import SettingError
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.names import LOAD_PLACEMENT_STRATEGY
 from planner.pulsar.placement import (
     avg,
     least_long_term_message_rate,
@@ -44,6 +45,6 @@ def placement_by_name(name: str, load_manager: LoadManager) -> Placement:
     near = difflib.get_close_matches(simple, own, n=1, cutoff=0.0)
     raise SettingError(
         f"'{name}' is not a placement strategy of the {load_manager} load manager of Pulsar 4.2.4.",
-        where="loadBalancerLoadPlacementStrategy",
+        where=LOAD_PLACEMENT_STRATEGY,
         remedy=f"Did you mean {near[0]}?",
     )

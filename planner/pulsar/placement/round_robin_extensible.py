@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from planner.cluster.decisions import PlacementDecision, ReasonCode, block
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.names import SHEDDING_EXCLUDED_NAMESPACES
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.pulsar.placement.protocol import Measure
@@ -27,7 +28,7 @@ class RoundRobinExtensible:
     summary = "Takes the candidates in turn; places bundles of namespaces that are excluded from shedding."
     judges_by = "turns"
     measure: ClassVar[Measure] = "turns"
-    settings = ("loadBalancerSheddingExcludedNamespaces",)
+    settings = (SHEDDING_EXCLUDED_NAMESPACES,)
 
     def initial(self) -> Rotation:
         """Return the state of a strategy object that was just created."""

@@ -4,25 +4,30 @@ Mirrors `AvgShedder` of Pulsar 4.2.4 as a shedding strategy; as a placement stra
 Both must be configured together. Its bindings are part of the state here.
 """
 
+import math
 from bisect import bisect_left
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 
-from planner.cluster.arrays import MIB, BoolArray, FloatArray, Int64Array
+from planner.cluster.arrays import BoolArray, FloatArray, Int64Array
 from planner.cluster.decisions import Line, Move, ReasonBlock, ReasonCode, SheddingDecision, block, tell
 from planner.cluster.hashing import hash_map_order, hash_map_size
 from planner.cluster.java import ContradictoryOrderError, tim_sort, to_int
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.memory import SheddingMemory
+from planner.cluster.names import MAX_UNLOAD_PERCENTAGE, MIN_UNLOAD_MESSAGE, MIN_UNLOAD_MESSAGE_THROUGHPUT
 from planner.cluster.releases import Release, Switch
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.text import count
+from planner.cluster.units import MIB
 from planner.pulsar.load.usage import USAGE_WEIGHTS, weighted_usage
 from planner.pulsar.placement.avg import PLANNED_DESTINATIONS, BundleKey, bundle_keys
-from planner.pulsar.shedding.profile import Counters, Profile, Remedy, Tally
+from planner.pulsar.shedding.needs import MESSAGE_RATES, THROUGHPUT, USAGE
+from planner.pulsar.shedding.profile import Counters, HeldBack, Profile, Quiet, Remedy, Tally
 from planner.pulsar.shedding.selection import (
     SHORT_TERM,
     Donors,
@@ -30,6 +35,11 @@ from planner.pulsar.shedding.selection import (
     moves_of,
     rank_donors,
 )
+
+_AVG_SHEDDER_HIGH_THRESHOLD = "loadBalancerAvgShedderHighThreshold"
+_AVG_SHEDDER_HIT_COUNT_HIGH_THRESHOLD = "loadBalancerAvgShedderHitCountHighThreshold"
+_AVG_SHEDDER_HIT_COUNT_LOW_THRESHOLD = "loadBalancerAvgShedderHitCountLowThreshold"
+_AVG_SHEDDER_LOW_THRESHOLD = "loadBalancerAvgShedderLowThreshold"
 
 _MIDDLE = ReasonCode("avg.middle", "score {score:.1f}: the middle broker of an odd number, paired with itself")
 _CLOSE = ReasonCode(
@@ -246,7 +256,7 @@ class _Counters:
 def _calmer(config: Settings) -> Remedy:
     return Remedy(
         "Lower maxUnloadPercentage, or require more hits.",
-        {"maxUnloadPercentage": config.number("maxUnloadPercentage") / 2},
+        {MAX_UNLOAD_PERCENTAGE: config.number(MAX_UNLOAD_PERCENTAGE) / 2},
     )
 
 
@@ -297,6 +307,42 @@ def _pairs_of(decision: SheddingDecision) -> list[tuple[int, int]]:
     return sorted(pairs, key=lambda pair: scores[pair[0]])
 
 
+def _held_back(quiet: Iterable[Quiet], config: Settings) -> HeldBack | None:
+    """Return that pairs were hit often enough, and the share of their difference is below the minimums."""
+    held: list[tuple[float, float, str, int]] = []
+    for one in quiet:
+        for part in one.decision.reasons:
+            if part.code == _TOO_LITTLE:
+                rows = zip(part.brokers.tolist(), part.values.tolist(), strict=True)
+                numbers = [(one.brokers[at], dict(zip(part.code.fields, row, strict=True))) for at, row in rows]
+                held += [(v["msg_per_s"], v["mib_per_s"], broker, one.cycle) for broker, v in numbers]
+    if not held:
+        return None
+    rate, size, _, cycle = max(held)
+    least, share = config.integer(MIN_UNLOAD_MESSAGE), config.number(MAX_UNLOAD_PERCENTAGE)
+    least_size = config.integer(MIN_UNLOAD_MESSAGE_THROUGHPUT)
+    evidence = (
+        f"In {count(len({h[3] for h in held}), 'cycle')}, a pair had enough hits but nothing was shed. In cycle"
+        f" {cycle}, {share * 100:g} % of the difference is {rate:.0f} msg/s (minUnloadMessage: {least}) and"
+        f" {size:.1f} MiB/s (minUnloadMessageThroughput: {least_size / MIB:.1f} MiB/s)."
+    )
+    changes: dict[str, int] = {}
+    if rate >= 1:
+        changes[MIN_UNLOAD_MESSAGE] = min(math.ceil(rate) - 1, least)
+        remedy = f"Lower minUnloadMessage to {changes[MIN_UNLOAD_MESSAGE]}"
+    else:
+        changes[MIN_UNLOAD_MESSAGE_THROUGHPUT] = max(math.ceil(size * MIB) - 1, 0)
+        remedy = f"Lower minUnloadMessageThroughput to {changes[MIN_UNLOAD_MESSAGE_THROUGHPUT]}"
+    if share < 0.5:  # noqa: PLR2004 - half the difference evens a pair out
+        remedy += ", or raise maxUnloadPercentage to 0.5, which balances a pair completely"
+    return HeldBack(
+        evidence=evidence,
+        remedy=Remedy(f"{remedy}.", changes),
+        brokers=tuple(dict.fromkeys(h[2] for h in sorted(held, reverse=True))),
+        settings=(MIN_UNLOAD_MESSAGE, MIN_UNLOAD_MESSAGE_THROUGHPUT, MAX_UNLOAD_PERCENTAGE),
+    )
+
+
 def _tally(kind: Literal["Low", "High"]) -> Tally:
     apart = f"loadBalancerAvgShedder{kind}Threshold"
     return Tally(
@@ -312,23 +358,24 @@ def _tally(kind: Literal["Low", "High"]) -> Tally:
 
 
 _PROFILE = Profile(
+    needs=(USAGE, MESSAGE_RATES, THROUGHPUT),
     bounds={
-        "loadBalancerAvgShedderLowThreshold": (0, 200),
-        "loadBalancerAvgShedderHighThreshold": (0, 200),
-        "loadBalancerAvgShedderHitCountLowThreshold": (0, 1000),
-        "loadBalancerAvgShedderHitCountHighThreshold": (0, 1000),
-        "maxUnloadPercentage": (0, 1),
-        "minUnloadMessage": (0, 2**31 - 1),
-        "minUnloadMessageThroughput": (0, 2**31 - 1),
+        _AVG_SHEDDER_LOW_THRESHOLD: (0, 200),
+        _AVG_SHEDDER_HIGH_THRESHOLD: (0, 200),
+        _AVG_SHEDDER_HIT_COUNT_LOW_THRESHOLD: (0, 1000),
+        _AVG_SHEDDER_HIT_COUNT_HIGH_THRESHOLD: (0, 1000),
+        MAX_UNLOAD_PERCENTAGE: (0, 1),
+        MIN_UNLOAD_MESSAGE: (0, 2**31 - 1),
+        MIN_UNLOAD_MESSAGE_THROUGHPUT: (0, 2**31 - 1),
     },
     eager={
-        "maxUnloadPercentage": 1.0,
-        "minUnloadMessage": 0,
-        "minUnloadMessageThroughput": 0,
-        "loadBalancerAvgShedderHitCountLowThreshold": 0,
-        "loadBalancerAvgShedderHitCountHighThreshold": 0,
-        "loadBalancerAvgShedderHighThreshold": 0,
-        "loadBalancerAvgShedderLowThreshold": 0,
+        MAX_UNLOAD_PERCENTAGE: 1.0,
+        MIN_UNLOAD_MESSAGE: 0,
+        MIN_UNLOAD_MESSAGE_THROUGHPUT: 0,
+        _AVG_SHEDDER_HIT_COUNT_LOW_THRESHOLD: 0,
+        _AVG_SHEDDER_HIT_COUNT_HIGH_THRESHOLD: 0,
+        _AVG_SHEDDER_HIGH_THRESHOLD: 0,
+        _AVG_SHEDDER_LOW_THRESHOLD: 0,
     },
     differences=(
         "The Concepts page says that the difference must exceed the threshold. In the code, equality is enough.",
@@ -336,7 +383,7 @@ _PROFILE = Profile(
         "Hits are counted per broker, not per pair, and high hits also count as low hits.",
     ),
     judges_by="resource usage of pairs of brokers",
-    minimum_reason=_TOO_LITTLE.code,
+    held_back=_held_back,
     counters=Counters(cycles_to_know=_cycles_to_know, after_unloads=_after_unloads, least=_least, full=_full),
     tallies=(_tally("Low"), _tally("High")),
     pairs=_pairs_of,
@@ -346,7 +393,7 @@ _PROFILE = Profile(
     calmer=_calmer,
     for_idle_brokers=lambda _: Remedy(
         "Lower loadBalancerAvgShedderLowThreshold or minUnloadMessage, or unload bundles to the idle brokers by hand.",
-        {"loadBalancerAvgShedderLowThreshold": 5},
+        {_AVG_SHEDDER_LOW_THRESHOLD: 5},
     ),
 )
 
@@ -363,13 +410,13 @@ class AvgShedder:
     )
     profile = _PROFILE
     settings = (
-        "loadBalancerAvgShedderLowThreshold",
-        "loadBalancerAvgShedderHighThreshold",
-        "loadBalancerAvgShedderHitCountLowThreshold",
-        "loadBalancerAvgShedderHitCountHighThreshold",
-        "maxUnloadPercentage",
-        "minUnloadMessage",
-        "minUnloadMessageThroughput",
+        _AVG_SHEDDER_LOW_THRESHOLD,
+        _AVG_SHEDDER_HIGH_THRESHOLD,
+        _AVG_SHEDDER_HIT_COUNT_LOW_THRESHOLD,
+        _AVG_SHEDDER_HIT_COUNT_HIGH_THRESHOLD,
+        MAX_UNLOAD_PERCENTAGE,
+        MIN_UNLOAD_MESSAGE,
+        MIN_UNLOAD_MESSAGE_THROUGHPUT,
         *USAGE_WEIGHTS,
     )
 
@@ -383,8 +430,8 @@ class AvgShedder:
         """Decide one cycle; see `Shedder`."""
         active, unknown = active_brokers(snapshot)
         points = weighted_usage(snapshot.brokers, config, LoadManager.MODULAR) * 100
-        low = config.integer("loadBalancerAvgShedderLowThreshold")
-        high = config.integer("loadBalancerAvgShedderHighThreshold")
+        low = config.integer(_AVG_SHEDDER_LOW_THRESHOLD)
+        high = config.integer(_AVG_SHEDDER_HIGH_THRESHOLD)
         most_brokers = max(memory.state.most_brokers, len(active))
         scores = np.full(len(snapshot.brokers), np.nan)
         scores[active] = points[active] / 100
@@ -402,8 +449,8 @@ class AvgShedder:
         pairs[middle].tell(reasons, _MIDDLE)
         pairs[~apart & ~middle].tell(reasons, _CLOSE, pairs.difference[~apart & ~middle], low)
         needed = (
-            config.integer("loadBalancerAvgShedderHitCountLowThreshold"),
-            config.integer("loadBalancerAvgShedderHitCountHighThreshold"),
+            config.integer(_AVG_SHEDDER_HIT_COUNT_LOW_THRESHOLD),
+            config.integer(_AVG_SHEDDER_HIT_COUNT_HIGH_THRESHOLD),
         )
         hit = counters.fire(pairs[apart], low, needed, reasons)
         moves, bindings = _even_out(snapshot, memory, config, pairs[apart][hit], reasons)
@@ -427,8 +474,8 @@ def _even_out(
     Returns:
         The moves, and what they bind.
     """
-    share = config.number("maxUnloadPercentage")
-    min_rate, min_throughput = config.integer("minUnloadMessage"), config.integer("minUnloadMessageThroughput")
+    share = config.number(MAX_UNLOAD_PERCENTAGE)
+    min_rate, min_throughput = config.integer(MIN_UNLOAD_MESSAGE), config.integer(MIN_UNLOAD_MESSAGE_THROUGHPUT)
     rate, throughput = snapshot.brokers.msg_rate_per_s(), snapshot.brokers.throughput_bytes_per_s()
     rate_quota = (rate[pairs.high] - rate[pairs.low]) * share
     throughput_quota = (throughput[pairs.high] - throughput[pairs.low]) * share

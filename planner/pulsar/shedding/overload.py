@@ -9,13 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from planner.cluster.arrays import MIB
 from planner.cluster.decisions import Line, ReasonBlock, ReasonCode, SheddingDecision, tell
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.memory import SheddingMemory
+from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE, LOAD_SHEDDING_STRATEGY
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.units import MIB
 from planner.pulsar.load.usage import USAGE_WEIGHTS, overload_usage
+from planner.pulsar.shedding.needs import THROUGHPUT_OF_BUNDLES, USAGE
 from planner.pulsar.shedding.profile import Profile, Remedy
 from planner.pulsar.shedding.selection import (
     ADDITIONAL_MARGIN,
@@ -56,8 +58,7 @@ class OverloadState:
     """The strategy remembers nothing."""
 
 
-_THRESHOLD = "loadBalancerBrokerOverloadedThresholdPercentage"
-_OTHER = {"loadBalancerLoadSheddingStrategy": "org.apache.pulsar.broker.loadbalance.impl.ThresholdShedder"}
+_OTHER = {LOAD_SHEDDING_STRATEGY: "org.apache.pulsar.broker.loadbalance.impl.ThresholdShedder"}
 
 
 def _calmer(config: Settings) -> Remedy:
@@ -70,8 +71,9 @@ def _calmer(config: Settings) -> Remedy:
 
 
 _PROFILE = Profile(
-    bounds={_THRESHOLD: (0, 200)},
-    eager={_THRESHOLD: 0},
+    needs=(USAGE, THROUGHPUT_OF_BUNDLES),
+    bounds={BROKER_OVERLOADED_THRESHOLD_PERCENTAGE: (0, 200)},
+    eager={BROKER_OVERLOADED_THRESHOLD_PERCENTAGE: 0},
     differences=(
         (
             "The class description says exactly one bundle, by message rate; the code takes as many as "
@@ -80,8 +82,8 @@ _PROFILE = Profile(
         "A broker at exactly the threshold is overloaded for shedding, but not for placement.",
     ),
     judges_by="resource usage",
-    threshold=lambda config: config.integer(_THRESHOLD) / 100,
-    exact={_THRESHOLD: lambda score, _: score * 100},
+    threshold=lambda config: config.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100,
+    exact={BROKER_OVERLOADED_THRESHOLD_PERCENTAGE: lambda score, _: score * 100},
     calmer=_calmer,
     for_idle_brokers=_calmer,
     for_never_reached=lambda _: Remedy(
@@ -99,7 +101,7 @@ class OverloadShedder:
     summary = "Sheds from every broker whose usage is at or above a fixed threshold; the default before Pulsar 2.10."
     profile = _PROFILE
     settings = (
-        "loadBalancerBrokerOverloadedThresholdPercentage",
+        BROKER_OVERLOADED_THRESHOLD_PERCENTAGE,
         *USAGE_WEIGHTS,
     )
 
@@ -111,7 +113,7 @@ class OverloadShedder:
         self, snapshot: Snapshot, memory: SheddingMemory[Any], config: Settings
     ) -> tuple[SheddingMemory[Any], SheddingDecision]:
         """Decide one cycle; see `Shedder`."""
-        threshold = config.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100.0
+        threshold = config.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100.0
         active, unknown = active_brokers(snapshot)
         usage = overload_usage(snapshot.brokers, config)[active]
         reasons: list[ReasonBlock] = list(unknown)

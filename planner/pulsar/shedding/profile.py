@@ -1,13 +1,15 @@
 """What is known about a shedding strategy beside its rule, stated by the strategy itself and read by every room."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from planner.cluster.decisions import SheddingDecision
+from planner.cluster.names import SHEDDING_ENABLED, SHEDDING_GRACE_PERIOD_MINUTES
 from planner.cluster.releases import Switch
 from planner.cluster.setting import SettingValue
 from planner.cluster.settings import Settings
+from planner.pulsar.shedding.needs import Need
 
 Measure: TypeAlias = Literal["usage", "msg_rate"]
 """What a strategy compares brokers by."""
@@ -46,6 +48,38 @@ class NeverReached:
     average: float
     lowest: float
     would_shed: Callable[[Settings], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Quiet:
+    """A cycle in which a strategy shed nothing.
+
+    Attributes:
+        cycle: Its number, from 1.
+        brokers: Ids of the brokers, as the decision has their positions.
+        decision: What the strategy decided, with its reasons.
+    """
+
+    cycle: int
+    brokers: Sequence[str]
+    decision: SheddingDecision
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldBack:
+    """How the minimums of a strategy kept it from shedding.
+
+    Attributes:
+        evidence: What was seen, in sentences.
+        remedy: What to change.
+        brokers: Those held back, the one with the most to move first.
+        settings: The minimums, and what goes with them.
+    """
+
+    evidence: str
+    remedy: Remedy
+    brokers: tuple[str, ...]
+    settings: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +128,7 @@ class Profile:
     """What is known about a strategy.
 
     Attributes:
+        needs: The columns of a snapshot without which its answer says little.
         bounds: The settings that may flip a decision, and between which values that is searched.
         eager: The values with which it sheds as much as it can, in the order in which they are taken back when they
             are not needed.
@@ -105,7 +140,8 @@ class Profile:
         exact: Where the score of a broker and the lines of a decision put a threshold of whole numbers, in its unit.
         averaged: Whether its score is an average over cycles, which trails the load.
         remembers_donors: Whether it keeps its hands off brokers that it shed from lately.
-        minimum_reason: Code of its reason that a pair was apart for long enough, and too little would move; or empty.
+        held_back: What it says about cycles in which it was to act and its own minimums let nothing move; None where it
+            has no such minimums.
         counters: Its counters; None when it has none.
         tallies: What it counts or averages from cycle to cycle.
         pairs: The pairs of brokers that a decision compared, lower score first; None when it compares no pairs.
@@ -118,6 +154,7 @@ class Profile:
         for_never_reached: What makes it act although its threshold was never reached.
     """
 
+    needs: tuple[Need, ...]
     bounds: Mapping[str, Bounds]
     eager: Mapping[str, SettingValue]
     differences: tuple[str, ...]
@@ -131,7 +168,7 @@ class Profile:
     exact: Mapping[str, Callable[[float, Mapping[str, float]], float]] = field(default_factory=dict)
     averaged: bool = False
     remembers_donors: bool = False
-    minimum_reason: str = ""
+    held_back: Callable[[Iterable[Quiet], Settings], HeldBack | None] | None = None
     counters: Counters | None = None
     tallies: tuple[Tally, ...] = ()
     pairs: Callable[[SheddingDecision], list[tuple[int, int]]] | None = None
@@ -141,14 +178,14 @@ class Profile:
 
 
 EVERY_BOUNDS: Mapping[str, Bounds] = {
-    "loadBalancerSheddingGracePeriodMinutes": (0, 100_000),
-    "loadBalancerSheddingEnabled": None,
+    SHEDDING_GRACE_PERIOD_MINUTES: (0, 100_000),
+    SHEDDING_ENABLED: None,
 }
 """The bounds of what the cycle around every strategy reads; see `Profile.bounds`."""
 
 EVERY_EAGER: Mapping[str, SettingValue] = {
-    "loadBalancerSheddingEnabled": True,
-    "loadBalancerSheddingGracePeriodMinutes": 0,
+    SHEDDING_ENABLED: True,
+    SHEDDING_GRACE_PERIOD_MINUTES: 0,
 }
 """Its values with which most is shed; see `Profile.eager`."""
 

@@ -4,6 +4,7 @@ import difflib
 
 from planner.cluster.errors import SettingError
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.names import LOAD_SHEDDING_STRATEGY
 from planner.cluster.releases import Release
 from planner.pulsar.shedding import avg, overload, threshold, transfer, uniform
 from planner.pulsar.shedding.protocol import Shedder
@@ -62,6 +63,6 @@ def shedder_by_name(name: str) -> Shedder:
     near = difflib.get_close_matches(simple, [s.name for s in SHEDDERS], n=1, cutoff=0.0)
     raise SettingError(
         f"'{name}' is not a shedding strategy of Pulsar 4.2.4.",
-        where="loadBalancerLoadSheddingStrategy",
+        where=LOAD_SHEDDING_STRATEGY,
         remedy=f"Did you mean {near[0]}?",
     )

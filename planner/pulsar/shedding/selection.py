@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from planner.cluster.arrays import MIB, BoolArray, FloatArray, Int64Array
+from planner.cluster.arrays import BoolArray, FloatArray, Int64Array
 from planner.cluster.decisions import Move, ReasonBlock, ReasonCode, block, tell
 from planner.cluster.memory import SheddingMemory
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.tables import Term
+from planner.cluster.units import MIB, MS_PER_MIN
 
 ADDITIONAL_MARGIN = 0.05
 """Share of the traffic that is offloaded beyond the excess."""
@@ -124,7 +125,7 @@ def rank_donors(
     if (recent & ~unseen).any():
         held = bundles[recent & ~unseen]
         now = snapshot.info.captured_at_ms
-        ago = [(now - unloaded_ms[snapshot.bundle_names[i]]) / 60_000 for i in held.tolist()]
+        ago = [(now - unloaded_ms[snapshot.bundle_names[i]]) / MS_PER_MIN for i in held.tolist()]
         reasons.append(block(RECENTLY_UNLOADED, owner[held], held, [ago]))
     if unseen.any() or recent.any():
         kept = ~unseen & ~recent

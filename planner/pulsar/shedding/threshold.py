@@ -10,19 +10,24 @@ from typing import Any
 
 import numpy as np
 
-from planner.cluster.arrays import MIB, Int64Array
+from planner.cluster.arrays import Int64Array
 from planner.cluster.decisions import Line, Move, ReasonBlock, ReasonCode, SheddingDecision, block, tell
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.memory import SheddingMemory
+from planner.cluster.names import HISTORY_RESOURCE_PERCENTAGE
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.units import MIB
 from planner.pulsar.load.usage import USAGE_WEIGHTS, weighted_usage
+from planner.pulsar.shedding.needs import THROUGHPUT_OF_BUNDLES, USAGE
 from planner.pulsar.shedding.profile import NeverReached, Profile, Remedy, Tally, whatever_it_is
 from planner.pulsar.shedding.selection import (
     ADDITIONAL_MARGIN,
     active_brokers,
     take_until,
 )
+
+_BUNDLE_UNLOAD_MIN_THROUGHPUT_THRESHOLD = "loadBalancerBundleUnloadMinThroughputThreshold"
 
 _BELOW = ReasonCode(
     "threshold.below",
@@ -131,13 +136,14 @@ def _for_never_reached(seen: NeverReached) -> Remedy:
 
 
 _PROFILE = Profile(
+    needs=(USAGE, THROUGHPUT_OF_BUNDLES),
     bounds={
         _THRESHOLD: (0, 200),
-        "loadBalancerHistoryResourcePercentage": (0, 1),
-        "loadBalancerBundleUnloadMinThroughputThreshold": (0, 1e6),
+        HISTORY_RESOURCE_PERCENTAGE: (0, 1),
+        _BUNDLE_UNLOAD_MIN_THROUGHPUT_THRESHOLD: (0, 1e6),
         _LOWER: None,
     },
-    eager={"loadBalancerBundleUnloadMinThroughputThreshold": 0.0, _THRESHOLD: 0},
+    eager={_BUNDLE_UNLOAD_MIN_THROUGHPUT_THRESHOLD: 0.0, _THRESHOLD: 0},
     differences=(
         (
             "The Concepts page says that a broker is brought to 5 % below the cluster average. The code "
@@ -184,10 +190,10 @@ class ThresholdShedder:
     )
     profile = _PROFILE
     settings = (
-        "loadBalancerBrokerThresholdShedderPercentage",
-        "loadBalancerHistoryResourcePercentage",
-        "loadBalancerBundleUnloadMinThroughputThreshold",
-        "lowerBoundarySheddingEnabled",
+        _THRESHOLD,
+        HISTORY_RESOURCE_PERCENTAGE,
+        _BUNDLE_UNLOAD_MIN_THROUGHPUT_THRESHOLD,
+        _LOWER,
         *USAGE_WEIGHTS,
     )
 
@@ -204,8 +210,8 @@ class ThresholdShedder:
         order, known = active.tolist(), dict(memory.state.usage_ema)
         ema, average = _advance(snapshot, order, usage.tolist(), known, config)
         limits = _Limits(
-            threshold=config.integer("loadBalancerBrokerThresholdShedderPercentage") / 100.0,
-            minimum_bytes_per_s=config.number("loadBalancerBundleUnloadMinThroughputThreshold") * MIB,
+            threshold=config.integer(_THRESHOLD) / 100.0,
+            minimum_bytes_per_s=config.number(_BUNDLE_UNLOAD_MIN_THROUGHPUT_THRESHOLD) * MIB,
             average=average,
         )
         moves: list[Move] = []
@@ -214,7 +220,7 @@ class ThresholdShedder:
             reasons.append(block(_IDLE, active))
         else:
             moves = _shed_above(snapshot, memory, active, ema, limits, config, reasons)
-            if not moves and config.flag("lowerBoundarySheddingEnabled"):
+            if not moves and config.flag(_LOWER):
                 ema, average = _advance(snapshot, order, usage.tolist(), ema, config)
                 limits = _Limits(limits.threshold, limits.minimum_bytes_per_s, average)
                 moves = _shed_highest(snapshot, memory, order, ema, limits, config, reasons)
@@ -224,7 +230,7 @@ class ThresholdShedder:
             Line("average", average),
             Line("average + threshold", average + limits.threshold),
         )
-        if config.flag("lowerBoundarySheddingEnabled"):
+        if config.flag(_LOWER):
             lines += (Line("average - threshold", average - limits.threshold),)
         return memory.with_state(ThresholdState(ema)), SheddingDecision(
             moves=tuple(moves), reasons=tuple(reasons), scores=scores, lines=lines, measures={"average": average}
@@ -235,7 +241,7 @@ def _advance(
     snapshot: Snapshot, order: Sequence[int], usage: Sequence[float], known: Mapping[str, float], config: Settings
 ) -> tuple[dict[str, float], float]:
     """Advance the averaged usage of every broker by one sample; return it and its mean, summed in Pulsar's order."""
-    history = config.number("loadBalancerHistoryResourcePercentage")
+    history = config.number(HISTORY_RESOURCE_PERCENTAGE)
     ema: dict[str, float] = {}
     total = 0.0
     for i in order:

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from planner.cluster.arrays import MIB, BoolArray, FloatArray
+from planner.cluster.arrays import BoolArray, FloatArray
 from planner.cluster.decisions import Line, Move, ReasonCode, SheddingDecision
 from planner.cluster.errors import PlannerError
 from planner.cluster.hashing import hash_map_order, java_string_hashes
@@ -24,10 +24,12 @@ from planner.cluster.ranges import bundle_name
 from planner.cluster.releases import Switch
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.units import MIB, MS_PER_MIN
 from planner.pulsar.load.broker_load import averages
 from planner.pulsar.load.namespace_policies import policy_gate
 from planner.pulsar.load.top_bundles import IDLE_BUNDLES
 from planner.pulsar.placement.extensible_filters import ExtensibleFilters
+from planner.pulsar.shedding.needs import AVERAGED_USAGE, THROUGHPUT
 from planner.pulsar.shedding.profile import Counters, Profile, Remedy, Tally, whatever_it_is
 from planner.pulsar.shedding.transfer_reasons import (
     BEHIND,
@@ -410,7 +412,7 @@ class _Cycle:
             self.log.say(EXCLUDED, pair.donor, bundle.position)
             return True
         if self.recent and bundle.name in self.recent:
-            since = (self.snapshot.info.captured_at_ms - self.recent[bundle.name]) / 60_000
+            since = (self.snapshot.info.captured_at_ms - self.recent[bundle.name]) / MS_PER_MIN
             self.log.say(RECENT, pair.donor, bundle.position, -1, since, float(self.rules.grace_minutes))
             return True
         return self.barred(bundle, pair.donor, pair.receiver)
@@ -583,6 +585,7 @@ def _told(
 
 
 _PROFILE = Profile(
+    needs=(AVERAGED_USAGE, THROUGHPUT),
     bounds={
         "loadBalancerBrokerLoadTargetStd": (0, 10),
         "loadBalancerBrokerOverloadedThresholdPercentage": (0, 200),

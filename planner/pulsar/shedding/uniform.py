@@ -15,9 +15,11 @@ from planner.cluster.decisions import Line, Move, ReasonBlock, ReasonCode, Shedd
 from planner.cluster.java import to_int
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.memory import SheddingMemory
+from planner.cluster.names import MAX_UNLOAD_PERCENTAGE, MIN_UNLOAD_MESSAGE, MIN_UNLOAD_MESSAGE_THROUGHPUT
 from planner.cluster.releases import Switch
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
+from planner.pulsar.shedding.needs import MESSAGE_RATES, THROUGHPUT
 from planner.pulsar.shedding.profile import Profile, Remedy, whatever_it_is
 from planner.pulsar.shedding.selection import (
     SHORT_TERM,
@@ -25,6 +27,12 @@ from planner.pulsar.shedding.selection import (
     moves_of,
     rank_donors,
 )
+
+_MSG_RATE_DIFFERENCE_SHEDDER_THRESHOLD = "loadBalancerMsgRateDifferenceShedderThreshold"
+_MSG_THROUGHPUT_MULTIPLIER_DIFFERENCE_SHEDDER_THRESHOLD = (
+    "loadBalancerMsgThroughputMultiplierDifferenceShedderThreshold"
+)
+_MAX_UNLOAD_BUNDLE_NUM_PER_SHEDDING = "maxUnloadBundleNumPerShedding"
 
 LARGER_FITS = Switch(
     "A bundle fits if it exceeds what is left to move by at most 1000, not only if it is smaller.", until="4.2.4"
@@ -117,28 +125,29 @@ def _spread(order: Sequence[int], values: FloatArray, also: FloatArray) -> _Spre
 
 
 def _calmer(config: Settings) -> Remedy:
-    most = config.integer("maxUnloadBundleNumPerShedding")
+    most = config.integer(_MAX_UNLOAD_BUNDLE_NUM_PER_SHEDDING)
     return Remedy(
         "Limit the bundles per cycle with maxUnloadBundleNumPerShedding, or the share with maxUnloadPercentage.",
-        {"maxUnloadBundleNumPerShedding": max(most // 2, 1) if most > 0 else 10},
+        {_MAX_UNLOAD_BUNDLE_NUM_PER_SHEDDING: max(most // 2, 1) if most > 0 else 10},
     )
 
 
 _PROFILE = Profile(
+    needs=(MESSAGE_RATES, THROUGHPUT),
     bounds={
-        "loadBalancerMsgRateDifferenceShedderThreshold": (0, 1e9),
-        "loadBalancerMsgThroughputMultiplierDifferenceShedderThreshold": (0, 1e9),
-        "maxUnloadPercentage": (0, 1),
-        "minUnloadMessage": (0, 2**31 - 1),
-        "minUnloadMessageThroughput": (0, 2**31 - 1),
-        "maxUnloadBundleNumPerShedding": (-1, 100_000),
+        _MSG_RATE_DIFFERENCE_SHEDDER_THRESHOLD: (0, 1e9),
+        _MSG_THROUGHPUT_MULTIPLIER_DIFFERENCE_SHEDDER_THRESHOLD: (0, 1e9),
+        MAX_UNLOAD_PERCENTAGE: (0, 1),
+        MIN_UNLOAD_MESSAGE: (0, 2**31 - 1),
+        MIN_UNLOAD_MESSAGE_THROUGHPUT: (0, 2**31 - 1),
+        _MAX_UNLOAD_BUNDLE_NUM_PER_SHEDDING: (-1, 100_000),
     },
     eager={
-        "maxUnloadPercentage": 1.0,
-        "minUnloadMessage": 0,
-        "minUnloadMessageThroughput": 0,
-        "loadBalancerMsgThroughputMultiplierDifferenceShedderThreshold": 1e-6,
-        "loadBalancerMsgRateDifferenceShedderThreshold": 1e-6,
+        MAX_UNLOAD_PERCENTAGE: 1.0,
+        MIN_UNLOAD_MESSAGE: 0,
+        MIN_UNLOAD_MESSAGE_THROUGHPUT: 0,
+        _MSG_THROUGHPUT_MULTIPLIER_DIFFERENCE_SHEDDER_THRESHOLD: 1e-6,
+        _MSG_RATE_DIFFERENCE_SHEDDER_THRESHOLD: 1e-6,
     },
     differences=(
         (
@@ -165,12 +174,12 @@ class UniformLoadShedder:
     )
     profile = _PROFILE
     settings = (
-        "loadBalancerMsgRateDifferenceShedderThreshold",
-        "loadBalancerMsgThroughputMultiplierDifferenceShedderThreshold",
-        "maxUnloadPercentage",
-        "minUnloadMessage",
-        "minUnloadMessageThroughput",
-        "maxUnloadBundleNumPerShedding",
+        _MSG_RATE_DIFFERENCE_SHEDDER_THRESHOLD,
+        _MSG_THROUGHPUT_MULTIPLIER_DIFFERENCE_SHEDDER_THRESHOLD,
+        MAX_UNLOAD_PERCENTAGE,
+        MIN_UNLOAD_MESSAGE,
+        MIN_UNLOAD_MESSAGE_THROUGHPUT,
+        _MAX_UNLOAD_BUNDLE_NUM_PER_SHEDDING,
     )
 
     def initial(self) -> UniformState:
@@ -189,13 +198,13 @@ class UniformLoadShedder:
         throughputs = _spread(order, throughput, rate if together else throughput)
         difference_percent = (rates.most - rates.least) * 100 / rates.least
         ratio = throughputs.most / throughputs.least
-        rate_limit = config.number("loadBalancerMsgRateDifferenceShedderThreshold")
-        ratio_limit = config.number("loadBalancerMsgThroughputMultiplierDifferenceShedderThreshold")
+        rate_limit = config.number(_MSG_RATE_DIFFERENCE_SHEDDER_THRESHOLD)
+        ratio_limit = config.number(_MSG_THROUGHPUT_MULTIPLIER_DIFFERENCE_SHEDDER_THRESHOLD)
         reasons: list[ReasonBlock] = list(unknown)
         moves: list[Move] = []
-        share = config.number("maxUnloadPercentage")
+        share = config.number(MAX_UNLOAD_PERCENTAGE)
         quotas = [to_int((found.most - found.least) * share) for found in (rates, throughputs)]
-        minima: list[float] = [config.number("minUnloadMessage"), config.number("minUnloadMessageThroughput")]
+        minima: list[float] = [config.number(MIN_UNLOAD_MESSAGE), config.number(MIN_UNLOAD_MESSAGE_THROUGHPUT)]
         if together and any(quota >= minimum for quota, minimum in zip(quotas, minima, strict=True)):
             minima = [*quotas]
         beyond_left = 1000 if config.release.has(LARGER_FITS) else 0
@@ -242,7 +251,7 @@ def _shed(
         reasons.append(block(_TOO_LITTLE, donor, values=(quota, minimum)))
         return []
     donors = rank_donors(snapshot, np.array([donor]), of_bundle, memory, config, reasons)
-    most_bundles = config.integer("maxUnloadBundleNumPerShedding")
+    most_bundles = config.integer(_MAX_UNLOAD_BUNDLE_NUM_PER_SHEDDING)
     falling = (-donors.values).tolist()
     limits = np.full(len(falling), float(most_bundles))
     passed = np.zeros(len(falling), dtype=np.bool_)

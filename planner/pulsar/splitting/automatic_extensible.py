@@ -13,6 +13,13 @@ from planner.cluster.arrays import BoolArray, Int64Array, IntArray
 from planner.cluster.decisions import ReasonBlock, ReasonCode, ReasonLog, SplitDecision, SplitOrder, tell
 from planner.cluster.errors import PulsarError
 from planner.cluster.hashing import hash_map_order
+from planner.cluster.names import (
+    AUTO_BUNDLE_SPLIT_ENABLED,
+    DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM,
+    FLOW_OR_QPS_DIFFERENCE_THRESHOLD_PERCENTAGE,
+    NAMESPACE_BUNDLE_SPLIT_CONDITION_HIT_COUNT_THRESHOLD,
+    NAMESPACE_MAXIMUM_BUNDLES,
+)
 from planner.cluster.ranges import FULL_HIGH, bundle_name, format_range
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
@@ -20,14 +27,16 @@ from planner.pulsar.splitting.limits import LIMITS, SplitLoads
 from planner.pulsar.splitting.registry import default_split_algorithm
 from planner.pulsar.splitting.request import split_request
 
+_MAX_NUMBER_OF_BUNDLES_TO_SPLIT_PER_CYCLE = "loadBalancerMaxNumberOfBundlesToSplitPerCycle"
+
 SETTINGS = (
-    "loadBalancerAutoBundleSplitEnabled",
+    AUTO_BUNDLE_SPLIT_ENABLED,
     *LIMITS,
-    "loadBalancerNamespaceBundleSplitConditionHitCountThreshold",
-    "loadBalancerNamespaceMaximumBundles",
-    "loadBalancerMaxNumberOfBundlesToSplitPerCycle",
-    "defaultNamespaceBundleSplitAlgorithm",
-    "flowOrQpsDifferenceThresholdPercentage",
+    NAMESPACE_BUNDLE_SPLIT_CONDITION_HIT_COUNT_THRESHOLD,
+    NAMESPACE_MAXIMUM_BUNDLES,
+    _MAX_NUMBER_OF_BUNDLES_TO_SPLIT_PER_CYCLE,
+    DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM,
+    FLOW_OR_QPS_DIFFERENCE_THRESHOLD_PERCENTAGE,
 )
 """Real names of the settings that decide; the caller checks the first."""
 
@@ -226,9 +235,9 @@ class _Run:
     def __init__(self, snapshot: Snapshot, config: Settings) -> None:
         self.snapshot = snapshot
         self.config = config
-        self.needed_hits = config.integer("loadBalancerNamespaceBundleSplitConditionHitCountThreshold")
-        self.most_bundles = config.integer("loadBalancerNamespaceMaximumBundles")
-        self.per_cycle = config.integer("loadBalancerMaxNumberOfBundlesToSplitPerCycle")
+        self.needed_hits = config.integer(NAMESPACE_BUNDLE_SPLIT_CONDITION_HIT_COUNT_THRESHOLD)
+        self.most_bundles = config.integer(NAMESPACE_MAXIMUM_BUNDLES)
+        self.per_cycle = config.integer(_MAX_NUMBER_OF_BUNDLES_TO_SPLIT_PER_CYCLE)
         table = snapshot.bundles
         self.loads = SplitLoads.of(table, table.msg_rate_per_s(), table.throughput_bytes_per_s(), config)
         self.few = self.loads.topics < 2  # noqa: PLR2004 - a bundle is divided between topics
@@ -329,7 +338,7 @@ class _Run:
     def boundary(self, visit: Visit, position: int) -> int | None:
         """Ask the configured algorithm; log a failure unless it answers exactly one boundary."""
         request = split_request(self.snapshot, position, listed=visit.topics_listed)
-        algorithm = default_split_algorithm(self.config.text("defaultNamespaceBundleSplitAlgorithm"))
+        algorithm = default_split_algorithm(self.config.text(DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM))
         try:
             answer = algorithm.boundaries(request, self.config).boundaries or ()
         except PulsarError:

@@ -14,6 +14,12 @@ from planner.cluster.arrays import BoolArray, Int64Array
 from planner.cluster.decisions import ReasonBlock, ReasonCode, ReasonLog, SplitDecision, SplitOrder, block
 from planner.cluster.errors import PulsarError
 from planner.cluster.hashing import grouped_map_order, hash_map_order, java_string_hashes
+from planner.cluster.names import (
+    AUTO_BUNDLE_SPLIT_ENABLED,
+    DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM,
+    FLOW_OR_QPS_DIFFERENCE_THRESHOLD_PERCENTAGE,
+    NAMESPACE_MAXIMUM_BUNDLES,
+)
 from planner.cluster.ranges import bundle_name
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
@@ -24,11 +30,11 @@ from planner.pulsar.splitting.registry import default_split_algorithm
 from planner.pulsar.splitting.request import split_request
 
 SETTINGS = (
-    "loadBalancerAutoBundleSplitEnabled",
+    AUTO_BUNDLE_SPLIT_ENABLED,
     *LIMITS,
-    "loadBalancerNamespaceMaximumBundles",
-    "defaultNamespaceBundleSplitAlgorithm",
-    "flowOrQpsDifferenceThresholdPercentage",
+    NAMESPACE_MAXIMUM_BUNDLES,
+    DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM,
+    FLOW_OR_QPS_DIFFERENCE_THRESHOLD_PERCENTAGE,
 )
 """Real names of the settings that decide."""
 
@@ -91,7 +97,7 @@ def decide_cycle(snapshot: Snapshot, config: Settings, *, explain: bool = True) 
     Nothing is examined when `loadBalancerAutoBundleSplitEnabled` is off, or when fewer than two brokers have load data;
     the one reason given then is about the whole cluster. `explain` is as in `decide`.
     """
-    if not config.flag("loadBalancerAutoBundleSplitEnabled"):
+    if not config.flag(AUTO_BUNDLE_SPLIT_ENABLED):
         return SplitDecision((), (block(_DISABLED),))
     if int(snapshot.brokers.has_load_data.sum()) < 2:  # noqa: PLR2004 - the leader and another one
         return SplitDecision((), (block(_ALONE),))
@@ -141,7 +147,7 @@ def decide(
         if len(quiet):
             numbers = loads.numbers(quiet)[: len(code.fields)]
             reasons.append(block(code, bundles.owner[quiet], quiet, numbers))
-    taken, held = _under_cap(snapshot, order, config.integer("loadBalancerNamespaceMaximumBundles"), bundle_counts)
+    taken, held = _under_cap(snapshot, order, config.integer(NAMESPACE_MAXIMUM_BUNDLES), bundle_counts)
     splits, cannot = _orders(snapshot, config, taken, exceeded, loads)
     return SplitDecision(splits, (*reasons, *held, *cannot))
 
@@ -197,7 +203,7 @@ def _orders(
 ) -> tuple[tuple[SplitOrder, ...], list[ReasonBlock]]:
     """Return the splits in the order of the map of all chosen bundles, and the reasons about them."""
     names = _names(snapshot, taken)
-    algorithm = default_split_algorithm(config.text("defaultNamespaceBundleSplitAlgorithm"))
+    algorithm = default_split_algorithm(config.text(DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM))
     orders: list[SplitOrder] = []
     log = ReasonLog()
     for at in hash_map_order(java_string_hashes(names)).tolist():

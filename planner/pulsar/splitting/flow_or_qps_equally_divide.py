@@ -6,9 +6,14 @@ add hexadecimal digits as if they were decimal, omit the tolerance, and leave ou
 
 from itertools import pairwise
 
-from planner.cluster.arrays import MIB
 from planner.cluster.decisions import Reason, ReasonCode
+from planner.cluster.names import (
+    FLOW_OR_QPS_DIFFERENCE_THRESHOLD_PERCENTAGE,
+    NAMESPACE_BUNDLE_MAX_BANDWIDTH_MBYTES,
+    NAMESPACE_BUNDLE_MAX_MSG_RATE,
+)
 from planner.cluster.settings import Settings
+from planner.cluster.units import MIB
 from planner.pulsar.splitting.protocol import SplitAnswer, SplitExample, SplitRequest
 
 _CUT = ReasonCode(
@@ -46,7 +51,7 @@ def _example(rate: int, mib: int, documented: tuple[int, ...], why: str = _DECIM
         documented,
         msg_rates_per_s=(100.0, 200.0, 300.0, 400.0, 500.0, 600.0),
         throughputs_mib_per_s=(10.0, 20.0, 30.0, 40.0, 50.0, 60.0),
-        settings={"loadBalancerNamespaceBundleMaxMsgRate": rate, "loadBalancerNamespaceBundleMaxBandwidthMbytes": mib},
+        settings={NAMESPACE_BUNDLE_MAX_MSG_RATE: rate, NAMESPACE_BUNDLE_MAX_BANDWIDTH_MBYTES: mib},
         why=why,
     )
 
@@ -58,9 +63,9 @@ class FlowOrQpsEquallyDivide:
     java_class = "FlowOrQpsEquallyDivideBundleSplitAlgorithm"
     summary = "Cuts so that each part stays within the message rate and bandwidth limits of a bundle."
     settings = (
-        "loadBalancerNamespaceBundleMaxMsgRate",
-        "loadBalancerNamespaceBundleMaxBandwidthMbytes",
-        "flowOrQpsDifferenceThresholdPercentage",
+        NAMESPACE_BUNDLE_MAX_MSG_RATE,
+        NAMESPACE_BUNDLE_MAX_BANDWIDTH_MBYTES,
+        FLOW_OR_QPS_DIFFERENCE_THRESHOLD_PERCENTAGE,
     )
     needs_positions = False
     reads_traffic = True
@@ -92,9 +97,9 @@ class FlowOrQpsEquallyDivide:
 
         Topics are known by their hash: of two with the same one the traffic of the last counts, for both.
         """
-        rate_limit = float(config.integer("loadBalancerNamespaceBundleMaxMsgRate"))
-        throughput_limit = float(config.integer("loadBalancerNamespaceBundleMaxBandwidthMbytes") * MIB)
-        tolerance = config.integer("flowOrQpsDifferenceThresholdPercentage") / 100.0
+        rate_limit = float(config.integer(NAMESPACE_BUNDLE_MAX_MSG_RATE))
+        throughput_limit = float(config.integer(NAMESPACE_BUNDLE_MAX_BANDWIDTH_MBYTES) * MIB)
+        tolerance = config.integer(FLOW_OR_QPS_DIFFERENCE_THRESHOLD_PERCENTAGE) / 100.0
         traffic: dict[int, tuple[float, float]] = {}
         busy: list[int] = []
         total_rate = total_throughput = 0.0

@@ -5,15 +5,22 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from planner.cluster.arrays import MIB, FloatArray, Int64Array
+from planner.cluster.arrays import FloatArray, Int64Array
+from planner.cluster.names import (
+    NAMESPACE_BUNDLE_MAX_BANDWIDTH_MBYTES,
+    NAMESPACE_BUNDLE_MAX_MSG_RATE,
+    NAMESPACE_BUNDLE_MAX_SESSIONS,
+    NAMESPACE_BUNDLE_MAX_TOPICS,
+)
 from planner.cluster.settings import Settings
 from planner.cluster.tables import BundleTable
+from planner.cluster.units import MIB
 
 LIMITS = (
-    "loadBalancerNamespaceBundleMaxTopics",
-    "loadBalancerNamespaceBundleMaxSessions",
-    "loadBalancerNamespaceBundleMaxMsgRate",
-    "loadBalancerNamespaceBundleMaxBandwidthMbytes",
+    NAMESPACE_BUNDLE_MAX_TOPICS,
+    NAMESPACE_BUNDLE_MAX_SESSIONS,
+    NAMESPACE_BUNDLE_MAX_MSG_RATE,
+    NAMESPACE_BUNDLE_MAX_BANDWIDTH_MBYTES,
 )
 """Real names of the settings with the limits, in the order in which they are compared."""
 

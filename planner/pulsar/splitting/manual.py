@@ -16,13 +16,20 @@ from urllib.parse import quote_plus
 
 import numpy as np
 
-from planner.cluster.arrays import MIB
 from planner.cluster.decisions import Reason, ReasonCode
 from planner.cluster.errors import PlannerError, PulsarError
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.names import (
+    DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM,
+    FLOW_OR_QPS_DIFFERENCE_THRESHOLD_PERCENTAGE,
+    NAMESPACE_BUNDLE_MAX_BANDWIDTH_MBYTES,
+    NAMESPACE_BUNDLE_MAX_MSG_RATE,
+    SUPPORTED_NAMESPACE_BUNDLE_SPLIT_ALGORITHMS,
+)
 from planner.cluster.ranges import bundle_name, format_range
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.units import MIB
 from planner.pulsar.splitting.factory import apply_split
 from planner.pulsar.splitting.protocol import SplitAlgorithm, SplitAnswer
 from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS, default_split_algorithm
@@ -35,11 +42,11 @@ HOT = "HOT"
 """Stands for the bundle with the highest long-term throughput (modular); the extensible load manager takes LARGEST."""
 
 SETTINGS = (
-    "defaultNamespaceBundleSplitAlgorithm",
-    "supportedNamespaceBundleSplitAlgorithms",
-    "loadBalancerNamespaceBundleMaxMsgRate",
-    "loadBalancerNamespaceBundleMaxBandwidthMbytes",
-    "flowOrQpsDifferenceThresholdPercentage",
+    DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM,
+    SUPPORTED_NAMESPACE_BUNDLE_SPLIT_ALGORITHMS,
+    NAMESPACE_BUNDLE_MAX_MSG_RATE,
+    NAMESPACE_BUNDLE_MAX_BANDWIDTH_MBYTES,
+    FLOW_OR_QPS_DIFFERENCE_THRESHOLD_PERCENTAGE,
 )
 """Real names of the settings that decide."""
 
@@ -194,7 +201,7 @@ class _Request:
     def answer(self) -> SplitOutcome:
         """Go through the checks."""
         named = self.command.algorithm if self.command.algorithm.strip() else ""
-        if named and named not in self.config.names("supportedNamespaceBundleSplitAlgorithms"):
+        if named and named not in self.config.names(SUPPORTED_NAMESPACE_BUNDLE_SPLIT_ALGORITHMS):
             return self.refuse(_PRECONDITION, _UNSUPPORTED, "RestException", f"'{named}' is not a supported algorithm.")
         if named == _SPECIFIED and not self.command.positions:
             return self.refuse(_PRECONDITION, _NO_POSITIONS, "RestException", "Positions are needed.")
@@ -267,7 +274,7 @@ class _Request:
 
     def split(self, named: str, position: int, ends: tuple[int, int]) -> SplitOutcome:
         """Ask the algorithm, then apply what it answers."""
-        default = self.config.text("defaultNamespaceBundleSplitAlgorithm")
+        default = self.config.text(DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM)
         known = any(algorithm.name == named for algorithm in SPLIT_ALGORITHMS)
         algorithm = default_split_algorithm(named if known else default)
         self.found["algorithm"] = algorithm.name

@@ -6,10 +6,11 @@ from typing import Protocol
 
 import numpy as np
 
-from planner.cluster.arrays import MIB, BoolArray, FloatArray, Int64Array
+from planner.cluster.arrays import BoolArray, FloatArray, Int64Array
 from planner.cluster.decisions import Reason
 from planner.cluster.setting import SettingValue
 from planner.cluster.settings import Settings
+from planner.cluster.units import MIB
 from planner.pulsar.protocol import Named
 
 _STEP = 0x01000000

@@ -3,6 +3,7 @@
 import difflib
 
 from planner.cluster.errors import SettingError
+from planner.cluster.names import DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM
 from planner.pulsar.splitting import (
     flow_or_qps_equally_divide,
     range_equally_divide,
@@ -32,7 +33,7 @@ def split_algorithm(name: str) -> SplitAlgorithm:
     near = difflib.get_close_matches(name, [a.name for a in SPLIT_ALGORITHMS], n=1, cutoff=0.0)
     raise SettingError(
         f"'{name}' is not a split algorithm of Pulsar 4.2.4.",
-        where="defaultNamespaceBundleSplitAlgorithm",
+        where=DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM,
         remedy=f"Did you mean {near[0]}?",
     )
 

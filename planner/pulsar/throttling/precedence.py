@@ -13,6 +13,7 @@ from typing import Literal
 
 from planner.cluster.decisions import Reason, ReasonCode
 from planner.cluster.errors import SettingError
+from planner.cluster.names import DISPATCH_THROTTLING_RATE_IN_BYTE, DISPATCH_THROTTLING_RATE_IN_MSG
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import DispatchRate, DispatchRatePolicy, Policies
 
@@ -38,7 +39,7 @@ class Source(StrEnum):
 
 
 RATE_SETTINGS: dict[Level, tuple[str, str]] = {
-    Level.BROKER: ("dispatchThrottlingRateInMsg", "dispatchThrottlingRateInByte"),
+    Level.BROKER: (DISPATCH_THROTTLING_RATE_IN_MSG, DISPATCH_THROTTLING_RATE_IN_BYTE),
     Level.TOPIC: ("dispatchThrottlingRatePerTopicInMsg", "dispatchThrottlingRatePerTopicInByte"),
     Level.SUBSCRIPTION: ("dispatchThrottlingRatePerSubscriptionInMsg", "dispatchThrottlingRatePerSubscriptionInByte"),
     Level.REPLICATOR: ("dispatchThrottlingRatePerReplicatorInMsg", "dispatchThrottlingRatePerReplicatorInByte"),

@@ -7,11 +7,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, frozen
+from planner.cluster.names import (
+    CACHE_EVICTION_BY_EXPECTED_READ_COUNT,
+    DISPATCH_THROTTLING_ON_BATCH_MESSAGE_ENABLED,
+    DISPATCH_THROTTLING_ON_NON_BACKLOG_CONSUMER_ENABLED,
+)
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import DispatchRate, Policies, Snapshot
+from planner.cluster.units import BYTES_PER_KBIT
 from planner.pulsar.throttling.precedence import Level, limit_chain, parse_topic, setting_rate
-
-_KBIT = 125.0  # bytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,8 +83,8 @@ def throttles_consumers(config: Settings) -> bool:
     Without `dispatchThrottlingOnNonBacklogConsumerEnabled` only inactive cursors are, and with
     `cacheEvictionByExpectedReadCount`, the default of 4.2.4, those of connected consumers are never inactive.
     """
-    always = config.flag("dispatchThrottlingOnNonBacklogConsumerEnabled")
-    return always or not config.flag("cacheEvictionByExpectedReadCount")
+    always = config.flag(DISPATCH_THROTTLING_ON_NON_BACKLOG_CONSUMER_ENABLED)
+    return always or not config.flag(CACHE_EVICTION_BY_EXPECTED_READ_COUNT)
 
 
 def dispatch_caps(
@@ -109,7 +113,7 @@ def dispatch_caps(
     table, size = snapshot.topics, len(snapshot.topics)
     caps = np.full((2, size), np.inf)
     published = table.msg_rate_in_per_s, table.msg_throughput_in_bytes_per_s
-    counted = messages_per_entry if settings.flag("dispatchThrottlingOnBatchMessageEnabled") else 1.0
+    counted = messages_per_entry if settings.flag(DISPATCH_THROTTLING_ON_BATCH_MESSAGE_ENABLED) else 1.0
     for rows in _alike(snapshot, stated) if throttles_consumers(settings) else ():
         name = table.name[int(rows[0])].as_py()
         topic = limit_chain(Level.TOPIC, name, stated, settings).rate
@@ -179,7 +183,7 @@ def broker_dispatch(snapshot: Snapshot, caps: DispatchCaps, config: Settings | N
     most, now = caps.throughput_bytes_per_s, table.msg_throughput_out_bytes_per_s
     limited = caps.limited
     shared = _shared(settings)
-    bandwidth = snapshot.brokers.bandwidth_out_limit_kbit_per_s * _KBIT
+    bandwidth = snapshot.brokers.bandwidth_out_limit_kbit_per_s * BYTES_PER_KBIT
     return BrokerDispatch(
         topics=summed(np.ones(len(table), dtype=bool)).astype(np.int64),
         limited_topics=summed(limited).astype(np.int64),

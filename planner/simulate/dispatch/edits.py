@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from planner.cluster.setting import SettingValue, conf_value
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import DispatchRate, DispatchRatePolicy, Policies
-from planner.pulsar.admin_commands import PROGRAM, quoted
 from planner.pulsar.throttling.precedence import POLICY_KINDS, RATE_SETTINGS, Level, Source, has_limit, parse_topic
+from planner.simulate.admin_commands import PROGRAM, quoted
 
 PLACES: dict[Level, tuple[Source, ...]] = {
     Level.BROKER: (Source.BROKER,),

@@ -24,8 +24,18 @@ import numpy as np
 
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, frozen
 from planner.cluster.errors import SettingError
+from planner.cluster.names import (
+    CACHE_EVICTION_BY_EXPECTED_READ_COUNT,
+    DISPATCH_RATE_LIMITER_FACTORY_CLASS_NAME,
+    DISPATCH_THROTTLING_ON_BATCH_MESSAGE_ENABLED,
+    DISPATCH_THROTTLING_ON_NON_BACKLOG_CONSUMER_ENABLED,
+    DISPATCHER_MAX_READ_BATCH_SIZE,
+    DISPATCHER_MAX_READ_SIZE_BYTES,
+    PRECISE_DISPATCHER_FLOW_CONTROL,
+)
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import DispatchRate
+from planner.cluster.units import NS_PER_MS
 from planner.pulsar.throttling.async_token_bucket import BucketColumn, bucket_column
 from planner.pulsar.throttling.classic_limiter import ClassicColumn
 from planner.pulsar.throttling.entries import ENTRY_OVERHEAD_BYTES
@@ -44,7 +54,6 @@ _STREAM_STEP_S = 1.5e-7
 _STEP_S = 2e-4
 _MOST_CELLS = 3_000_000
 _SECOND_NS = 1_000_000_000
-_MS_NS = 1_000_000
 
 
 def limiter_column(config: Settings) -> type[BucketColumn] | type[ClassicColumn]:
@@ -53,14 +62,14 @@ def limiter_column(config: Settings) -> type[BucketColumn] | type[ClassicColumn]
     Raises:
         SettingError: It is a class of somebody else.
     """
-    name = config.text("dispatchRateLimiterFactoryClassName").strip()
+    name = config.text(DISPATCH_RATE_LIMITER_FACTORY_CLASS_NAME).strip()
     if name.endswith("DispatchRateLimiterFactoryAsyncTokenBucket"):
         return bucket_column(config.release)
     if not name or name.endswith("DispatchRateLimiterFactoryClassic"):
         return ClassicColumn
     raise SettingError(
         f"{name[:120]} is not one of Pulsar's own limiters.",
-        where="dispatchRateLimiterFactoryClassName",
+        where=DISPATCH_RATE_LIMITER_FACTORY_CLASS_NAME,
         remedy="Choose DispatchRateLimiterFactoryAsyncTokenBucket or DispatchRateLimiterFactoryClassic.",
     )
 
@@ -167,12 +176,12 @@ class _Dispatch:
         self._stats_steps = stats_s * 1000 // step_ms
         self._publishing = Publishing(topics, stats_s)
         # how it reads
-        batch = config.integer("dispatcherMaxReadBatchSize")
+        batch = config.integer(DISPATCHER_MAX_READ_BATCH_SIZE)
         self._batch = np.minimum(batch, np.where(s.replicates, s.permits, NO_BOUND))
-        self._max_bytes = config.integer("dispatcherMaxReadSizeBytes")
+        self._max_bytes = config.integer(DISPATCHER_MAX_READ_SIZE_BYTES)
         self._estimated = s.entry_bytes + ENTRY_OVERHEAD_BYTES
-        self._divisor = np.where(config.flag("preciseDispatcherFlowControl") & ~s.replicates, s.messages, 1)
-        by_entry = config.flag("dispatchThrottlingOnBatchMessageEnabled") | s.replicates
+        self._divisor = np.where(config.flag(PRECISE_DISPATCHER_FLOW_CONTROL) & ~s.replicates, s.messages, 1)
+        by_entry = config.flag(DISPATCH_THROTTLING_ON_BATCH_MESSAGE_ENABLED) | s.replicates
         self._charge = np.where(by_entry, 1, s.messages)
         # what limits it
         kind, published = limiter_column(config), self._publishing.averages()
@@ -182,8 +191,8 @@ class _Dispatch:
         self._brokers = _Limiters([setting_rate(Level.BROKER, config)] * brokers, none, kind)
         self._logs = _Limiters(logs, published, kind)
         self._own = _Limiters(s.limit, (published[0][s.log], published[1][s.log]), kind)
-        self._always = config.flag("dispatchThrottlingOnNonBacklogConsumerEnabled")
-        self._by_backlog = not config.flag("cacheEvictionByExpectedReadCount")
+        self._always = config.flag(DISPATCH_THROTTLING_ON_NON_BACKLOG_CONSUMER_ENABLED)
+        self._by_backlog = not config.flag(CACHE_EVICTION_BY_EXPECTED_READ_COUNT)
         self._threshold = config.integer("managedLedgerCursorBackloggedThreshold")
         # what changes
         self._waiting = s.waiting.copy()
@@ -211,7 +220,7 @@ class _Dispatch:
     def step(self, k: int) -> None:
         """Let messages arrive, consumers work, and every dispatcher that may read do so until it may not."""
         s, at_s = self.streams, k * self._step_ms / 1000
-        self._now_ns = k * (self._step_ms * _MS_NS + 1)
+        self._now_ns = k * (self._step_ms * NS_PER_MS + 1)
         self._k = k
         arrived = self._publishing.entries(at_s)[s.log]
         fresh = arrived - self._arrived

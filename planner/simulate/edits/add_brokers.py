@@ -6,8 +6,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from planner.pulsar.admin_commands import SHOWN, Command, count_text
-from planner.simulate.edits.edit import Ask, AtMinute, Cores, Edit, EditContext, NicGbps, Running, size_text, some
+from planner.cluster.text import count
+from planner.simulate.admin_commands import SHOWN, Command
+from planner.simulate.edits.edit import Ask, AtMinute, Cores, Edit, EditContext, NicGbps, size_text, some
+from planner.simulate.edits.running import Running
 
 
 def _free_prefix(context: EditContext, _: Any) -> str:
@@ -42,7 +44,7 @@ class AddBrokers(Edit):
 
     def what(self) -> str:
         size = size_text(self.cores, self.nic_gbps)
-        return f"add {count_text(self.count, 'broker')}{f' with {size}' if size else ''}"
+        return f"add {count(self.count, 'broker')}{f' with {size}' if size else ''}"
 
     def joining(self) -> tuple[str, ...]:
         return tuple(f"{self.name_prefix}-{number}:8080" for number in range(1, self.count + 1))
@@ -52,5 +54,5 @@ class AddBrokers(Edit):
 
     def commands(self, cluster: str, program: Sequence[str]) -> Iterator[Command]:
         names = some(self.joining(), shown=SHOWN)
-        text = f"By hand: start {count_text(self.count, 'broker')}, and note the real ids for {names}."
+        text = f"By hand: start {count(self.count, 'broker')}, and note the real ids for {names}."
         yield Command(section="brokers", note=text, by_hand=True, asks=self.joining())

@@ -4,18 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from planner.pulsar.admin_commands import SHOWN, Command
-from planner.simulate.edits.edit import (
-    AtMinute,
-    BrokerNames,
-    Cores,
-    Edit,
-    EditContext,
-    NicGbps,
-    Running,
-    size_text,
-    some,
-)
+from planner.simulate.admin_commands import SHOWN, Command
+from planner.simulate.edits.edit import AtMinute, BrokerNames, Cores, Edit, EditContext, NicGbps, size_text, some
+from planner.simulate.edits.running import Running
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,8 +7,10 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from planner.pulsar.admin_commands import Command, shutdown_command
-from planner.simulate.edits.edit import LEAST, Ask, AtMinute, BrokerName, Edit, Running
+from planner.cluster.units import MS_PER_MIN
+from planner.simulate.admin_commands import Command, shutdown_command
+from planner.simulate.edits.edit import LEAST, Ask, AtMinute, BrokerName, Edit
+from planner.simulate.edits.running import Running
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,8 +45,8 @@ class DrainBroker(Edit):
         run.note_broker(now, "broker_removed", self.broker, "takes no new bundles and is drained")
         mine = run.cluster.names_on(broker)
         for number, name in enumerate(mine):
-            run.at(now + number * 60_000 / self.bundles_per_min, partial(self._unload, run, name, broker))
-        run.at(now + len(mine) * 60_000 / self.bundles_per_min, lambda _: run.cluster.leave(broker))
+            run.at(now + number * MS_PER_MIN / self.bundles_per_min, partial(self._unload, run, name, broker))
+        run.at(now + len(mine) * MS_PER_MIN / self.bundles_per_min, lambda _: run.cluster.leave(broker))
 
     @staticmethod
     def _unload(run: Running, name: str, broker: int, now: int) -> None:

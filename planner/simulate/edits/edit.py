@@ -8,19 +8,14 @@ simulation read `planner.simulate.edits.registry`, so a new kind is a file here 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 from planner.cluster.snapshot import Snapshot
-from planner.pulsar.admin_commands import Command
-
-if TYPE_CHECKING:
-    from planner.simulate.run import Simulation
-
-Running: TypeAlias = "Simulation"
-"""What an edit is carried out in; its methods, and those of its `cluster`, say what they do."""
+from planner.simulate.admin_commands import Command
+from planner.simulate.edits.running import Running
 
 Pick: TypeAlias = Literal[
     "value", "tabs", "names", "pairs", "positions", "algorithm",

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from planner.simulate.edits.edit import AtMinute, BrokerName, Edit, Running
+from planner.simulate.edits.edit import AtMinute, BrokerName, Edit
+from planner.simulate.edits.running import Running
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +24,7 @@ class KillBroker(Edit):
         if not run.cluster.alive[broker]:
             return
         run.cluster.die(broker)
-        timeout = run.scenario.assumptions.session_timeout_s
+        timeout = run.assumptions.session_timeout_s
         why = f"died {timeout:g} s ago; its session has ended"
         run.at(now + timeout * 1000, lambda then: run.gone(broker, then, "broker_lost", why))
 

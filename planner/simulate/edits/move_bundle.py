@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
-from planner.simulate.edits.edit import Ask, AtMinute, BundleName, Edit, OptionalName, Running
+from planner.simulate.edits.edit import Ask, AtMinute, BundleName, Edit, OptionalName
+from planner.simulate.edits.running import Running
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,8 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from planner.simulate.edits.edit import Ask, AtMinute, Edit, EditContext, Name, Running
+from planner.simulate.edits.edit import Ask, AtMinute, Edit, EditContext, Name
+from planner.simulate.edits.running import Running
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,8 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from planner.pulsar.admin_commands import Command, shutdown_command
-from planner.simulate.edits.edit import AtMinute, BrokerName, Edit, Running
+from planner.simulate.admin_commands import Command, shutdown_command
+from planner.simulate.edits.edit import AtMinute, BrokerName, Edit
+from planner.simulate.edits.running import Running
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, ClassVar, Literal
 
-from planner.pulsar.admin_commands import SHOWN, Command
-from planner.simulate.edits.edit import Ask, AtMinute, BrokerNames, Edit, Minutes, Running, some
+from planner.cluster.units import MS_PER_MIN
+from planner.simulate.admin_commands import SHOWN, Command
+from planner.simulate.edits.edit import Ask, AtMinute, BrokerNames, Edit, Minutes, some
+from planner.simulate.edits.running import Running
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +39,7 @@ class RollingRestart(Edit):
         for number, name in enumerate(self.brokers or run.cluster.present_names()):
             down = run.minute(self.at_min + number * (self.down_min + self.pause_min))
             run.at(down, partial(run.remove, name, why="shut down for its restart"))
-            run.at(down + self.down_min * 60_000, partial(run.back, name))
+            run.at(down + self.down_min * MS_PER_MIN, partial(run.back, name))
 
     def commands(self, cluster: str, program: Sequence[str]) -> Iterator[Command]:
         text = (

@@ -6,7 +6,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from planner.simulate.edits.edit import Ask, AtMinute, Edit, EditContext, Minutes, OptionalName, Running
+from planner.simulate.edits.edit import Ask, AtMinute, Edit, EditContext, Minutes, OptionalName
+from planner.simulate.edits.running import Running
 from planner.simulate.load_model import Shape, ShapeKind
 
 _SHAPES = {

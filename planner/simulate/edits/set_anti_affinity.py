@@ -4,8 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Literal
 
-from planner.pulsar.admin_commands import Command, Word, command_of, option, positional
-from planner.simulate.edits.edit import Ask, Edit, EditContext, NamespaceName, OptionalName, Running
+from planner.simulate.admin_commands import Command, Word, command_of, option, positional
+from planner.simulate.edits.edit import Ask, Edit, EditContext, NamespaceName, OptionalName
+from planner.simulate.edits.running import Running
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,8 +6,10 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from planner.pulsar.admin_commands import Command, count_text, positional
-from planner.simulate.edits.edit import Ask, Edit, NamespaceName, Running
+from planner.cluster.text import count
+from planner.simulate.admin_commands import Command, positional
+from planner.simulate.edits.edit import Ask, Edit, NamespaceName
+from planner.simulate.edits.running import Running
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +22,7 @@ class SetBundleCount(Edit):
     kind: Literal["set_bundle_count"] = "set_bundle_count"
 
     def what(self) -> str:
-        return f"recreate {self.namespace} with {count_text(self.bundles, 'bundle')}"
+        return f"recreate {self.namespace} with {count(self.bundles, 'bundle')}"
 
     def apply(self, run: Running, now: int) -> None:
         run.cluster.recut(self.namespace, self.bundles)
@@ -35,7 +37,7 @@ class SetBundleCount(Edit):
             by_hand=True,
             note=(
                 "Pulsar cannot change the number of bundles of an existing namespace, and splits only "
-                f"add bundles. To get {count_text(self.bundles, 'bundle')}, recreate {self.namespace} and "
+                f"add bundles. To get {count(self.bundles, 'bundle')}, recreate {self.namespace} and "
                 "move its topics there."
             ),
         )

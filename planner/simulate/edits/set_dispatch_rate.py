@@ -7,10 +7,11 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from planner.cluster.snapshot import DispatchRate
-from planner.pulsar.admin_commands import Command, command_of, positional
 from planner.pulsar.throttling.precedence import Level, Source
+from planner.simulate.admin_commands import Command, command_of, positional
 from planner.simulate.dispatch.edits import LimitEdit, with_limit
-from planner.simulate.edits.edit import Ask, Edit, EditContext, Name, Running
+from planner.simulate.edits.edit import Ask, Edit, EditContext, Name
+from planner.simulate.edits.running import Running
 
 _LEVELS: dict[Level, Literal["topic", "subscription"]] = {
     Level.TOPIC: "topic",

@@ -7,8 +7,9 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 from pydantic import Field
 
 from planner.cluster.snapshot import IsolationPolicy
-from planner.pulsar.admin_commands import Command, Word, command_of, option, positional
-from planner.simulate.edits.edit import Ask, Edit, EditContext, Name, Running, some
+from planner.simulate.admin_commands import Command, Word, command_of, option, positional
+from planner.simulate.edits.edit import Ask, Edit, EditContext, Name, some
+from planner.simulate.edits.running import Running
 
 _Expressions: TypeAlias = Annotated[tuple[Name, ...], Field(max_length=100)]
 

@@ -7,7 +7,8 @@ from pydantic import Field
 
 from planner.pulsar.splitting.manual import SplitCommand, Verdict, answer
 from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
-from planner.simulate.edits.edit import Ask, AtMinute, BundleName, Edit, EditContext, Running
+from planner.simulate.edits.edit import Ask, AtMinute, BundleName, Edit, EditContext
+from planner.simulate.edits.running import Running
 
 
 def _needs_positions(algorithm: str) -> bool:

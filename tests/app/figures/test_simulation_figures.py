@@ -18,9 +18,10 @@ from planner.figures.simulation import (
     timeline_text,
 )
 from planner.figures.theme import CATEGORICAL, short_names
+from planner.simulate.event import Event
 from planner.simulate.measures import broker_series, cycle_counts
 from planner.simulate.moves import relocations
-from planner.simulate.trace import Event, Trace
+from planner.simulate.trace import Trace
 from tests.app.simulate.traces import MB as MIB
 from tests.app.simulate.traces import START_MS, shed, trace_of
 

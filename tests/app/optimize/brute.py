@@ -11,13 +11,13 @@ from planner.cluster.arrays import FloatArray, Int64Array, frozen
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
-from planner.explain.failure_review import UsageModel
 from planner.optimize.rules import without
 from planner.pulsar.placement.extensible_filters import ExtensibleFilters
 from planner.pulsar.placement.modular_filters import ModularFilters
 from planner.simulate.assumptions import Assumptions
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.generate import generate
+from planner.simulate.usage_model import UsageModel
 
 FREE = {"loadBalancerDistributeBundlesEvenlyEnabled": False}
 NOBODY: Int64Array = frozen(np.zeros(0, dtype=np.int64))

@@ -11,23 +11,24 @@ from planner.cluster.errors import ScenarioError
 from planner.cluster.releases import release
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
-from planner.explain.failure_review import UsageModel, review_losses
 from planner.optimize import stability
 from planner.optimize.absorb import losses_after, surviving, with_traffic
 from planner.optimize.answer import best_plan
-from planner.optimize.carry_out import document, moves_csv, steps, way_back
 from planner.optimize.plan import Plan
 from planner.optimize.question import Question, model_of
 from planner.optimize.stability import CYCLES, stability_of
 from planner.optimize.waves import Wave, scenario_of, waves_of
+from planner.share.carry_out import document, moves_csv, steps, way_back
 from planner.share.export import json_text
 from planner.share.scenario_file import read_scenario_file, scenario_file
 from planner.simulate.assumptions import Assumptions
 from planner.simulate.cluster_spec import ClusterSpec
+from planner.simulate.failure_review import review_losses
 from planner.simulate.generate import generate
 from planner.simulate.run import simulate
 from planner.simulate.scenario import MOST_STEPS, Scenario
 from planner.simulate.trace import Trace
+from planner.simulate.usage_model import UsageModel
 from planner.workspace.samples import load_sample, samples
 from tests.app.optimize.brute import small_cluster
 from tests.app.simulate.traces import cluster

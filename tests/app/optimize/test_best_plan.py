@@ -9,9 +9,9 @@ from planner.cluster.errors import ScenarioError
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import IsolationPolicy, Policies, Snapshot
 from planner.optimize.answer import LEAVING, best_plan, without_groups
-from planner.optimize.carry_out import document, of_groups
 from planner.optimize.question import Question
 from planner.optimize.waves import waves_of
+from planner.share.carry_out import document, of_groups
 from planner.workspace.samples import load_sample, samples
 from tests.app.optimize.brute import every_placement, every_reachable, refused, small_cluster
 

@@ -11,13 +11,13 @@ import pytest
 from planner.cluster.errors import PlannerError
 from planner.cluster.snapshot import Snapshot
 from planner.optimize.answer import best_plan
-from planner.optimize.carry_out import Basis, steps, steps_back
 from planner.optimize.question import Question
 from planner.optimize.stability import LEFT_OFF, Stability, stability_of
 from planner.optimize.waves import waves_of
-from planner.pulsar.admin_commands import Command
+from planner.share.carry_out import Basis, steps, steps_back
 from planner.share.commands import CommandOptions, plan_commands
 from planner.share.script import command_script
+from planner.simulate.admin_commands import Command
 from planner.simulate.edits.add_brokers import AddBrokers
 from planner.simulate.edits.drain_broker import DrainBroker
 from planner.simulate.run import simulate

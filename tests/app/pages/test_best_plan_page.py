@@ -11,7 +11,7 @@ from streamlit.runtime.scriptrunner import StopException
 from streamlit.testing.v1 import AppTest
 
 from planner.cluster.snapshot import Snapshot
-from planner.explain.text import plain
+from planner.cluster.text import plain
 from planner.optimize.absorb import surviving
 from planner.optimize.answer import best_plan as best_plan_of
 from planner.optimize.plan import Plan

@@ -10,8 +10,8 @@ from streamlit.testing.v1 import AppTest
 
 from planner.__main__ import main
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.text import plain
 from planner.explain.captured_settings import settings_warning
-from planner.explain.text import plain
 from planner.formats.document import write_document
 from planner.shadow.watched import ShadowWatch
 from planner.share.report import markdown_report

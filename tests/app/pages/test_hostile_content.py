@@ -15,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Policies, Snapshot
 from planner.cluster.tables import make_topics
-from planner.explain.text import plain
+from planner.cluster.text import plain
 from planner.share.link import encode_link
 from planner.simulate import price
 from planner.simulate.edits.remove_broker import RemoveBroker

@@ -15,7 +15,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from planner.cluster.snapshot import Snapshot
-from planner.explain.text import number
+from planner.cluster.text import number
 from planner.share.commands import final_moves
 from planner.share.link import decode_link, encode_link, encode_reference
 from planner.simulate.assumptions import Assumptions

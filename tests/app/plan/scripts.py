@@ -5,12 +5,12 @@ from typing import Any
 
 from planner.cluster.ranges import bundle_name, parse_range
 from planner.cluster.snapshot import Snapshot
-from planner.pulsar.admin_commands import Command
 from planner.share.commands import (
     CommandOptions,
     plan_commands,
 )
 from planner.share.script import SECTIONS, command_list, command_script
+from planner.simulate.admin_commands import Command
 from planner.simulate.edits.edit import Edit
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, Step

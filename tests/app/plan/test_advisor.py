@@ -14,9 +14,9 @@ from planner.cluster.errors import PlannerError, SettingError
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.releases import release
 from planner.cluster.settings import Settings
-from planner.pulsar.admin_commands import PROGRAM
 from planner.replay.aggregate import DayRow
 from planner.share.script import command_script
+from planner.simulate.admin_commands import PROGRAM
 from planner.simulate.edits.kill_broker import KillBroker
 from planner.simulate.scenario import Scenario, Step
 

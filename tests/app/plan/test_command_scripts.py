@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from planner.cluster.names import SHEDDING_ENABLED
 from planner.cluster.ranges import bundle_name, parse_bundle
 from planner.cluster.snapshot import Snapshot
-from planner.cluster.switches import SHEDDING, hold_of
+from planner.cluster.switches import hold_of
 from planner.share.commands import (
     final_moves,
 )
@@ -63,7 +64,7 @@ class TestScript:
         assert done.stdout.count("namespaces unload") == 4
         assert not list(tmp_path.glob("plan.sh.*"))
 
-    @pytest.mark.parametrize("dynamic", [{}, {SHEDDING: "true", "minUnloadMessage": "5"}], ids=["unset", "set"])
+    @pytest.mark.parametrize("dynamic", [{}, {SHEDDING_ENABLED: "true", "minUnloadMessage": "5"}], ids=["unset", "set"])
     def test_wherever_it_fails_all_is_as_before_and_a_second_run_ends_it(
         self, trace: Trace, script: str, several: Snapshot, tmp_path: Path, dynamic: dict[str, str]
     ) -> None:
@@ -81,7 +82,7 @@ class TestScript:
             assert done.returncode == (0 if helps else 4 if asked else 7), (at, done.stdout)
             wanted = dynamic | {"minUnloadMessage": "77"} if done.returncode == 0 else dynamic
             assert stand_in.state()["settings"] == wanted, (at, done.stdout)
-            assert stand_in.runs_with(SHEDDING) == "true"
+            assert stand_in.runs_with(SHEDDING_ENABLED) == "true"
             assert not list(tmp_path.glob("plan.sh.*.before"))
             if not helps:
                 again = stand_in.run(script)
@@ -98,9 +99,9 @@ class TestScript:
         assert done.returncode == 6
         assert "RESTORING SETTINGS FAILED. Run these commands yourself" in done.stdout
         lines = done.stdout.splitlines()
-        for name, value in ((SHEDDING, "true"), ("loadBalancerAutoBundleSplitEnabled", "false")):
+        for name, value in ((SHEDDING_ENABLED, "true"), ("loadBalancerAutoBundleSplitEnabled", "false")):
             assert f"pulsar-admin brokers update-dynamic-config --config {name} --value {value}" in lines
-        assert f"pulsar-admin brokers delete-dynamic-config --config {SHEDDING}" in lines
+        assert f"pulsar-admin brokers delete-dynamic-config --config {SHEDDING_ENABLED}" in lines
         assert stand_in.run(script).returncode == 0, "they are still noted"
         assert stand_in.state()["settings"] == {
             "loadBalancerAutoBundleSplitEnabled": "false",
@@ -112,11 +113,11 @@ class TestScript:
         stand_in.reset(several, old=True)
         assert stand_in.run(script).returncode == 0
         assert stand_in.state()["settings"] == {"minUnloadMessage": "77"}
-        assert stand_in.runs_with(SHEDDING) == "true"
+        assert stand_in.runs_with(SHEDDING_ENABLED) == "true"
 
     def test_answers_in_json(self, trace: Trace, script: str, several: Snapshot, tmp_path: Path) -> None:
         stand_in = StandIn(tmp_path, several)
-        dynamic = {SHEDDING: "false", "minUnloadMessage": "5"}
+        dynamic = {SHEDDING_ENABLED: "false", "minUnloadMessage": "5"}
         stand_in.reset(several, dynamic, as_json=True)
         assert stand_in.run(script).returncode == 0
         assert stand_in.state()["owners"] == self.owners(trace)
@@ -129,7 +130,7 @@ class TestScript:
         killing = script.replace("batch 9 'Batch 2", "kill -KILL $$\nbatch 9 'Batch 2")
         assert stand_in.run(killing).returncode == -9
         left = stand_in.state()["settings"]
-        mark = hold_of(left[SHEDDING])
+        mark = hold_of(left[SHEDDING_ENABLED])
         assert mark is not None
         assert (mark.overridden, mark.was_on) == (False, True)
         # Another script changes nothing, unless it is told that the first one is gone.
@@ -137,7 +138,7 @@ class TestScript:
         other = script_of(trace, batch_bundles=1, pause_s=0)
         refused = stand_in.run(other)
         assert refused.returncode == 5
-        assert f"Another script holds {SHEDDING}: {left[SHEDDING]}" in refused.stdout
+        assert f"Another script holds {SHEDDING_ENABLED}: {left[SHEDDING_ENABLED]}" in refused.stdout
         assert stand_in.state()["settings"] == left
         taken = stand_in.run(other, "--take-over")
         assert taken.returncode == 4, "the split was made before"
@@ -148,38 +149,38 @@ class TestScript:
         self, script: str, several: Snapshot, tmp_path: Path
     ) -> None:
         stand_in = StandIn(tmp_path, several)
-        for dynamic in ({}, {SHEDDING: "true"}):
+        for dynamic in ({}, {SHEDDING_ENABLED: "true"}):
             for forgets in (False, True):
                 stand_in.reset(several, dynamic)
                 body = "kill -KILL $$\nbatch 9 'Batch 1"
                 stand_in.run(script.replace("batch 9 'Batch 1", body))
-                assert "held-by" in stand_in.state()["settings"][SHEDDING]
+                assert "held-by" in stand_in.state()["settings"][SHEDDING_ENABLED]
                 if forgets:
                     stand_in.forget_runs()
                 done = stand_in.run(script)
                 assert done.returncode == (4 if forgets else 0)  # the split is made, and only its notes know
                 assert "An earlier run of this script was interrupted" in done.stdout
                 assert stand_in.state()["settings"] == dynamic | ({} if forgets else {"minUnloadMessage": "77"})
-                assert stand_in.runs_with(SHEDDING) == "true"
+                assert stand_in.runs_with(SHEDDING_ENABLED) == "true"
 
     def test_what_a_person_changed_since_is_left_alone(self, script: str, several: Snapshot, tmp_path: Path) -> None:
         stand_in = StandIn(tmp_path, several)
         stand_in.run(script.replace("batch 9 'Batch 1", "kill -KILL $$\nbatch 9 'Batch 1"))
         state = stand_in.state()
-        state["settings"] = {SHEDDING: "false"}  # put right by hand, and then off on purpose
+        state["settings"] = {SHEDDING_ENABLED: "false"}  # put right by hand, and then off on purpose
         stand_in.write(state)
         assert stand_in.run(script).returncode == 0
-        assert stand_in.state()["settings"] == {SHEDDING: "false", "minUnloadMessage": "77"}
+        assert stand_in.state()["settings"] == {SHEDDING_ENABLED: "false", "minUnloadMessage": "77"}
 
     def test_shedding_that_was_off_is_asked_about(self, script: str, several: Snapshot, tmp_path: Path) -> None:
         stand_in = StandIn(tmp_path, several)
         for answers, after in (("on\n", "true"), ("no\n", "false"), ("", "false")):
-            stand_in.reset(several, {SHEDDING: "false"})
+            stand_in.reset(several, {SHEDDING_ENABLED: "false"})
             done = stand_in.run(script, answers=answers)
             assert done.returncode == 0
-            assert f"Shedding was off before this script ({SHEDDING}=false)." in done.stdout
-            assert stand_in.state()["settings"] == {SHEDDING: after, "minUnloadMessage": "77"}
-            assert (done.stdout.splitlines()[-1].startswith("SHEDDING IS OFF.")) is (after == "false")
+            assert f"Shedding was off before this script ({SHEDDING_ENABLED}=false)." in done.stdout
+            assert stand_in.state()["settings"] == {SHEDDING_ENABLED: after, "minUnloadMessage": "77"}
+            assert (done.stdout.splitlines()[-1].startswith("SHEDDING_ENABLED IS OFF.")) is (after == "false")
 
     def test_it_leaves_shedding_off_only_when_told_and_all_is_done(
         self, script: str, several: Snapshot, tmp_path: Path
@@ -187,9 +188,9 @@ class TestScript:
         stand_in = StandIn(tmp_path, several)
         done = stand_in.run(script, "--leave-shedding-off")
         assert done.returncode == 0
-        assert stand_in.state()["settings"] == {SHEDDING: "false", "minUnloadMessage": "77"}
-        how = f"pulsar-admin brokers update-dynamic-config --config {SHEDDING} --value true"
-        assert done.stdout.splitlines()[-1] == f"SHEDDING IS OFF. To turn it on: {how}"
+        assert stand_in.state()["settings"] == {SHEDDING_ENABLED: "false", "minUnloadMessage": "77"}
+        how = f"pulsar-admin brokers update-dynamic-config --config {SHEDDING_ENABLED} --value true"
+        assert done.stdout.splitlines()[-1] == f"SHEDDING_ENABLED IS OFF. To turn it on: {how}"
         stand_in.reset(several)
         state = stand_in.state()
         state["owners"] = {}
@@ -206,8 +207,8 @@ class TestScript:
         assert "changes these settings" in script
         done = stand_in.run(script)
         assert done.returncode == 0
-        assert stand_in.state()["settings"] == {SHEDDING: "false"}
-        assert done.stdout.splitlines()[-1].startswith("SHEDDING IS OFF.")
+        assert stand_in.state()["settings"] == {SHEDDING_ENABLED: "false"}
+        assert done.stdout.splitlines()[-1].startswith("SHEDDING_ENABLED IS OFF.")
         stand_in.reset(several)
         assert stand_in.run(script, fail_unload=1).returncode == 7
         assert stand_in.state()["settings"] == {}
@@ -278,7 +279,7 @@ class TestScript:
         assert killing != script
         assert stand_in.run(killing).returncode == 143
         assert stand_in.state()["settings"] == {}
-        assert stand_in.runs_with(SHEDDING) == "true"
+        assert stand_in.runs_with(SHEDDING_ENABLED) == "true"
 
     def test_from_standard_input_it_does_nothing(self, script: str, several: Snapshot, tmp_path: Path) -> None:
         stand_in = StandIn(tmp_path, several)

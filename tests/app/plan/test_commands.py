@@ -12,7 +12,6 @@ from planner.cluster.errors import SettingError
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import bundle_name, parse_bundle
 from planner.cluster.snapshot import Snapshot
-from planner.pulsar.admin_commands import option, positional, quoted, split_command
 from planner.pulsar.splitting.manual import SplitCommand
 from planner.share.commands import (
     CommandOptions,
@@ -23,6 +22,7 @@ from planner.share.commands import (
     setting_changes,
 )
 from planner.share.script import SECTIONS, comment
+from planner.simulate.admin_commands import option, positional, quoted, split_command
 from planner.simulate.edits.add_brokers import AddBrokers
 from planner.simulate.edits.drain_broker import DrainBroker
 from planner.simulate.edits.kill_broker import KillBroker
@@ -34,9 +34,9 @@ from planner.simulate.edits.set_anti_affinity import SetAntiAffinity
 from planner.simulate.edits.set_bundle_count import SetBundleCount
 from planner.simulate.edits.set_isolation import SetIsolation
 from planner.simulate.edits.split_bundle import SplitBundle
+from planner.simulate.event import Event
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, Step
-from planner.simulate.trace import Event
 from tests.app.plan.random_scenarios import random_plan
 from tests.app.plan.scripts import HOSTILE, carried_out, listed, other_broker, script_of, trace_of
 from tests.app.plan.stand_in import StandIn

@@ -22,10 +22,11 @@ from planner.pulsar.manager.leader import LeaderMemory
 from planner.pulsar.shedding.avg import AvgState
 from planner.pulsar.shedding.threshold import ThresholdState
 from planner.simulate.cluster_spec import ClusterSpec
+from planner.simulate.event import Event
 from planner.simulate.generate import generate
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario
-from planner.simulate.trace import Event, Trace
+from planner.simulate.trace import Trace
 from tests.app.simulate.traces import MB, START_MS, cluster, shed, trace_of
 
 SHEDDING = "loadBalancerLoadSheddingStrategy"

@@ -9,12 +9,13 @@ import pytest
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.snapshot import Snapshot
 from planner.explain.diagnosis import diagnose
-from planner.explain.failure_review import review_losses, standing
 from planner.explain.health import APART, figure_levels, health
 from planner.explain.split_advice import split_advice
 from planner.simulate.assumptions import Assumptions
+from planner.simulate.failure_review import review_losses
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario
+from planner.simulate.usage_model import standing
 from planner.workspace.opening import open_snapshot
 from tests.app.plan.test_split_advice import big, big_limits, with_topics
 from tests.app.simulate.traces import cluster

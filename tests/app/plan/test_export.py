@@ -12,10 +12,11 @@ from planner.explain.diagnosis import diagnose
 from planner.share.export import EVENT_COLUMNS, events_csv, json_text, plan_document
 from planner.simulate.edits.remove_broker import RemoveBroker
 from planner.simulate.edits.split_bundle import SplitBundle
+from planner.simulate.event import Event
 from planner.simulate.measures import summary
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, Step, scenario_from_json
-from planner.simulate.trace import Event, Trace
+from planner.simulate.trace import Trace
 
 
 def made(snapshot: Snapshot) -> Trace:

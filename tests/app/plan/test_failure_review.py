@@ -11,14 +11,15 @@ from hypothesis import strategies as st
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import IsolationPolicy, Policies, Snapshot
-from planner.explain.failure_review import FailureReview, at_the_end, review_losses
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.edits.remove_broker import RemoveBroker
 from planner.simulate.edits.scale_traffic import ScaleTraffic
+from planner.simulate.failure_review import FailureReview, review_losses
 from planner.simulate.generate import generate
 from planner.simulate.measures import summary
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, Step
+from planner.simulate.usage_model import at_the_end
 from planner.workspace.samples import load_sample, samples
 from tests.app.simulate.traces import cluster
 

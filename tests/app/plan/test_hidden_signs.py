@@ -3,7 +3,7 @@
 import pytest
 
 from planner.cluster.errors import HIDDEN, ScenarioError
-from planner.explain.text import plain
+from planner.cluster.text import plain
 from planner.simulate.scenario import Scenario, scenario_from_json, scenario_to_json
 
 SIGNS = ("\u202e", "\u2066", "\u200f", "\u061c", "\x1b", "\x00", "\x9b")

@@ -6,14 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from planner.cluster.internal_bundles import internal_bundles, internal_topics, is_internal_bundle
 from planner.cluster.internal_namespaces import SYSTEM_NAMESPACE
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.explain.diagnosis import diagnose
-from planner.explain.failure_review import review_losses, standing
 from planner.explain.finding import Finding
-from planner.explain.internal_bundles import internal_bundles, internal_topics, is_internal_bundle
 from planner.explain.outcome import Outcome
 from planner.explain.split_advice import split_advice
 from planner.simulate.assumptions import Assumptions
@@ -22,9 +21,11 @@ from planner.simulate.edits.drain_broker import DrainBroker
 from planner.simulate.edits.kill_broker import KillBroker
 from planner.simulate.edits.remove_broker import RemoveBroker
 from planner.simulate.edits.rolling_restart import RollingRestart
+from planner.simulate.failure_review import review_losses
 from planner.simulate.generate import generate
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, Step
+from planner.simulate.usage_model import standing
 from planner.workspace.samples import load_sample, samples
 
 USERS = "acme/orders"

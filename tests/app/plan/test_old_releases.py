@@ -18,7 +18,6 @@ from planner.cluster.releases import RELEASES, ReleaseName, release
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.explain.diagnosis import diagnose
-from planner.explain.failure_review import review_losses, standing
 from planner.explain.finding import Finding
 from planner.explain.split_advice import split_advice
 from planner.figures.simulation import brokers_over_cycles
@@ -26,9 +25,11 @@ from planner.formats.archive import write_zip
 from planner.pulsar.shedding.registry import SHEDDERS, offered_shedders
 from planner.replay.grid import Grid, scenarios_of
 from planner.simulate.cluster_spec import ClusterSpec
+from planner.simulate.failure_review import review_losses
 from planner.simulate.generate import generate
 from planner.simulate.scenario import Scenario, unchanged
 from planner.simulate.strategies import strategy_pairs, under_strategy
+from planner.simulate.usage_model import standing
 from planner.workspace.samples import load_sample, samples
 
 OLD: tuple[ReleaseName, ...] = (RELEASES[0], "3.2.3")

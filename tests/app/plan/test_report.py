@@ -14,7 +14,6 @@ from pypdf import PdfReader
 from planner.cluster.errors import FormatError
 from planner.cluster.snapshot import Snapshot
 from planner.explain.before_after import before_after
-from planner.explain.failure_review import review_losses
 from planner.explain.finding import Finding
 from planner.figures.report import html_report, pdf_report
 from planner.share.commands import final_moves
@@ -25,6 +24,7 @@ from planner.simulate.edits.kill_broker import KillBroker
 from planner.simulate.edits.move_bundle import MoveBundle
 from planner.simulate.edits.remove_broker import RemoveBroker
 from planner.simulate.edits.set_anti_affinity import SetAntiAffinity
+from planner.simulate.failure_review import review_losses
 from planner.simulate.measures import MEASURES, summary
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, Step

@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.names import LOAD_PLACEMENT_STRATEGY
 from planner.explain.trade_off import KEY_MEASURES, marks, obstacle_of, trade_off
-from planner.pulsar.manager.pairing import PAIRED, PLACEMENT
+from planner.pulsar.manager.pairing import PAIRED
 from planner.simulate.measures import Comparison, Summary, compare_summaries, summary
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario
@@ -118,7 +119,7 @@ def test_every_pair_that_goes_together(manager: LoadManager) -> None:
     for name, scenario in found.items():
         shedder, _, place = name.partition(" + ")
         if place:
-            assert scenario.settings[PLACEMENT] == place not in PAIRED
+            assert scenario.settings[LOAD_PLACEMENT_STRATEGY] == place not in PAIRED
         assert scenario.settings["loadBalancerLoadSheddingStrategy"] == shedder
         assert scenario.load_manager_over(snapshot).value in {"modular", "extensible"}
         assert simulate(snapshot, scenario).complete

@@ -10,7 +10,6 @@ from planner.cluster.errors import PlannerError
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.releases import ReleaseName
 from planner.cluster.settings import Settings
-from planner.explain.what_if import Answer, Target, WhatIf, what_if
 from planner.pulsar.manager.cycle import next_cycle
 from planner.pulsar.shedding.registry import SHEDDERS, shedder_by_name
 from planner.simulate.cluster_spec import ClusterSpec
@@ -18,6 +17,7 @@ from planner.simulate.generate import generate
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario
 from planner.simulate.trace import Trace, cycle_seed
+from planner.simulate.what_if import Answer, Target, WhatIf, what_if
 from tests.app.simulate.traces import cluster, trace_of
 
 THRESHOLD = "loadBalancerBrokerThresholdShedderPercentage"

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner.simulate.event import Event
 from planner.simulate.measures import (
     MEASURES,
     Summary,
@@ -23,7 +24,7 @@ from planner.simulate.measures import (
     summary,
 )
 from planner.simulate.moves import disconnections, relocations, returns, thrashing_percent
-from planner.simulate.trace import Event, Trace
+from planner.simulate.trace import Trace
 from tests.app.simulate.traces import MB, MINUTE_MS, START_MS, cluster, shed, trace_of
 
 

@@ -12,8 +12,9 @@ from planner.cluster.snapshot import Snapshot, SnapshotInfo
 from planner.cluster.tables import make_brokers, make_bundles, make_topics
 from planner.pulsar.manager.cycle import effective_shedder
 from planner.pulsar.manager.leader import LeaderMemory, elected
+from planner.simulate.event import Event
 from planner.simulate.scenario import Scenario
-from planner.simulate.trace import BrokerState, Cycle, Event, Trace
+from planner.simulate.trace import BrokerState, Cycle, Trace
 
 START_MS = 1_800_000_000_000
 MINUTE_MS = 60_000

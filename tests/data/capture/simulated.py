@@ -22,8 +22,8 @@ class Watched(Simulation):
         self.capture(now)
 
     def capture(self, now: int) -> None:
-        seen = self.cluster.evaluated_view(now)
-        self.captures.append(replace(seen, topics=self.cluster.topics_at(now)))
+        seen = self.cluster.leader_view.evaluated(now)
+        self.captures.append(replace(seen, topics=self.cluster.traffic.topics_at(now)))
 
 
 def watched(start: Snapshot, scenario: Scenario) -> tuple[list[Snapshot], list[Cycle]]:

@@ -17,6 +17,7 @@ from planner.cluster.load_manager import LoadManager
 from planner.cluster.releases import release
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import DispatchRate, DispatchRatePolicy, IsolationPolicy, Policies, Snapshot
+from planner.cluster.units import DAY_MS
 from planner.formats.archive import write_zip
 from planner.formats.document import write_document
 from planner.formats.encoding import head_to_json, read_head
@@ -27,7 +28,7 @@ from planner.formats.validate import fitting_notes, validate
 from planner.history.day_writer import DayWriter
 from planner.history.days import read_day
 from planner.history.ingest import ingest
-from planner.history.manifest import DAY_MS, DayManifest, complete_days, day_of
+from planner.history.manifest import DayManifest, complete_days, day_of
 from planner.history.watched import HistoryFolder
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.generate import generate

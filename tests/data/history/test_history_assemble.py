@@ -13,11 +13,11 @@ import pytest
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.units import DAY_MS
 from planner.formats.reading import read_snapshot
 from planner.formats.validate import validate
 from planner.history.assemble import DayAssembler, skew_of
 from planner.history.lines import records_of_lines
-from planner.history.manifest import DAY_MS
 from planner.history.raw import report_lines
 from planner.history.records import Aside, Hint, Record, Tally, batches, rows_of_batch
 from planner.history.spec import Options

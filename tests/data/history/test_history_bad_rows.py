@@ -16,13 +16,14 @@ from hypothesis import strategies as st
 
 from planner.cluster.errors import FormatError, ReplayError
 from planner.cluster.moments import LAST_MS
+from planner.cluster.units import DAY_MS
 from planner.formats.reading import read_snapshot
 from planner.history import lines as module
 from planner.history import prometheus, records, sources
 from planner.history.days import snapshot_at
 from planner.history.ingest import SET_ASIDE, _said_plainly, ingest
 from planner.history.ledger import read_ledger
-from planner.history.manifest import DAY_MS, MANIFEST, complete_days, day_folder, day_of
+from planner.history.manifest import MANIFEST, complete_days, day_folder, day_of
 from planner.history.records import SCHEMA, Aside, Lane, Tally, batches
 from planner.history.sources import blocks_of, find_sources, read_block
 from planner.history.spec import Options

@@ -17,6 +17,7 @@ from planner.cluster.files import file_digest
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.tables import column_info, make_topics
+from planner.cluster.units import DAY_MS
 from planner.formats.encoding import info_to_json
 from planner.formats.reading import read_snapshot
 from planner.formats.rows import SCHEMAS
@@ -25,7 +26,6 @@ from planner.history import day_writer
 from planner.history.day_writer import STAGING, DayWriter, clear_staging, delete_day, writing_history
 from planner.history.days import read_day
 from planner.history.manifest import (
-    DAY_MS,
     MANIFEST,
     DayManifest,
     complete_days,

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from planner.cluster.errors import FormatError
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.units import DAY_MS
 from planner.formats.folder import write_folder
 from planner.history import sources
 from planner.history.lines import records_of_lines
-from planner.history.manifest import DAY_MS
 from planner.history.prometheus import records_of_export
 from planner.history.records import (
     BROKER_VALUES,

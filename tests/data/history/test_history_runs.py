@@ -11,6 +11,7 @@ import pytest
 from planner.cluster.digest import snapshot_digest
 from planner.cluster.errors import ReplayError
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.units import DAY_MS
 from planner.formats.folder import write_folder
 from planner.history import day_writer
 from planner.history import ingest as module
@@ -20,7 +21,6 @@ from planner.history.generate import snapshots_of_day
 from planner.history.ingest import ingest
 from planner.history.make import ToMake, ToMakeRun, is_worth_cutting, make_day, make_run
 from planner.history.manifest import (
-    DAY_MS,
     MANIFEST,
     DayManifest,
     complete_days,

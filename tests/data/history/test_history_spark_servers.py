@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from planner.cluster.units import DAY_MS
 from planner.history.generate import snapshots_of_day
-from planner.history.manifest import DAY_MS, complete_days
+from planner.history.manifest import complete_days
 from planner.history.raw import write_raw
 from planner.history.spec import HistorySpec
 from planner.simulate.cluster_spec import ClusterSpec

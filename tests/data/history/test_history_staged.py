@@ -6,8 +6,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from planner.cluster.units import DAY_MS
 from planner.history import staged
-from planner.history.manifest import DAY_MS
 from planner.history.records import Kind, Lane, Record, Tally, batches
 from planner.history.staged import Piece, hint_of, rows_in_order
 

@@ -16,6 +16,7 @@ from planner.cluster.errors import CaptureError, FormatError, PlannerError, Repl
 from planner.cluster.releases import release
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.units import DAY_MS
 from planner.formats.folder import write_folder
 from planner.history import watched
 from planner.history.day_writer import DayWriter, clear_staging
@@ -23,7 +24,7 @@ from planner.history.days import read_day, snapshot_at
 from planner.history.generate import check_spec, write_day
 from planner.history.ingest import ingest
 from planner.history.latest import recent_moments
-from planner.history.manifest import DAY_MS, LOCK, DayManifest, complete_days, day_folder, day_of, open_day, stamp_of
+from planner.history.manifest import LOCK, DayManifest, complete_days, day_folder, day_of, open_day, stamp_of
 from planner.history.spec import HistorySpec
 from planner.history.watched import HistoryFolder
 from planner.replay.kernel import frames_of

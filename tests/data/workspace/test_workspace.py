@@ -15,7 +15,7 @@ import pytest
 from planner.cluster.digest import snapshot_digest
 from planner.cluster.errors import StoreError
 from planner.cluster.snapshot import Snapshot
-from planner.explain.text import moment
+from planner.cluster.text import moment
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.generate import generate
 from planner.simulate.scenario import Scenario

@@ -7,12 +7,13 @@ import pytest
 
 from planner.__main__ import main
 from planner.cluster.java import ContradictoryOrderError, tim_sort, to_int
+from planner.cluster.release_notes import differing, release_notes
 from planner.cluster.releases import ALIKE, NOT_RUN, REFERENCE, RELEASES, Switch, release
 from planner.cluster.settings import Settings
 from planner.conform.kinds import KINDS
 from planner.conform.mismatches import mismatches
 from planner.conform.reader import read_vectors
-from planner.pulsar.release_notes import SWITCHES, differing, release_notes
+from planner.pulsar.release_rules import RELEASE_RULES
 from planner.pulsar.shedding.avg import ABSENT, AvgShedder
 
 GOLDENS = Path(__file__).parent.parent.parent / "goldens" / "releases"
@@ -78,25 +79,25 @@ def test_a_rule_that_went_back_to_older_lines() -> None:
 class TestNotes:
     @pytest.mark.parametrize("version", RUN)
     def test_none_about_what_is_exact(self, version: str) -> None:
-        assert release_notes(version, Settings({}, release(version))) == ()
+        assert release_notes(version, Settings({}, release(version)), RELEASE_RULES) == ()
 
     @pytest.mark.parametrize("version", sorted(ALIKE))
     def test_none_about_what_decides_alike(self, version: str) -> None:
         assert version not in RELEASES
-        assert release_notes(version, Settings({}, release(version))) == ()
+        assert release_notes(version, Settings({}, release(version)), RELEASE_RULES) == ()
 
     @pytest.mark.parametrize(
         ("version", "there"), [("3.0.2", False), ("3.0.7", True), ("3.2.3", False), ("3.3.2", True)]
     )
     def test_a_strategy_that_a_release_lacks(self, version: str, *, there: bool) -> None:
         config = Settings({"loadBalancerLoadSheddingStrategy": AvgShedder.java_class}, release(version))
-        notes = release_notes(version, config)
+        notes = release_notes(version, config, RELEASE_RULES)
         assert notes == () if there else "is replaced by OverloadShedder" in notes[-1]
 
     def test_another_release_than_the_cluster_runs(self) -> None:
-        first, *more = release_notes("3.0.7", Settings())
+        first, *more = release_notes("3.0.7", Settings(), RELEASE_RULES)
         assert first == "The cluster runs Pulsar 3.0.7. Decisions follow the rules and defaults of 4.2.4."
-        assert len(more) >= len(differing(release("3.0.7"), REFERENCE)) > len(SWITCHES) / 2
+        assert len(more) >= len(differing(release("3.0.7"), REFERENCE, RELEASE_RULES)) > len(RELEASE_RULES.switches) / 2
         assert all("3.0.7" in one for one in more)
 
     @pytest.mark.parametrize(
@@ -109,20 +110,20 @@ class TestNotes:
         ],
     )
     def test_a_release_that_is_not_known(self, version: str, said: str) -> None:
-        first, *more = release_notes(version, Settings({}, release(version)))
+        first, *more = release_notes(version, Settings({}, release(version)), RELEASE_RULES)
         assert said in first
         assert more
 
     @pytest.mark.parametrize("version", NOT_RUN)
     def test_a_release_that_was_read_and_not_run(self, version: str) -> None:
-        (note,) = release_notes(version, Settings({}, release(version)))
+        (note,) = release_notes(version, Settings({}, release(version)), RELEASE_RULES)
         assert note.startswith(f"{version}: ")
         assert "read" in note
         assert "not run" in note
 
     def test_a_setting_without_effect(self) -> None:
         config = Settings({"loadBalancerSheddingExcludedNamespaces": "a/b"}, release("4.0.8"))
-        (note,) = release_notes("4.0.8", config)
+        (note,) = release_notes("4.0.8", config, RELEASE_RULES)
         assert "no effect in Pulsar 4.0.8: loadBalancerSheddingExcludedNamespaces" in note
 
 

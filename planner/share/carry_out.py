@@ -7,15 +7,15 @@ from typing import Any, Final
 
 from planner.cluster.digest import snapshot_digest
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.names import SUPPORTED_NAMESPACE_BUNDLE_SPLIT_ALGORITHMS
 from planner.cluster.relocation import Relocation
 from planner.cluster.setting import SettingValue
 from planner.cluster.snapshot import Snapshot
-from planner.explain.text import count
+from planner.cluster.text import count
 from planner.optimize.plan import Plan
 from planner.optimize.question import cost_text, unit_of
 from planner.optimize.stability import LEFT_OFF, Stability
 from planner.optimize.waves import Wave
-from planner.pulsar.admin_commands import SHOWN, Command, Role, shutdown_command
 from planner.share.commands import (
     CAPTURE_AGAIN,
     CommandOptions,
@@ -28,9 +28,10 @@ from planner.share.commands import (
     unload_batches,
 )
 from planner.share.export import csv_text
+from planner.simulate.admin_commands import SHOWN, Command, Role, shutdown_command
 from planner.simulate.edits.edit import some
+from planner.simulate.event import Event
 from planner.simulate.scenario import Scenario
-from planner.simulate.trace import Event
 
 FORMAT_VERSION: Final = 1
 """Version of the JSON document."""
@@ -95,7 +96,7 @@ def steps(
         kept = [command for command in asked if command.section != "leaving"]
         again = Command(section="settings", note=CAPTURE_AGAIN)
         return in_order([*kept, *settings_commands(changes, how, dynamic=dynamic), again])
-    supported = start.settings.names("supportedNamespaceBundleSplitAlgorithms")
+    supported = start.settings.names(SUPPORTED_NAMESPACE_BUNDLE_SPLIT_ALGORITHMS)
     found = [Command(section="notes", note=note) for note in plan.notes]
     for one in plan.splits:
         event = Event(bundle=one.bundle, source=one.broker, why=one.why, kind="split", children=one.children)

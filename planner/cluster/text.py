@@ -4,10 +4,10 @@ import math
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Final
 
 from planner.cluster.errors import HIDDEN
 from planner.cluster.moments import LAST_MS
+from planner.cluster.units import GIB, MIB
 
 _JOINER = "\u2060"
 _PARTED = (
@@ -19,9 +19,7 @@ _PARTED = (
 _BEGINNING = re.compile(r"^(\d*)([-+.)=])")
 _ALL_DIGITS = 1e4
 _STEPS = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
-_BINARY_STEPS = ((2**30, "Gi"), (2**20, "Mi"), (2**10, "Ki"))
-MIB: Final = 2**20
-"""Throughput is in MiB/s everywhere, like Pulsar's own limits, whatever their names say."""
+_BINARY_STEPS = ((GIB, "Gi"), (MIB, "Mi"), (2**10, "Ki"))
 
 
 def _scaled(value: float, unit: str, steps: Sequence[tuple[float, str]] = _STEPS) -> str:

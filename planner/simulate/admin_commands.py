@@ -154,11 +154,6 @@ def positional(value: str) -> tuple[str, ...] | None:
     return (f"@{value}",) if value.startswith("@") else (value,)
 
 
-def count_text(number: int, noun: str) -> str:
-    """Return a number with its noun, such as `1 broker` or `2,000 brokers`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 def shutdown_command(broker: str, program: Sequence[str], *words: str) -> Command:
     """Return the step that stops a broker in order.
 

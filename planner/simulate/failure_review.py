@@ -14,24 +14,26 @@ import numpy.typing as npt
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, frozen
 from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.names import (
+    AVERAGE_RESOURCE_USAGE_DIFFERENCE_THRESHOLD_PERCENTAGE,
+    BROKER_OVERLOADED_THRESHOLD_PERCENTAGE,
+    DISTRIBUTE_BUNDLES_EVENLY_ENABLED,
+)
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
-from planner.explain.internal_bundles import internal_bundles
 from planner.pulsar.load.averages import with_known_rates
 from planner.pulsar.load.broker_load import averages
 from planner.pulsar.load.namespace_policies import isolation_failure
-from planner.pulsar.load.usage import ResourceWeights, percent_usage, weighted_usage
+from planner.pulsar.load.usage import weighted_usage
 from planner.pulsar.manager.pairing import running_placement
 from planner.pulsar.placement.filters import isolate
 from planner.pulsar.placement.protocol import Placement
 from planner.simulate.assumptions import Assumptions
-from planner.simulate.load_model import COUNTS, LIMIT_COLUMNS, MACHINE, load_of, rows_of, with_usage
-from planner.simulate.trace import Trace
+from planner.simulate.usage_model import Standing, UsageModel, standing_of
 
 MOST_BROKERS_PAIRED: Final = 100
 """With more brokers, pairs are formed of the most used ones only."""
 
-_RESOURCES = ("cpu", "bandwidthIn", "bandwidthOut")
 _CELLS = 1_000_000
 """Losses x brokers in one batch."""
 
@@ -40,40 +42,6 @@ _PER_BUNDLE = 1e13
 
 _AVOIDED = 1e12
 """Penalty of a broker that a strategy avoids: above every message rate."""
-
-
-@dataclass(frozen=True, slots=True)
-class Growth:
-    """Growth of all traffic until the first broker saturates.
-
-    Attributes:
-        factor: Multiple of the present traffic; infinite when nothing is used.
-        broker: Broker that saturates first; empty for none.
-        resource: Its resource: `cpu`, `bandwidthIn` or `bandwidthOut`.
-    """
-
-    factor: float
-    broker: str
-    resource: str
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """How near a cluster is to its limits.
-
-    Attributes:
-        peak_usage: Weighted usage of the most used broker (1.0 = 100 %; above it demand exceeds capacity).
-        std: Standard deviation of the weighted usage of the brokers (1.0 = 100 %).
-        over_threshold: Brokers above `loadBalancerBrokerOverloadedThresholdPercentage`.
-        growth: Growth of all traffic until the first broker saturates.
-        unserved: Bundles in use that no broker owns, without those that Pulsar keeps for itself.
-    """
-
-    peak_usage: float
-    std: float
-    over_threshold: int
-    growth: Growth
-    unserved: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,124 +79,6 @@ class FailureReview:
     def names(self, loss: int) -> tuple[str, ...]:
         """Return the broker ids of a loss."""
         return tuple(self.brokers[i] for i in self.lost[loss].tolist())
-
-
-@dataclass(frozen=True, eq=False)
-class UsageModel:
-    """A cluster as columns: what machines use by themselves, what each bundle adds, and the weighted usage of both."""
-
-    snapshot: Snapshot
-    config: Settings
-    own: FloatArray
-    """Usage of the machines without their bundles. Shape (resources, brokers)."""
-    bundle: FloatArray
-    """Demand of each bundle. Shape (resources, bundles)."""
-    limit: FloatArray
-    """Shape (resources, brokers); infinite where unknown."""
-    weight: FloatArray
-    """Weight of each resource. Shape (resources, 1)."""
-    fixed: FloatArray
-    """Weighted usage of memory, which does not depend on bundles. Shape (brokers,)."""
-    alive: BoolArray
-    clients: Int64Array
-
-    @staticmethod
-    def of(snapshot: Snapshot, config: Settings, assumptions: Assumptions) -> "UsageModel":
-        """Return the columns of a snapshot."""
-        own, load = load_of(snapshot, assumptions)
-        brokers, manager = snapshot.brokers, snapshot.info.load_manager
-        clients = np.rint(load[COUNTS][1] + load[COUNTS][2]).astype(np.int64)
-        limits = rows_of(brokers, LIMIT_COLUMNS)
-        weights = ResourceWeights.of(config, manager)
-        heap = percent_usage(brokers.memory_usage_mib, brokers.memory_limit_mib) * weights.memory
-        direct = percent_usage(brokers.direct_memory_usage_mib, brokers.direct_memory_limit_mib)
-        fixed = direct * weights.direct_memory
-        if manager is LoadManager.EXTENSIBLE:
-            fixed = np.maximum(fixed, heap)
-        return UsageModel(
-            snapshot,
-            config,
-            own,
-            load[MACHINE],
-            np.where(limits > 0, limits, np.inf),
-            np.array([[weights.cpu], [weights.bandwidth_in], [weights.bandwidth_out]]),
-            np.nan_to_num(fixed.astype(np.float64)) / 100,
-            brokers.registered & brokers.has_load_data,
-            np.where(internal_bundles(snapshot), 0, clients),
-        )
-
-    def served(self) -> FloatArray:
-        """Return the demand of each broker's bundles. Shape (resources, brokers)."""
-        owner = self.snapshot.bundles.owner
-        mine, count = owner >= 0, len(self.snapshot.brokers)
-        return np.array([np.bincount(owner[mine], row[mine], minlength=count) for row in self.bundle])
-
-    def usage(self, served: FloatArray) -> FloatArray:
-        """Return weighted usage. Shape (..., brokers) for loads of shape (resources, ..., brokers)."""
-        shape = (len(_RESOURCES),) + (1,) * (served.ndim - 2) + (len(self.fixed),)
-        part = (self.own.reshape(shape) + served) / self.limit.reshape(shape)
-        usage: FloatArray = (part * self.weight.reshape(shape[0], *(1,) * (served.ndim - 1))).max(axis=0)
-        np.maximum(usage, self.fixed, out=usage)
-        return usage
-
-    def growth(self, served: FloatArray) -> FloatArray:
-        """Return the growth at which each resource saturates, without weights. Shape as `served`."""
-        shape = (len(_RESOURCES),) + (1,) * (served.ndim - 2) + (len(self.fixed),)
-        own, limit = self.own.reshape(shape), self.limit.reshape(shape)
-        never = np.full(served.shape, np.inf)
-        with np.errstate(invalid="ignore"):
-            room = np.maximum(limit - own, 0.0)
-            np.divide(room, served, out=never, where=served > 0)
-        return never
-
-
-def _growth(cluster: UsageModel) -> Growth:
-    factors = np.where(cluster.alive, cluster.growth(cluster.served()), np.inf)
-    if not factors.size or not np.isfinite(factors).any():
-        return Growth(float("inf"), "", "")
-    resource, broker = np.unravel_index(int(factors.argmin()), factors.shape)
-    return Growth(float(factors.min()), cluster.snapshot.brokers.name[int(broker)], _RESOURCES[int(resource)])
-
-
-def at_the_end(trace: Trace) -> Snapshot:
-    """Return the cluster at the end of a simulation, with the demand on its machines as their usage.
-
-    Usage in `Trace.end` is capped at capacity, which would hide how far demand exceeds it.
-    """
-    if trace.end_demand is None:
-        return trace.end
-    return replace(trace.end, brokers=with_usage(trace.end.brokers, trace.end_demand))
-
-
-def standing(snapshot: Snapshot, config: Settings, assumptions: Assumptions) -> Standing:
-    """Return how near a cluster is to its limits.
-
-    Args:
-        snapshot: The cluster; with more than 100 % where demand exceeds capacity (see `at_the_end`).
-        config: Settings with the weights and the threshold.
-        assumptions: How CPU follows traffic.
-    """
-    cluster = UsageModel.of(snapshot, config, assumptions)
-    return _standing(cluster, cluster.usage(cluster.served()))
-
-
-def _standing(cluster: UsageModel, usages: FloatArray) -> Standing:
-    usage = usages[cluster.alive]
-    limit = cluster.config.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100
-    return Standing(
-        peak_usage=float(usage.max(initial=0.0)),
-        std=float(usage.std()) if len(usage) else 0.0,
-        over_threshold=int((usage > limit).sum()),
-        growth=_growth(cluster),
-        unserved=_unserved(cluster.snapshot),
-    )
-
-
-def _unserved(snapshot: Snapshot) -> int:
-    """Return how many bundles with topics, clients or traffic have no owner; what is not in use waits for a lookup."""
-    table = snapshot.bundles
-    used = (table.topics > 0) | (table.producers + table.consumers > 0) | (table.throughput_bytes_per_s() > 0)
-    return int((used & (table.owner < 0) & ~internal_bundles(snapshot)).sum())
 
 
 def review_losses(
@@ -274,7 +124,7 @@ def review_losses(
         headroom_factor=frozen(columns[3]),
         unserved=frozen(columns[4].astype(np.int64)),
         clients=frozen(columns[5].astype(np.int64)),
-        before=_standing(cluster, before),
+        before=standing_of(cluster, before),
         method=rule.method + skipped,
     )
 
@@ -314,9 +164,9 @@ class _Rule:
         snapshot, config = cluster.snapshot, cluster.config
         modular = snapshot.info.load_manager is LoadManager.MODULAR
         placement = running_placement(snapshot.info.load_manager, config)
-        evenly = modular and config.flag("loadBalancerDistributeBundlesEvenlyEnabled")
+        evenly = modular and config.flag(DISTRIBUTE_BUNDLES_EVENLY_ENABLED)
         usage = weighted_usage(snapshot.brokers, config, snapshot.info.load_manager)
-        limit = config.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100
+        limit = config.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
         known = with_known_rates(snapshot).brokers
         rate = known.msg_rate_per_s(term="long_term_")
         bundles = snapshot.bundles
@@ -330,7 +180,7 @@ class _Rule:
             rate=rate + np.where(usage > limit, _AVOIDED, 0.0),
             bundle_rate=np.where(bundles.has_data, own_rate, now_rate),
             usage=seen if placement.measure == "averaged_usage" else None,
-            difference=config.integer("loadBalancerAverageResourceUsageDifferenceThresholdPercentage") / 100,
+            difference=config.integer(AVERAGE_RESOURCE_USAGE_DIFFERENCE_THRESHOLD_PERCENTAGE) / 100,
             method=_method(placement, evenly=evenly),
         )
 
@@ -409,7 +259,7 @@ def _after(cluster: UsageModel, rule: _Rule, losses: Int64Array) -> tuple[npt.ND
         unserved[busy[~took]] += 1
         served[:, busy[took], to[took]] += cluster.bundle[:, mine[took]]
     usage = np.where(alive, cluster.usage(served), -np.inf)
-    limit = cluster.config.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100
+    limit = cluster.config.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
     factors = np.where(alive, cluster.growth(served), np.inf).min(axis=(0, 2), initial=np.inf)
     clients = np.where(queues >= 0, cluster.clients[queues], 0).sum(axis=1) if len(cluster.clients) else unserved
     peak = usage.argmax(axis=1) if count else rows

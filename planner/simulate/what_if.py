@@ -16,15 +16,24 @@ from planner.cluster.arrays import frozen
 from planner.cluster.decisions import Move, SheddingDecision
 from planner.cluster.errors import PlannerError
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.names import (
+    LOAD_BALANCER_ENABLED,
+    LOAD_PLACEMENT_STRATEGY,
+    LOAD_SHEDDING_STRATEGY,
+    SHEDDING_ENABLED,
+    SHEDDING_EXCLUDED_NAMESPACES,
+    SHEDDING_GRACE_PERIOD_MINUTES,
+)
 from planner.cluster.setting import SettingValue
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.tables import TRAFFIC_COLUMNS
+from planner.cluster.units import MS_PER_MIN
 from planner.pulsar.load.top_bundles import with_top_ranks
 from planner.pulsar.load.usage import weighted_usage
 from planner.pulsar.manager.cycle import CycleDecision, Unload, effective_shedder, next_cycle
 from planner.pulsar.manager.leader import LeaderMemory, elected
-from planner.pulsar.manager.pairing import PLACEMENT, placement_beside
+from planner.pulsar.manager.pairing import placement_beside
 from planner.pulsar.shedding.profile import EVERY_BOUNDS, EVERY_EAGER, Bounds
 from planner.pulsar.shedding.protocol import Shedder
 from planner.pulsar.shedding.registry import offered_shedders
@@ -41,9 +50,6 @@ _BACK = {"<=": 1, ">=": -1}
 """From a whole number that flips to the one before it, which should not."""
 _DIGITS = 9
 _MOST_TRAFFIC = 100.0
-_STRATEGY = "loadBalancerLoadSheddingStrategy"
-_EXCLUDED = "loadBalancerSheddingExcludedNamespaces"
-_GRACE = "loadBalancerSheddingGracePeriodMinutes"
 
 _Flipped: TypeAlias = Callable[[Settings], bool]
 _Look: TypeAlias = Callable[[Settings, Snapshot], tuple[Move, ...]]
@@ -238,18 +244,18 @@ class _Scene:
     def chosen(self, config: Settings, view: Snapshot | None = None) -> tuple[Move, ...]:
         """Return what the strategy chooses, before a destination is looked for, which takes most of the time."""
         shedding = self.shedding(config, view)
-        excluded = config.names(_EXCLUDED)
+        excluded = config.names(SHEDDING_EXCLUDED_NAMESPACES)
         moves = shedding.moves if shedding is not None else ()
         return tuple(move for move in moves if move.bundle.rpartition("/")[0] not in excluded)
 
     def shedding(self, config: Settings, view: Snapshot | None = None) -> SheddingDecision | None:
         """Return what the strategy alone decides, None where it is not asked."""
         seen = view or self.view
-        enabled = config.flag("loadBalancerEnabled") and config.flag("loadBalancerSheddingEnabled")
+        enabled = config.flag(LOAD_BALANCER_ENABLED) and config.flag(SHEDDING_ENABLED)
         if not enabled or int(seen.brokers.registered.sum()) < 2:  # noqa: PLR2004 - from one broker to another
             return None
         memory = self.memory if self.memory is not None else elected(self.shedder, seen.info.load_manager, config)
-        oldest = seen.info.captured_at_ms - config.integer(_GRACE) * 60_000
+        oldest = seen.info.captured_at_ms - config.integer(SHEDDING_GRACE_PERIOD_MINUTES) * MS_PER_MIN
         shed = memory.shedding
         recent = {b: at for b, at in shed.recently_unloaded_bundles.items() if at >= oldest}
         known = shed.with_state(shed.state, recently_unloaded_bundles=recent)
@@ -258,7 +264,9 @@ class _Scene:
 
 def _configured(config: Settings, own: Settings, shedder: Shedder) -> Settings:
     """Return the settings with another strategy, and the placement that goes with it."""
-    return config.changed(**{_STRATEGY: shedder.java_class, PLACEMENT: placement_beside(shedder, config, own)})
+    return config.changed(
+        **{LOAD_SHEDDING_STRATEGY: shedder.java_class, LOAD_PLACEMENT_STRATEGY: placement_beside(shedder, config, own)}
+    )
 
 
 def _seen_by(view: Snapshot, shedder: Shedder, config: Settings) -> Snapshot:
@@ -347,14 +355,14 @@ class _Question:
 
     def _unexcluded(self, flips: _Flipped) -> list[Change]:
         """Return that the bundle's namespace, or all, should not be excluded, where that is what holds it."""
-        excluded = self.scene.config.names(_EXCLUDED)
+        excluded = self.scene.config.names(SHEDDING_EXCLUDED_NAMESPACES)
         if not excluded:
             return []
         namespace = self.target.bundle.rpartition("/")[0]
         left = tuple(n for n in excluded if n != namespace) if namespace in excluded else ()
-        if not flips(self.scene.config.changed(**{_EXCLUDED: left})):
+        if not flips(self.scene.config.changed(**{SHEDDING_EXCLUDED_NAMESPACES: left})):
             return []
-        return [Change(_EXCLUDED, "=", left, excluded)]
+        return [Change(SHEDDING_EXCLUDED_NAMESPACES, "=", left, excluded)]
 
     def _answer(self, changes: tuple[Change, ...]) -> Answer:
         config = self.scene.config.changed(**{change.setting: change.value for change in changes})

@@ -1,0 +1,352 @@
+"""The traffic of a simulated cluster: the bundles as ranges, and what each of them brings at a moment.
+
+Whoever serves a bundle makes no difference here (`planner.simulate.cluster`). Positions of bundles change when one is
+split or a namespace is made anew.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, frozen
+from planner.cluster.errors import ScenarioError
+from planner.cluster.ranges import FULL_HIGH
+from planner.cluster.snapshot import Snapshot
+from planner.cluster.tables import TRAFFIC_COLUMNS, TopicTable
+from planner.simulate.assumptions import Assumptions
+from planner.simulate.load_model import (
+    COUNT_COLUMNS,
+    LIMIT_COLUMNS,
+    MACHINE,
+    TRAFFIC,
+    USAGE_COLUMNS,
+    Shape,
+    load_of,
+)
+
+_CPU, _BANDWIDTH_OUT = 4, 6
+_SCALED = 7
+"""Rows that follow the traffic; the others are counts."""
+
+_ROWS = 10
+
+Scope: TypeAlias = Literal["cluster", "namespace", "bundle", "topic"]
+"""What a change of traffic is about."""
+
+FOLLOWED: Mapping[str, tuple[str, ...]] = {
+    "brokers": ("name", "registered", *USAGE_COLUMNS, *LIMIT_COLUMNS),
+    "bundles": ("namespace", "low", "high", "owner", *TRAFFIC_COLUMNS, *COUNT_COLUMNS),
+}
+"""Columns, by table, of a later snapshot that a simulation follows; the others have no part in it."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Rebuilt:
+    """How the bundles of a cluster were renumbered.
+
+    Attributes:
+        parent: For each bundle now, its position before; that of its parent when it is new. Shape (bundles,).
+        new: Which bundles are new. Shape (bundles,).
+    """
+
+    parent: Int64Array
+    new: BoolArray
+
+
+@dataclass(eq=False)
+class _TrafficChange:
+    """One change of traffic and what it is about."""
+
+    shape: Shape
+    bundles: BoolArray
+    """Bundles that it scales as a whole. Shape (bundles,)."""
+    topics: BoolArray | None = None
+    """Topics that it scales instead. Shape (topics,)."""
+    part: FloatArray = field(default_factory=lambda: np.zeros((_SCALED, 0)))
+    """What these topics bring to each bundle. Shape (rows that scale, bundles)."""
+
+
+@dataclass(eq=False)
+class _TopicCaps:
+    """Topics whose dispatch is limited. Shape of every column: (limited topics,)."""
+
+    topics: Int64Array
+    msg_per_s: FloatArray
+    bytes_per_s: FloatArray
+
+
+class Traffic:
+    """What bundles there are and what each of them brings.
+
+    Args:
+        snapshot: How it starts.
+        base: What each bundle brings at the start. Shape (10, bundles).
+        assumptions: What is supposed of the machines.
+
+    Attributes:
+        namespaces: Names of the namespaces.
+        namespace: Namespace of each bundle, by its position. Shape (bundles,).
+        low: First hash of each bundle. Shape (bundles,).
+        high: Last hash of each, or the one behind it (see `planner.cluster.ranges`). Shape (bundles,).
+        topics: The topics as they were at the start, each in the bundle that it is in now.
+        base: What each bundle brings without changes and limits. Shape (10, bundles).
+        changes: Changes of traffic.
+        limits: Limits of dispatch; None without any.
+    """
+
+    def __init__(self, snapshot: Snapshot, base: FloatArray, assumptions: Assumptions) -> None:
+        self._assumptions = assumptions
+        self.namespaces = snapshot.namespaces
+        self.namespace: Int64Array = snapshot.bundles.namespace.astype(np.int64)
+        self.low: Int64Array = snapshot.bundles.low.copy()
+        self.high: Int64Array = snapshot.bundles.high.copy()
+        self.topics: TopicTable = snapshot.topics
+        self.base = base
+        self.changes: list[_TrafficChange] = []
+        self.limits: _TopicCaps | None = None
+        self._topic_names: list[str] | None = None
+        self._loads: tuple[int, FloatArray] | None = None
+
+    def namespace_at(self, name: str) -> int:
+        """Return the position of a namespace.
+
+        Raises:
+            ScenarioError: There is no such namespace.
+        """
+        if name not in self.namespaces:
+            raise ScenarioError(f"The cluster has no namespace {name}.", remedy="Choose one of its namespaces.")
+        return self.namespaces.index(name)
+
+    # At a moment
+
+    def load(self, at_ms: int) -> FloatArray:
+        """Return what every bundle brings at a moment. Shape (10, bundles)."""
+        if not self.changes and self.limits is None:
+            return self.base
+        if self._loads is None or self._loads[0] != at_ms:
+            whole = np.ones(len(self.low))
+            load = self.base.copy()
+            for change in self.changes:
+                factor = change.shape.factor(at_ms)
+                if change.topics is not None:
+                    load[:_SCALED] += change.part * (factor - 1.0)
+                elif factor != 1.0:
+                    whole[change.bundles] *= factor
+            scaled = load[:_SCALED]
+            np.maximum(scaled, 0.0, out=scaled)
+            scaled *= whole
+            if self.limits is not None:
+                self._hold_back(load, self.limits, self._topic_factor(at_ms))
+            self._loads = (at_ms, load)
+        return self._loads[1]
+
+    def moment(self, at_ms: int) -> int:
+        """Return what the load depends on: the moment, if anything changes with it."""
+        return at_ms if self.changes else 0
+
+    def changes_within(self, from_ms: int, to_ms: int) -> bool:
+        """Say whether the traffic of some bundle may differ between two moments."""
+        return any(change.shape.changes_within(from_ms, to_ms) for change in self.changes)
+
+    def topics_at(self, at_ms: int) -> TopicTable:
+        """Return the topics with the traffic of a moment."""
+        if not self.changes or not len(self.topics):
+            return self.topics
+        factor = self._topic_factor(at_ms)
+        columns: dict[str, Any] = {name: frozen(getattr(self.topics, name) * factor) for name in TRAFFIC_COLUMNS}
+        return replace(self.topics, **columns)
+
+    def _topic_factor(self, at_ms: int) -> FloatArray:
+        """Return the traffic of each topic relative to the start. Shape (topics,)."""
+        factor = np.ones(len(self.topics))
+        inside = self.topics.bundle >= 0
+        for change in self.changes:
+            hit = change.topics if change.topics is not None else inside & change.bundles[self.topics.bundle]
+            factor[hit] *= change.shape.factor(at_ms)
+        return factor
+
+    def _hold_back(self, load: FloatArray, limits: _TopicCaps, factor: FloatArray) -> None:
+        """Take off what limited topics may not dispatch, with what it would have cost their brokers."""
+        rows = limits.topics
+        rate = self.topics.msg_rate_out_per_s[rows] * factor[rows]
+        size = self.topics.msg_throughput_out_bytes_per_s[rows] * factor[rows]
+        allowed = np.ones(len(rows))
+        for wanted, most in ((rate, limits.msg_per_s), (size, limits.bytes_per_s)):
+            allowed = np.minimum(allowed, np.divide(most, wanted, out=np.ones(len(rows)), where=wanted > most))
+        bundle, count = self.topics.bundle[rows], load.shape[1]
+        less_rate = np.bincount(bundle, rate * (1 - allowed), minlength=count)
+        less_size = np.bincount(bundle, size * (1 - allowed), minlength=count)
+        less_rate, less_size = np.minimum(less_rate, load[1]), np.minimum(less_size, load[3])
+        everything = (load[0] + load[1], load[2] + load[3])
+        part = [
+            np.divide(less, whole, out=np.zeros(count), where=whole > 0)
+            for less, whole in zip((less_rate, less_size), everything, strict=True)
+        ]
+        load[_CPU] *= 1 - (part[0] + part[1]) / 2
+        load[_BANDWIDTH_OUT] *= 1 - np.divide(less_size, load[3], out=np.zeros(count), where=load[3] > 0)
+        load[1] -= less_rate
+        load[3] -= less_size
+
+    # Changes
+
+    def scale(self, scope: Scope, target: str, shape: Shape, bundle: int = -1) -> None:
+        """Let traffic change over time.
+
+        Args:
+            scope: What changes.
+            target: Its name; empty for the cluster.
+            bundle: Its position, where it is a bundle.
+            shape: By how much, and when.
+
+        Raises:
+            ScenarioError: What it is about is not there.
+        """
+        made = _TrafficChange(shape, np.full(len(self.low), scope == "cluster"))
+        if scope == "namespace":
+            made.bundles = self.namespace == self.namespace_at(target)
+        elif scope == "bundle":
+            made.bundles[bundle] = True
+        elif scope == "topic":
+            made.topics = self._topics_named(target)
+            made.part = self._part(made.topics)
+        self.changes.append(made)
+        self._loads = None
+
+    def limit(self, limited: BoolArray, msg_per_s: FloatArray, bytes_per_s: FloatArray) -> None:
+        """Hold back what some topics may not dispatch. Shape of every column: (topics,)."""
+        rows = np.flatnonzero(limited & (self.topics.bundle >= 0))
+        self.limits = _TopicCaps(rows, msg_per_s[rows], bytes_per_s[rows]) if len(rows) else None
+        self._loads = None
+
+    def follow(self, frame: Snapshot) -> None:
+        """Take over the traffic that a later snapshot tells, whoever serves it here."""
+        _, source = load_of(frame, self._assumptions)
+        table = frame.bundles
+        same = frame.namespaces == self.namespaces and len(table) == len(self.low)
+        if same and all(
+            np.array_equal(mine, theirs)
+            for mine, theirs in ((self.namespace, table.namespace), (self.low, table.low), (self.high, table.high))
+        ):
+            self.base = source
+        else:
+            self.base = self._mapped(frame, source)
+        for change in self.changes:
+            if change.topics is not None:
+                change.part = self._part(change.topics)
+        self._loads = None
+
+    def _mapped(self, frame: Snapshot, source: FloatArray) -> FloatArray:
+        """Spread the load of other bundles over these: what lies in a range goes with the range."""
+        base = np.zeros_like(self.base)
+        theirs = {name: place for place, name in enumerate(frame.namespaces)}
+        for place, name in enumerate(self.namespaces):
+            rows = np.flatnonzero(self.namespace == place)
+            if name not in theirs or not len(rows):
+                continue
+            given = np.flatnonzero(frame.bundles.namespace == theirs[name])
+            given = given[np.argsort(frame.bundles.low[given], kind="stable")]
+            edges = np.append(frame.bundles.low[given], FULL_HIGH)
+            for row in range(_ROWS):
+                total = np.append(0.0, np.cumsum(source[row, given]))
+                base[row, rows] = np.interp(self.high[rows], edges, total) - np.interp(self.low[rows], edges, total)
+        return base
+
+    def _topics_named(self, target: str) -> BoolArray:
+        """Return which topics a name means: the topic itself, or all partitions of it."""
+        if self._topic_names is None:
+            self._topic_names = self.topics.name.to_pylist()
+        found = np.zeros(len(self.topics), dtype=np.bool_)
+        for place, name in enumerate(self._topic_names):
+            if name.startswith(target):
+                rest = name[len(target) :]
+                found[place] = not rest or (rest.startswith("-partition-") and rest[11:].isdecimal())
+        if not found.any():
+            raise ScenarioError(
+                f"The snapshot lists no topic {target}.", remedy="Use the full name, such as persistent://a/b/topic."
+            )
+        return found
+
+    def _part(self, topics: BoolArray) -> FloatArray:
+        """Return what some topics bring to each bundle. Shape (rows that scale, bundles)."""
+        part = np.zeros((_SCALED, len(self.low)))
+        rows = np.flatnonzero(topics & (self.topics.bundle >= 0))
+        for bundle in np.unique(self.topics.bundle[rows]).tolist():
+            members = self.topics.of_bundle(bundle)
+            share = self._by_topic(bundle, members)
+            part[:, bundle] = share[:_SCALED, np.isin(members, rows)].sum(axis=1)
+        return part
+
+    # Bundles
+
+    def cut(self, rows: Int64Array, edges: Sequence[int]) -> Rebuilt:
+        """Put new bundles in place of some that cover the same range; return how all are renumbered."""
+        shares = np.zeros((_ROWS, len(edges) - 1))
+        for row in rows.tolist():
+            low, high = int(self.low[row]), int(self.high[row])
+            inside = [edge for edge in edges if low < edge < high]
+            first = int(np.searchsorted(edges, low, side="right")) - 1
+            shares[:, first : first + len(inside) + 1] += self._shared_out(row, [low, *inside, high])
+        others = np.delete(np.arange(len(self.low)), rows)
+        place = int((others < rows[0]).sum())
+        made = place + np.arange(len(edges) - 1)
+        parent = np.insert(others, place, np.full(len(made), rows[0]))
+        new = np.zeros(len(parent), dtype=np.bool_)
+        new[made] = True
+        self.low, self.high, self.base = self.low[parent], self.high[parent], self.base.take(parent, axis=1)
+        self.low[made], self.high[made], self.base[:, made] = edges[:-1], edges[1:], shares
+        self.namespace = self.namespace[parent]
+        self._find_topics(parent, new, len(others) + len(rows))
+        for scaled in self.changes:
+            scaled.bundles = scaled.bundles[parent]
+            if scaled.topics is not None:
+                scaled.part = self._part(scaled.topics)
+        self._loads = None
+        return Rebuilt(parent, new)
+
+    def _find_topics(self, parent: Int64Array, new: BoolArray, before: int) -> None:
+        """Renumber the bundles of topics, so many before, and find the topics of the new ones."""
+        moved = np.full(before + 1, -1, dtype=np.int32)  # the last one is for topics of no bundle
+        moved[parent[~new]] = np.flatnonzero(~new)
+        bundle = moved[self.topics.bundle]
+        changed = np.flatnonzero(bundle < 0)
+        changed = changed[self.topics.bundle[changed] >= 0]
+        made = np.flatnonzero(new)
+        made = made[np.argsort(self.low[made], kind="stable")]
+        place = np.searchsorted(self.low[made], self.topics.hash[changed].astype(np.int64), side="right") - 1
+        bundle[changed] = made[np.clip(place, 0, None)]
+        self.topics = self.topics.with_bundles(frozen(bundle), changed)
+
+    def _shared_out(self, bundle: int, edges: Sequence[int]) -> FloatArray:
+        """Return what a bundle's parts would bring: topics by their hash, the rest by width. Shape (10, parts)."""
+        parts = np.zeros((_ROWS, len(edges) - 1))
+        left = self.base[:, bundle].copy()
+        members = self.topics.of_bundle(bundle)
+        if len(members):
+            share = self._by_topic(bundle, members)
+            hashes = self.topics.hash[members].astype(np.int64)
+            place = np.clip(np.searchsorted(edges, hashes, side="right") - 1, 0, len(edges) - 2)
+            for row in range(_ROWS):
+                parts[row] += np.bincount(place, share[row], minlength=len(edges) - 1)
+            left = np.maximum(left - share.sum(axis=1), 0.0)
+        width = np.diff(np.array(edges, dtype=np.float64))
+        shared: FloatArray = parts + left[:, np.newaxis] * (width / width.sum())
+        return shared
+
+    def _by_topic(self, bundle: int, members: Int64Array) -> FloatArray:
+        """Return what each topic of a bundle brings. Shape (10, topics); no more than the bundle does."""
+        given = np.array([getattr(self.topics, name)[members] for name in TRAFFIC_COLUMNS])
+        total = self.base[:, bundle]
+        sums = given.sum(axis=1)
+        scale = np.where(sums > total[TRAFFIC], np.divide(total[TRAFFIC], sums, where=sums > 0, out=np.ones(4)), 1.0)
+        share = np.zeros((_ROWS, len(members)))
+        share[TRAFFIC] = given * scale[:, np.newaxis]
+        everything = total[TRAFFIC].sum()
+        weight = share[TRAFFIC].sum(axis=0) / everything if everything > 0 else np.full(len(members), 1 / len(members))
+        share[MACHINE] = total[MACHINE, np.newaxis] * weight
+        share[7] = total[7] / len(members)
+        for row, column in ((8, self.topics.producers), (9, self.topics.consumers)):
+            known = column[members].astype(np.float64)
+            share[row] = known * min(1.0, total[row] / known.sum()) if known.sum() > 0 else total[row] / len(members)
+        return share
