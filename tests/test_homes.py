@@ -67,8 +67,6 @@ UNIT = re.compile(
     r"_?([KMG]IB|[A-Z]+_PER_(NS|MS|S|MIN|MINUTE|HOUR|DAY|BYTE|KBIT|GBIT)|(HOUR|DAY)_S|(MIN|MINUTE|HOUR|DAY)_MS)"
 )
 FACTORS = ("2**20", "1 << 20", "2**30", "1 << 30", "60_000", "86_400_000")
-REBUILT = ("planner/shadow/", "planner/pulsar/shedding/transfer.py")
-"""What is rebuilt at present."""
 
 
 def units_of(path: Path) -> Iterator[str]:
@@ -94,7 +92,7 @@ def test_units_have_one_home(tmp_path: Path) -> None:
         "_MS_PER_MIN: int = 60_000\nsize = rate / 2**20\nlast = now - minutes * 60_000"
     )
     assert {"_MS_PER_MIN", "2**20", "60_000"} <= set(units_of(odd))
-    others = [path for path in FILES if path != home and not str(path.relative_to(ROOT)).startswith(REBUILT)]
+    others = [path for path in FILES if path != home]
     assert [(path.name, sorted(set(units_of(path)))) for path in others if [*units_of(path)]] == []
 
 
@@ -118,7 +116,7 @@ def test_each_name_of_a_setting_is_spelled_once() -> None:
     """A setting that several modules name is a constant of `planner/cluster/names.py`, any other one of its module."""
     home = ROOT / "planner/cluster/names.py"
     assert set(settings_of(home)) <= SETTINGS
-    places = [path for path in FILES if not str(path.relative_to(ROOT)).startswith((*REBUILT, *FIELDS))]
+    places = [path for path in FILES if not str(path.relative_to(ROOT)).startswith(FIELDS)]
     spelled = [(name, path.name) for path in places for name in settings_of(path)]
     counted = Counter(name for name, _ in spelled)
     assert [one for one in spelled if counted[one[0]] > 1] == []

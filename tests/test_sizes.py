@@ -12,9 +12,6 @@ MOST_LINES, MOST_METHODS, MOST_CODE_LINES = 600, 30, 60
 
 EXCEPTIONS = {
     "planner/pulsar/shedding/transfer.py": "one algorithm of Pulsar, whose parts change each other's numbers",
-    "planner/simulate/cluster.py": "being split",
-    "planner/simulate/cluster.py: Cluster": "being split",
-    "planner/simulate/run.py": "being split",
     "planner/cli/replay.py: replay": "26 options of the command; its body is short",
     "tests/app/simulate/traces.py: cluster": "one call that names every column of the cluster of the tests",
     "tools/make_samples.py: builds": "a table of the samples",
@@ -56,8 +53,7 @@ def test_nothing_is_too_large() -> None:
         for name in too_large(path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8"))
     }
     assert sorted(found - EXCEPTIONS.keys()) == []
-    done = {name for name, reason in EXCEPTIONS.items() if reason == "being split"}
-    assert sorted(EXCEPTIONS.keys() - found - done) == [], "no longer an exception"
+    assert sorted(EXCEPTIONS.keys() - found) == [], "no longer an exception"
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from typing import Final
 
 MIB: Final = 2**20
-"""Bytes per MiB. Throughput is told in MiB/s everywhere: Pulsar's limits are in these, whatever their names say."""
+"""Bytes per MiB. Throughput is in MiB/s everywhere, like Pulsar's own limits, whatever their names say."""
 
 GIB: Final = 2**30
 """Bytes per GiB."""

@@ -69,7 +69,7 @@ def figure_levels(snapshot: Snapshot, config: Settings, now: Standing) -> dict[F
         now: How near it is to its limits.
     """
     least, mean, highest = usage_of(snapshot, config)
-    limit = config.integer("loadBalancerBrokerOverloadedThresholdPercentage") / 100
+    limit = config.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
     levels: dict[Figure, Level] = {}
     if now.over_threshold:
         levels["highest"] = "bad"

@@ -194,7 +194,7 @@ def read_settings(value: Any, file: str, version: Release = REFERENCE) -> Settin
         raise FormatError(
             "Settings are not an object of names and values.",
             where=f"{file}: settings",
-            remedy='Write {"loadBalancerEnabled": true}.',
+            remedy="Write {LOAD_BALANCER_ENABLED: true}.",
         )
     try:
         return Settings(given, version)

@@ -3,7 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from planner.cluster.names import SHEDDING_GRACE_PERIOD_MINUTES
 from planner.cluster.relocation import Relocation
+from planner.cluster.units import MS_PER_MIN
 from planner.pulsar.manager.leader import elected
 from planner.shadow.case import Case
 from planner.shadow.observe import TWICE_INTERVALS, report_times
@@ -15,7 +17,6 @@ ELSEWHERE = "went elsewhere"
 """What a deviation says of a bundle that went to another broker than predicted."""
 
 _STAYED = "stayed"
-_MS_PER_MIN = 60_000
 _MOST_UNSEEN = 30
 
 
@@ -149,7 +150,7 @@ def _unloads_before_watch(case: Case, left: set[str]) -> Prediction | None:
     """Return the decision of a leader that remembers unloads from before the first capture, if it explains all."""
     made, state = case.made, case.state
     config = made.view.settings
-    grace_ms = config.integer("loadBalancerSheddingGracePeriodMinutes") * _MS_PER_MIN
+    grace_ms = config.integer(SHEDDING_GRACE_PERIOD_MINUTES) * MS_PER_MIN
     if case.seen.to_ms - state.began_ms > grace_ms or state.counted_at_begin.get("unloaded") == 0:
         return None
     memory = made.before or elected(made.decision.shedder, made.view.info.load_manager, config)

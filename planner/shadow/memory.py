@@ -5,14 +5,14 @@ from dataclasses import replace
 
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.memory import SheddingMemory
+from planner.cluster.names import SHEDDING_GRACE_PERIOD_MINUTES
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.units import MS_PER_MIN
 from planner.pulsar.manager.cycle import CycleDecision, effective_shedder
 from planner.pulsar.manager.leader import LeaderMemory, elected
 from planner.pulsar.placement.modular import unreported
 from planner.pulsar.shedding.registry import shedder_by_name, shedder_of_state
-
-_MS_PER_MIN = 60_000
 
 
 def fitting(memory: LeaderMemory | None, view: Snapshot) -> LeaderMemory | None:
@@ -46,7 +46,7 @@ def remembering(
         known = elected(effective_shedder(view.info.load_manager, view.settings)[0], LoadManager.MODULAR, view.settings)
     if known is None:
         return memory
-    oldest_ms = due_ms - view.settings.integer("loadBalancerSheddingGracePeriodMinutes") * _MS_PER_MIN
+    oldest_ms = due_ms - view.settings.integer(SHEDDING_GRACE_PERIOD_MINUTES) * MS_PER_MIN
     recent = {name: at for name, at in known.shedding.recently_unloaded_bundles.items() if at >= oldest_ms}
     return replace(
         known,

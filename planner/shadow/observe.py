@@ -10,6 +10,7 @@ import numpy as np
 from planner.capture.estimate import new_reports
 from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.names import LOAD_BALANCER_ENABLED, REPORT_UPDATE_MIN_INTERVAL_MILLIS, SHEDDING_ENABLED
 from planner.cluster.pulsar_json import BUNDLE_STATS
 from planner.cluster.relocation import Relocation
 from planner.cluster.snapshot import Snapshot
@@ -39,7 +40,7 @@ def leadership(snapshot: Snapshot) -> Leadership:
 
 def sheds(snapshot: Snapshot) -> bool:
     """Say whether the leader decides cycles."""
-    return snapshot.settings.flag("loadBalancerEnabled") and snapshot.settings.flag("loadBalancerSheddingEnabled")
+    return snapshot.settings.flag(LOAD_BALANCER_ENABLED) and snapshot.settings.flag(SHEDDING_ENABLED)
 
 
 def report_times(before: Snapshot, after: Snapshot) -> list[tuple[int, int]]:
@@ -51,7 +52,7 @@ def report_times(before: Snapshot, after: Snapshot) -> list[tuple[int, int]]:
 
 def misses_report(before: Snapshot, after: Snapshot) -> bool:
     """Say whether a broker made a report between two captures that neither shows, and that may have been another."""
-    every_ms = before.settings.integer("loadBalancerReportUpdateMinIntervalMillis")
+    every_ms = before.settings.integer(REPORT_UPDATE_MIN_INTERVAL_MILLIS)
     from_ms = before.info.captured_at_ms
     twice = any(
         at - from_ms >= _WINDOW_INTERVALS * every_ms and at - since >= TWICE_INTERVALS * every_ms
@@ -204,7 +205,7 @@ class Observation:
     @property
     def report_interval_ms(self) -> int:
         """Least time between two load reports of a broker."""
-        return self.before.settings.integer("loadBalancerReportUpdateMinIntervalMillis")
+        return self.before.settings.integer(REPORT_UPDATE_MIN_INTERVAL_MILLIS)
 
     def moved(self, predicted: AbstractSet[str]) -> dict[str, str]:
         """Return bundles that were unloaded, with the broker that had them.

@@ -9,10 +9,11 @@ from the first unload that a cycle explains. Until then, a cycle is assumed ever
 from dataclasses import dataclass, replace
 
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.names import SHEDDING_INTERVAL_MINUTES
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.units import MS_PER_MIN
 
-_MS_PER_MIN = 60_000
 _STEADY_INTERVALS = 10
 """For this many intervals after an election the modular load manager is not noticeably late."""
 _TOLERANCE_SHARE = 0.1
@@ -23,7 +24,7 @@ _PROMPT_SHARE = 0.05
 
 def shedding_interval_ms(config: Settings) -> int:
     """Return the time from one cycle to the next by the settings, ms."""
-    return max(config.integer("loadBalancerSheddingIntervalMinutes"), 1) * _MS_PER_MIN
+    return max(config.integer(SHEDDING_INTERVAL_MINUTES), 1) * MS_PER_MIN
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,15 @@ import numpy as np
 
 from planner.cluster.arrays import FloatArray, frozen
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.names import (
+    AUTO_BUNDLE_SPLIT_ENABLED,
+    LOAD_BALANCER_ENABLED,
+    REPORT_UPDATE_MIN_INTERVAL_MILLIS,
+    SHEDDING_INTERVAL_MINUTES,
+)
 from planner.cluster.pulsar_json import RATES
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.units import MS_PER_MIN
 from planner.pulsar.splitting import automatic_extensible, automatic_modular
 from planner.pulsar.splitting.automatic_extensible import AutoSplitState
 from planner.pulsar.splitting.limits import LIMITS
@@ -23,7 +30,7 @@ from planner.pulsar.splitting.request import namespace_boundaries
 from planner.shadow.record import Cause, Deviation, Split
 from planner.shadow.view import after_reports
 
-_MS_PER_MIN = 60_000
+_SPLIT_INTERVAL_MINUTES = "loadBalancerSplitIntervalMinutes"
 _REPORTS = 4
 _GAPS = 3
 _LEAST_WAIT_MS = 20_000
@@ -147,7 +154,7 @@ def follow_splits(
             differences.append(Deviation(name, "not split", Cause.UNKNOWN))
         kept[name] = replace(waiting, split=split, last_ms=now_ms, reported_overdue=waiting.reported_overdue or overdue)
     new = dict.fromkeys((n for n in after.bundle_names if n not in before.bundle_position), now_ms)
-    settling_ms = now_ms - max(after.settings.integer("loadBalancerSheddingIntervalMinutes"), 1) * _MS_PER_MIN // 2
+    settling_ms = now_ms - max(after.settings.integer(SHEDDING_INTERVAL_MINUTES), 1) * MS_PER_MIN // 2
     broken = {name: at for name, at in {**shadow.broken, **new}.items() if at >= settling_ms}
     return SplitShadow(hits, kept, now_ms, broken), SplitsSeen(tuple(predicted), actual, tuple(differences))
 
@@ -157,22 +164,22 @@ def _wait_ms(before: Snapshot, after: Snapshot) -> int:
     config = after.settings
     gap_ms = after.info.captured_at_ms - before.info.captured_at_ms
     if after.info.load_manager is LoadManager.EXTENSIBLE:
-        check_ms = max(config.integer("loadBalancerSplitIntervalMinutes"), 1) * _MS_PER_MIN
+        check_ms = max(config.integer(_SPLIT_INTERVAL_MINUTES), 1) * MS_PER_MIN
         return 2 * check_ms + _GAPS * gap_ms
-    report_ms = config.integer("loadBalancerReportUpdateMinIntervalMillis")
+    report_ms = config.integer(REPORT_UPDATE_MIN_INTERVAL_MILLIS)
     return max(_REPORTS * report_ms, _GAPS * gap_ms, _LEAST_WAIT_MS)
 
 
 def _enabled(snapshot: Snapshot) -> bool:
     config = snapshot.settings
-    return config.flag("loadBalancerEnabled") and config.flag("loadBalancerAutoBundleSplitEnabled")
+    return config.flag(LOAD_BALANCER_ENABLED) and config.flag(AUTO_BUNDLE_SPLIT_ENABLED)
 
 
 def _checked(hits: Mapping[str, AutoSplitState], before: Snapshot, after: Snapshot) -> Mapping[str, AutoSplitState]:
     """Return the counts after the checks of all brokers whose time came between two captures."""
     if before.info.load_manager is not LoadManager.EXTENSIBLE or not _enabled(before):
         return {}
-    interval_ms = max(before.settings.integer("loadBalancerSplitIntervalMinutes"), 1) * _MS_PER_MIN
+    interval_ms = max(before.settings.integer(_SPLIT_INTERVAL_MINUTES), 1) * MS_PER_MIN
     from_ms, to_ms = before.info.captured_at_ms, after.info.captured_at_ms
     counted = {name: held for name, held in hits.items() if name in after.brokers.position}
     for broker, name in enumerate(before.brokers.name):

@@ -7,6 +7,7 @@ from statistics import median
 
 from planner.cluster.errors import CaptureError, FormatError, PlannerError, SnapshotError
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.names import REPORT_UPDATE_MIN_INTERVAL_MILLIS
 from planner.cluster.snapshot import Snapshot
 from planner.explain.captured_settings import settings_warning
 from planner.history.days import read_day
@@ -102,7 +103,7 @@ class ShadowWatch:
         if len(self._pace) < _LEAST_PAIRS or missed < _MISSED_SHARE * len(self._pace):
             self.too_seldom = ""
             return
-        every_s = snapshot.settings.integer("loadBalancerReportUpdateMinIntervalMillis") / 1000
+        every_s = snapshot.settings.integer(REPORT_UPDATE_MIN_INTERVAL_MILLIS) / 1000
         apart_s = median(gap for gap, _ in self._pace) / 1000
         told = (
             f"Captures are {apart_s:,.0f} s apart, but brokers report every {every_s:g} s. Captures miss "

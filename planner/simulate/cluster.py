@@ -1,4 +1,4 @@
-"""The cluster of a simulation as it is: who serves which bundle, and the demand that makes on the machines.
+"""The cluster of a simulation: the owner of each bundle, and the load on each machine.
 
 Every change goes through a method here, which tells the leader's view what brokers notice of it; what the leader knows
 lags behind (`planner.simulate.leader_view`). Positions of brokers never change: those that left stay in the table, not
@@ -47,7 +47,7 @@ class Cluster:
 
     Args:
         snapshot: How it starts.
-        assumptions: What is supposed of the machines.
+        assumptions: Assumptions about the machines.
         load_manager: The load manager that runs.
         config: Settings in force.
 
@@ -57,7 +57,7 @@ class Cluster:
         leader_view: What the leader knows.
         present: Brokers that are part of the cluster. Shape (brokers,).
         alive: Brokers that run; one that has died is present until its session ends. Shape (brokers,).
-        owner: Broker that serves each bundle, -1 for nobody. Shape (bundles,).
+        owner: Owner of each bundle, -1 if unowned. Shape (bundles,).
         names: Full bundle names.
         hashes: `String.hashCode` of each. Shape (bundles,).
         position: Position of each bundle by its name.
@@ -128,12 +128,12 @@ class Cluster:
         self.leader_view.ownership_changed(both, np.array([bundle]))
 
     def server_of(self, bundle: int) -> str:
-        """Return the broker that serves a bundle; empty for nobody."""
+        """Return the owner of a bundle; empty if unowned."""
         owner = int(self.owner[bundle])
         return self.brokers.name[owner] if owner >= 0 else ""
 
     def names_on(self, broker: int) -> list[str]:
-        """Return the bundles that a broker serves."""
+        """Return the bundles that a broker owns."""
         return [self.names[at] for at in np.flatnonzero(self.owner == broker).tolist()]
 
     def owners(self) -> IntArray:
@@ -168,7 +168,7 @@ class Cluster:
         """Return the position of a bundle.
 
         Raises:
-            ScenarioError: There is no such bundle, perhaps because it was split meanwhile.
+            ScenarioError: There is no such bundle; it may have been split.
         """
         at = self.position.get(name, -1)
         if at < 0:
@@ -212,7 +212,7 @@ class Cluster:
         self.leader_view.joined(at_ms)
 
     def resize(self, names: Sequence[str], cores: float, nic_gbps: float) -> None:
-        """Change the machines of brokers, of all where none is named; a size of 0 is kept.
+        """Change the machines of brokers, or of all if none is named; a size of 0 stays as it is.
 
         Raises:
             ScenarioError: There is no such broker.
@@ -227,18 +227,18 @@ class Cluster:
         self.leader_view.note_changes(which)
 
     def close(self, broker: int) -> None:
-        """Let a broker take no more bundles; it serves those that it has, and is no longer registered."""
+        """Unregister a broker: it keeps its bundles and gets no more."""
         self.present[broker] = False
         self._touch()
         self.leader_view.left(broker)
 
     def die(self, broker: int) -> None:
-        """Let a broker stop. Nobody notices until it leaves; until then nobody serves its bundles."""
+        """Stop a broker. The others notice when it leaves; until then its bundles are not served."""
         self.alive[broker] = False
         self._touch()
 
     def leave(self, broker: int) -> Int64Array:
-        """Take a broker out of the cluster; return the bundles that it gives up. Shape (bundles given up,)."""
+        """Remove a broker from the cluster; return the bundles that it owned. Shape (bundles given up,)."""
         self.present[broker] = self.alive[broker] = False
         mine = np.flatnonzero(self.owner == broker)
         self._assign(mine, -1)
@@ -262,7 +262,7 @@ class Cluster:
         return view.stirs(at_ms) and view.report(who[(self.alive & self.present)[who]], at_ms)
 
     def report_at_once(self, at_ms: int) -> None:
-        """Let every broker measure now, and report where enough has changed."""
+        """Let every broker measure now, and report if enough has changed."""
         self.leader_view.report(np.flatnonzero(self.alive & self.present), at_ms, at_once=True)
 
     # Traffic
@@ -276,7 +276,7 @@ class Cluster:
             shape: By how much, and when.
 
         Raises:
-            ScenarioError: What it is about is not there.
+            ScenarioError: Its target does not exist.
         """
         self.traffic.scale(scope, target, shape, self.bundle(target) if scope == "bundle" else -1)
         self._touch()
@@ -324,7 +324,7 @@ class Cluster:
         return children
 
     def recut(self, namespace: str, count: int) -> None:
-        """Make a namespace anew with equal bundles that nobody serves yet.
+        """Recreate a namespace with equal, unowned bundles.
 
         Raises:
             ScenarioError: There is no such namespace.
@@ -357,7 +357,7 @@ class Cluster:
     # Policies
 
     def change_policies(self, policies: Policies) -> None:
-        """Let other policies hold; everybody knows at once."""
+        """Replace the policies; every broker knows at once."""
         self.policies = policies
         self.leader_view.touch()
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from planner.simulate.cluster import Cluster
 
 _DUST = 1e-9
-"""Share of what a machine uses that is no traffic but rounding."""
+"""Share of a machine's use up to which a difference is rounding, not traffic."""
 
 
 class Condition:

@@ -50,7 +50,7 @@ class Measurable:
 
     Attributes:
         load: Traffic as `TRAFFIC_COLUMNS`, then `COUNT_COLUMNS`, of each bundle. Shape (7, bundles).
-        owner: Broker that serves each bundle, -1 for nobody. Shape (bundles,).
+        owner: Owner of each bundle, -1 if unowned. Shape (bundles,).
         totals: What the bundles of each broker sum up to: rows of `load`, then bundles. Shape (8, brokers).
         usage: How much of its machine each broker uses, as it compares it with its last report. Shape (brokers,).
     """

@@ -420,7 +420,7 @@ class Simulation:
         self.note(now, kind, bundle, donor, to, acceptable, why)
 
     def move(self, bundle: str, destination: str, now: int) -> None:
-        """Let an operator unload a bundle with its destination.
+        """Unload a bundle to a destination, as an operator does.
 
         Raises:
             ScenarioError: There is no such bundle or broker at that moment.
@@ -446,12 +446,12 @@ class Simulation:
         acceptable: tuple[str, ...] = (),
         why: str = "",
     ) -> None:
-        """Write down what happened to a bundle."""
+        """Record an event of a bundle."""
         name, disconnected = self.cluster.names[bundle], self._disconnected(bundle, now)
         self._events.append(Event(name, source, destination, acceptable, why, *disconnected, at_ms=now, kind=kind))
 
     def note_broker(self, now: int, kind: EventKind, broker: str, why: str) -> None:
-        """Write down what happened to a broker."""
+        """Record an event of a broker."""
         self._events.append(Event(source=broker, why=why, at_ms=now, kind=kind))
 
     # Lookups
@@ -490,7 +490,7 @@ class Simulation:
             self.give(at, to, now, "placed", found.decision.acceptable, _placed_why(found))
 
     def retry(self, now: int) -> None:
-        """Look up again what nobody could take."""
+        """Look up again the bundles that no broker could own."""
         self.look_up(np.flatnonzero(self.cluster.owner < 0), now)
 
     def _wanted(self, bundle: int, now: int) -> bool:
@@ -521,7 +521,7 @@ class Simulation:
     # Brokers that come and go
 
     def join(self, names: Sequence[str], cores: float, nic_gbps: float, now: int, why: str) -> None:
-        """Take brokers into the cluster; sizes of 0 are the median.
+        """Add brokers to the cluster; a size of 0 is the median.
 
         Raises:
             ScenarioError: There is a broker of that name.
@@ -533,7 +533,7 @@ class Simulation:
         self.retry(now)
 
     def back(self, name: str, now: int) -> None:
-        """Let a broker come back, empty; nothing happens where it is there."""
+        """Bring a broker back without bundles; nothing happens if it is present."""
         broker = self.cluster.broker(name)
         if not self.cluster.present[broker]:
             self.cluster.come_back(broker, now)
@@ -541,13 +541,13 @@ class Simulation:
             self.retry(now)
 
     def remove(self, name: str, now: int, *, why: str) -> None:
-        """Shut a broker down in order; nothing happens where it is not there."""
+        """Shut a broker down gracefully; nothing happens if it is absent."""
         broker = self.cluster.broker(name)
         if self.cluster.present[broker]:
             self.gone(broker, now, "broker_removed", why)
 
     def gone(self, broker: int, now: int, kind: EventKind, why: str) -> None:
-        """Let the others notice that a broker left; its bundles are looked up, and another one leads if it did."""
+        """Let the others notice that a broker left: its bundles are looked up, and a leader is elected if it led."""
         name = self.cluster.brokers.name[broker]
         given_up = self.cluster.leave(broker)
         self.note_broker(now, kind, name, why)

@@ -83,7 +83,7 @@ class Traffic:
     Args:
         snapshot: How it starts.
         base: What each bundle brings at the start. Shape (10, bundles).
-        assumptions: What is supposed of the machines.
+        assumptions: Assumptions about the machines.
 
     Attributes:
         namespaces: Names of the namespaces.
@@ -201,7 +201,7 @@ class Traffic:
             shape: By how much, and when.
 
         Raises:
-            ScenarioError: What it is about is not there.
+            ScenarioError: Its target does not exist.
         """
         made = _TrafficChange(shape, np.full(len(self.low), scope == "cluster"))
         if scope == "namespace":

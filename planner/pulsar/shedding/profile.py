@@ -132,7 +132,7 @@ class Profile:
         bounds: The settings that may flip a decision, and between which values that is searched.
         eager: The values with which it sheds as much as it can, in the order in which they are taken back when they
             are not needed.
-        differences: Where the public documentation says something else than the release does.
+        differences: Where the public documentation differs from the release.
         judges_by: What it compares brokers by, in words.
         measure: The same as data.
         threshold: The score from which it sheds, or how far above the average of all scores that is; None without one.

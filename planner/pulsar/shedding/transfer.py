@@ -20,6 +20,24 @@ from planner.cluster.errors import PlannerError
 from planner.cluster.hashing import hash_map_order, java_string_hashes
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.memory import SheddingMemory
+from planner.cluster.names import (
+    BANDWIDTH_IN_RESOURCE_WEIGHT,
+    BANDWIDTH_OUT_RESOURCE_WEIGHT,
+    BROKER_LOAD_DATA_TTL_IN_SECONDS,
+    BROKER_MAX_TOPICS,
+    BROKER_OVERLOADED_THRESHOLD_PERCENTAGE,
+    CPU_RESOURCE_WEIGHT,
+    DEBUG_MODE_ENABLED,
+    DIRECT_MEMORY_RESOURCE_WEIGHT,
+    FAILURE_DOMAINS_ENABLED,
+    HISTORY_RESOURCE_PERCENTAGE,
+    MAX_NUMBER_OF_BUNDLES_IN_BUNDLE_LOAD_REPORT,
+    MEMORY_RESOURCE_WEIGHT,
+    PREFER_LATER_VERSIONS,
+    SHEDDING_BUNDLES_WITH_POLICIES_ENABLED,
+    SHEDDING_EXCLUDED_NAMESPACES,
+    SHEDDING_GRACE_PERIOD_MINUTES,
+)
 from planner.cluster.ranges import bundle_name
 from planner.cluster.releases import Switch
 from planner.cluster.settings import Settings
@@ -70,6 +88,12 @@ from planner.pulsar.shedding.transfer_reasons import (
     TransferLog,
 )
 
+_SHEDDING_DELAY_IN_SECONDS = "loadBalanceSheddingDelayInSeconds"
+_BROKER_LOAD_TARGET_STD = "loadBalancerBrokerLoadTargetStd"
+_TRANSFER_ENABLED = "loadBalancerTransferEnabled"
+_SHEDDING_CONDITION_HIT_COUNT_THRESHOLD = "loadBalancerSheddingConditionHitCountThreshold"
+_MAX_NUMBER_OF_BROKER_SHEDDING_PER_CYCLE = "loadBalancerMaxNumberOfBrokerSheddingPerCycle"
+
 PlacementFilters: TypeAlias = Callable[[Snapshot, Settings], Callable[[str], frozenset[str]]]
 """Prepares the placement filters of one moment.
 
@@ -107,17 +131,17 @@ class _Rules:
     """The settings in force, each read once."""
 
     def __init__(self, config: Settings) -> None:
-        self.target_std = config.number("loadBalancerBrokerLoadTargetStd")
-        self.overloaded = config.number("loadBalancerBrokerOverloadedThresholdPercentage") / 100
-        self.transfer = config.flag("loadBalancerTransferEnabled")
-        self.debug = config.flag("loadBalancerDebugModeEnabled")
-        self.hit_threshold = config.integer("loadBalancerSheddingConditionHitCountThreshold")
-        self.pairs = config.integer("loadBalancerMaxNumberOfBrokerSheddingPerCycle")
-        self.delay_ms = config.integer("loadBalanceSheddingDelayInSeconds") * 1000
-        self.ttl_ms = config.integer("loadBalancerBrokerLoadDataTTLInSeconds") * 1000
-        self.grace_minutes = config.integer("loadBalancerSheddingGracePeriodMinutes")
-        self.with_policies = config.flag("loadBalancerSheddingBundlesWithPoliciesEnabled")
-        self.excluded = frozenset(config.names("loadBalancerSheddingExcludedNamespaces"))
+        self.target_std = config.number(_BROKER_LOAD_TARGET_STD)
+        self.overloaded = config.number(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
+        self.transfer = config.flag(_TRANSFER_ENABLED)
+        self.debug = config.flag(DEBUG_MODE_ENABLED)
+        self.hit_threshold = config.integer(_SHEDDING_CONDITION_HIT_COUNT_THRESHOLD)
+        self.pairs = config.integer(_MAX_NUMBER_OF_BROKER_SHEDDING_PER_CYCLE)
+        self.delay_ms = config.integer(_SHEDDING_DELAY_IN_SECONDS) * 1000
+        self.ttl_ms = config.integer(BROKER_LOAD_DATA_TTL_IN_SECONDS) * 1000
+        self.grace_minutes = config.integer(SHEDDING_GRACE_PERIOD_MINUTES)
+        self.with_policies = config.flag(SHEDDING_BUNDLES_WITH_POLICIES_ENABLED)
+        self.excluded = frozenset(config.names(SHEDDING_EXCLUDED_NAMESPACES))
         self.moves_idle = config.release.has(IDLE_BUNDLES)
         self.alone = config.release.has(ALONE)
 
@@ -543,8 +567,8 @@ def _tell_rest(snapshot: Snapshot, log: TransferLog, code: ReasonCode, other: in
     log.say_rest(code, range(len(snapshot.brokers)), other=other)
 
 
-_HITS = "loadBalancerSheddingConditionHitCountThreshold"
-_REPORTED = "loadBalancerMaxNumberOfBundlesInBundleLoadReport"
+_HITS = _SHEDDING_CONDITION_HIT_COUNT_THRESHOLD
+_REPORTED = MAX_NUMBER_OF_BUNDLES_IN_BUNDLE_LOAD_REPORT
 
 
 def _after_unloads(state: TransferState, donors: Collection[str]) -> TransferState:
@@ -580,31 +604,31 @@ def _told(
         return after
     if math.isclose(std, before.load_std, rel_tol=1e-6):
         return before
-    called = std > config.number("loadBalancerBrokerLoadTargetStd")
+    called = std > config.number(_BROKER_LOAD_TARGET_STD)
     return TransferState(before.hit_count + 1 if called else 0, said.get("load_avg", after.load_avg), std)
 
 
 _PROFILE = Profile(
     needs=(AVERAGED_USAGE, THROUGHPUT),
     bounds={
-        "loadBalancerBrokerLoadTargetStd": (0, 10),
-        "loadBalancerBrokerOverloadedThresholdPercentage": (0, 200),
+        _BROKER_LOAD_TARGET_STD: (0, 10),
+        BROKER_OVERLOADED_THRESHOLD_PERCENTAGE: (0, 200),
         _HITS: (0, 1000),
-        "loadBalancerTransferEnabled": None,
-        "loadBalancerMaxNumberOfBrokerSheddingPerCycle": (0, 10_000),
-        "loadBalanceSheddingDelayInSeconds": (0, 1_000_000),
-        "loadBalancerBrokerLoadDataTTLInSeconds": (0, 1_000_000),
-        "loadBalancerHistoryResourcePercentage": (0, 1),
-        "loadBalancerSheddingBundlesWithPoliciesEnabled": None,
+        _TRANSFER_ENABLED: None,
+        _MAX_NUMBER_OF_BROKER_SHEDDING_PER_CYCLE: (0, 10_000),
+        _SHEDDING_DELAY_IN_SECONDS: (0, 1_000_000),
+        BROKER_LOAD_DATA_TTL_IN_SECONDS: (0, 1_000_000),
+        HISTORY_RESOURCE_PERCENTAGE: (0, 1),
+        SHEDDING_BUNDLES_WITH_POLICIES_ENABLED: None,
     },
     eager={
-        "loadBalancerSheddingBundlesWithPoliciesEnabled": True,
-        "loadBalanceSheddingDelayInSeconds": 0,
-        "loadBalancerBrokerLoadDataTTLInSeconds": 1_000_000,
+        SHEDDING_BUNDLES_WITH_POLICIES_ENABLED: True,
+        _SHEDDING_DELAY_IN_SECONDS: 0,
+        BROKER_LOAD_DATA_TTL_IN_SECONDS: 1_000_000,
         _HITS: 0,
-        "loadBalancerMaxNumberOfBrokerSheddingPerCycle": 10_000,
-        "loadBalancerBrokerLoadTargetStd": 0.0,
-        "loadBalancerBrokerOverloadedThresholdPercentage": 0,
+        _MAX_NUMBER_OF_BROKER_SHEDDING_PER_CYCLE: 10_000,
+        _BROKER_LOAD_TARGET_STD: 0.0,
+        BROKER_OVERLOADED_THRESHOLD_PERCENTAGE: 0,
     },
     differences=(
         (
@@ -615,7 +639,7 @@ _PROFILE = Profile(
         "Top bundles are tried from the smallest to the largest of the report, not from the largest.",
     ),
     judges_by="averaged resource usage of pairs of brokers",
-    exact={"loadBalancerBrokerOverloadedThresholdPercentage": lambda score, _: score * 100},
+    exact={BROKER_OVERLOADED_THRESHOLD_PERCENTAGE: lambda score, _: score * 100},
     averaged=True,
     remembers_donors=True,
     tallies=(
@@ -636,7 +660,7 @@ _PROFILE = Profile(
     ),
     calmer=lambda _: Remedy(
         "Lower loadBalancerMaxNumberOfBrokerSheddingPerCycle, or raise loadBalancerBrokerLoadTargetStd.",
-        {"loadBalancerMaxNumberOfBrokerSheddingPerCycle": 1},
+        {_MAX_NUMBER_OF_BROKER_SHEDDING_PER_CYCLE: 1},
     ),
     for_idle_brokers=whatever_it_is,
 )
@@ -660,27 +684,27 @@ class TransferShedder:
     )
     profile = _PROFILE
     settings = (
-        "loadBalancerBrokerLoadTargetStd",
-        "loadBalancerBrokerOverloadedThresholdPercentage",
-        "loadBalancerSheddingConditionHitCountThreshold",
-        "loadBalancerTransferEnabled",
-        "loadBalancerMaxNumberOfBrokerSheddingPerCycle",
+        _BROKER_LOAD_TARGET_STD,
+        BROKER_OVERLOADED_THRESHOLD_PERCENTAGE,
+        _SHEDDING_CONDITION_HIT_COUNT_THRESHOLD,
+        _TRANSFER_ENABLED,
+        _MAX_NUMBER_OF_BROKER_SHEDDING_PER_CYCLE,
         _REPORTED,
-        "loadBalanceSheddingDelayInSeconds",
-        "loadBalancerBrokerLoadDataTTLInSeconds",
-        "loadBalancerSheddingGracePeriodMinutes",
-        "loadBalancerSheddingExcludedNamespaces",
-        "loadBalancerSheddingBundlesWithPoliciesEnabled",
-        "loadBalancerBrokerMaxTopics",
-        "preferLaterVersions",
-        "failureDomainsEnabled",
-        "loadBalancerHistoryResourcePercentage",
-        "loadBalancerCPUResourceWeight",
-        "loadBalancerMemoryResourceWeight",
-        "loadBalancerDirectMemoryResourceWeight",
-        "loadBalancerBandwidthInResourceWeight",
-        "loadBalancerBandwidthOutResourceWeight",
-        "loadBalancerDebugModeEnabled",
+        _SHEDDING_DELAY_IN_SECONDS,
+        BROKER_LOAD_DATA_TTL_IN_SECONDS,
+        SHEDDING_GRACE_PERIOD_MINUTES,
+        SHEDDING_EXCLUDED_NAMESPACES,
+        SHEDDING_BUNDLES_WITH_POLICIES_ENABLED,
+        BROKER_MAX_TOPICS,
+        PREFER_LATER_VERSIONS,
+        FAILURE_DOMAINS_ENABLED,
+        HISTORY_RESOURCE_PERCENTAGE,
+        CPU_RESOURCE_WEIGHT,
+        MEMORY_RESOURCE_WEIGHT,
+        DIRECT_MEMORY_RESOURCE_WEIGHT,
+        BANDWIDTH_IN_RESOURCE_WEIGHT,
+        BANDWIDTH_OUT_RESOURCE_WEIGHT,
+        DEBUG_MODE_ENABLED,
     )
 
     def initial(self) -> TransferState:

@@ -105,10 +105,10 @@ class SplitAlgorithm(Named, Protocol):
     """Finds where to cut a bundle. Pure.
 
     Attributes:
-        needs_positions: Whether somebody has to say where it cuts.
+        needs_positions: Whether the request has to name the boundaries.
         reads_traffic: Whether the rates of topics decide where it cuts; it may find several cuts at once.
         finds_none: When it finds no boundary, as the end of a sentence that begins with its name.
-        differences: Where the public documentation says something else than the release does.
+        differences: Where the public documentation differs from the release.
         examples: The worked examples of the public documentation.
     """
 

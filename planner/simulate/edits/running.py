@@ -1,4 +1,4 @@
-"""What an edit is carried out in: all that it may ask of a simulation, and nothing else.
+"""What an edit may use of a simulation.
 
 `planner.simulate.run.Simulation` is one. Moments are ms since 1970. A broker or a bundle is named, or given by its
 position; `RunningCluster.broker` and `RunningCluster.bundle` say the position of a name.
@@ -21,7 +21,7 @@ class RunningCluster(Protocol):
     Attributes:
         present: Brokers that are part of the cluster. Shape (brokers,).
         alive: Brokers that run; one that has died is present until its session ends. Shape (brokers,).
-        owner: Broker that serves each bundle, -1 for nobody. Shape (bundles,).
+        owner: Owner of each bundle, -1 if unowned. Shape (bundles,).
         position: Position of each bundle by its name.
         policies: Policies in force.
     """
@@ -46,7 +46,7 @@ class RunningCluster(Protocol):
         """Return the position of a bundle.
 
         Raises:
-            ScenarioError: There is no such bundle, perhaps because it was split meanwhile.
+            ScenarioError: There is no such bundle; it may have been split.
         """
         ...
 
@@ -63,11 +63,11 @@ class RunningCluster(Protocol):
         ...
 
     def server_of(self, bundle: int) -> str:
-        """Return the broker that serves a bundle; empty for nobody."""
+        """Return the owner of a bundle; empty if unowned."""
         ...
 
     def names_on(self, broker: int) -> list[str]:
-        """Return the bundles that a broker serves."""
+        """Return the bundles that a broker owns."""
         ...
 
     def misplaced(self) -> Int64Array:
@@ -79,27 +79,27 @@ class RunningCluster(Protocol):
         ...
 
     def release(self, bundles: Int64Array | int) -> Int64Array:
-        """Let nobody serve bundles, without that their brokers notice. Returns their positions. Shape (bundles,)."""
+        """Release bundles; their brokers do not notice. Returns their positions. Shape (bundles,)."""
         ...
 
     def unload(self, bundles: Int64Array | int) -> Int64Array:
-        """Let nobody serve bundles, and their brokers notice. Returns their positions. Shape (bundles,)."""
+        """Unload bundles; their brokers notice. Returns their positions. Shape (bundles,)."""
         ...
 
     def close(self, broker: int) -> None:
-        """Let a broker take no more bundles; it serves those that it has, and is no longer registered."""
+        """Unregister a broker: it keeps its bundles and gets no more."""
         ...
 
     def die(self, broker: int) -> None:
-        """Let a broker stop. Nobody notices until it leaves; until then nobody serves its bundles."""
+        """Stop a broker. The others notice when it leaves; until then its bundles are not served."""
         ...
 
     def leave(self, broker: int) -> Int64Array:
-        """Take a broker out of the cluster; return the bundles that it gives up. Shape (bundles given up,)."""
+        """Remove a broker from the cluster; return the bundles that it owned. Shape (bundles given up,)."""
         ...
 
     def resize(self, names: Sequence[str], cores: float, nic_gbps: float) -> None:
-        """Change the machines of brokers, of all where none is named; a size of 0 is kept.
+        """Change the machines of brokers, or of all if none is named; a size of 0 stays as it is.
 
         Raises:
             ScenarioError: There is no such broker.
@@ -107,19 +107,19 @@ class RunningCluster(Protocol):
         ...
 
     def report_at_once(self, at_ms: int) -> None:
-        """Let every broker measure now, and report where enough has changed."""
+        """Let every broker measure now, and report if enough has changed."""
         ...
 
     def scale(self, scope: Literal["cluster", "namespace", "bundle", "topic"], target: str, shape: Shape) -> None:
-        """Let traffic change over time; an empty target means the cluster.
+        """Change traffic over time; an empty target means the cluster.
 
         Raises:
-            ScenarioError: What it is about is not there.
+            ScenarioError: Its target does not exist.
         """
         ...
 
     def recut(self, namespace: str, count: int) -> None:
-        """Make a namespace anew with equal bundles that nobody serves yet.
+        """Recreate a namespace with equal, unowned bundles.
 
         Raises:
             ScenarioError: There is no such namespace.
@@ -127,7 +127,7 @@ class RunningCluster(Protocol):
         ...
 
     def change_policies(self, policies: Policies) -> None:
-        """Let other policies hold; everybody knows at once."""
+        """Replace the policies; every broker knows at once."""
         ...
 
     def pin(self, bundle: str, broker: str) -> None:
@@ -141,7 +141,7 @@ class Running(Protocol):
     Attributes:
         start_ms: The moment at which it starts.
         config: Settings in force.
-        assumptions: What it supposes where no snapshot tells.
+        assumptions: What it assumes where a snapshot does not say.
         cluster: The cluster as it is.
         dispatch_limited: Whether dispatch limits are changed, so that they are to be worked out.
     """
@@ -156,23 +156,23 @@ class Running(Protocol):
     def cluster(self) -> RunningCluster: ...  # noqa: D102
 
     def minute(self, minutes: float) -> float:
-        """Return a moment by its minutes since the start."""
+        """Return the moment that is this many minutes after the start."""
         ...
 
     def at(self, at_ms: float, action: Callable[[int], object]) -> None:
-        """Plan what to do at a moment; it is given the moment."""
+        """Schedule an action; it is called with its moment."""
         ...
 
     def check(self) -> None:
-        """Stop where somebody asked for it; called wherever an edit can take long."""
+        """Stop if that was requested; called wherever an edit can take long."""
         ...
 
     def give(self, bundle: int, to: str, now: int, kind: EventKind, acceptable: tuple[str, ...], why: str) -> None:
-        """Let a broker serve a bundle; write down what happened, and who else might have got it."""
+        """Assign a bundle to a broker, and record the event with the other brokers that were possible."""
         ...
 
     def move(self, bundle: str, destination: str, now: int) -> None:
-        """Let an operator unload a bundle with its destination.
+        """Unload a bundle to a destination, as an operator does.
 
         Raises:
             ScenarioError: There is no such bundle or broker at that moment.
@@ -192,15 +192,15 @@ class Running(Protocol):
         ...
 
     def look_up(self, bundles: Int64Array, now: int) -> None:
-        """Let clients ask for bundles that nobody serves, by their positions. Shape (bundles to look up,)."""
+        """Let clients look up unowned bundles, by their positions. Shape (bundles to look up,)."""
         ...
 
     def retry(self, now: int) -> None:
-        """Look up again what nobody could take."""
+        """Look up again the bundles that no broker could own."""
         ...
 
     def join(self, names: Sequence[str], cores: float, nic_gbps: float, now: int, why: str) -> None:
-        """Take brokers into the cluster; sizes of 0 are the median.
+        """Add brokers to the cluster; a size of 0 is the median.
 
         Raises:
             ScenarioError: There is a broker of that name.
@@ -208,15 +208,15 @@ class Running(Protocol):
         ...
 
     def back(self, name: str, now: int) -> None:
-        """Let a broker come back, empty; nothing happens where it is there."""
+        """Bring a broker back without bundles; nothing happens if it is present."""
         ...
 
     def remove(self, name: str, now: int, *, why: str) -> None:
-        """Shut a broker down in order; nothing happens where it is not there."""
+        """Shut a broker down gracefully; nothing happens if it is absent."""
         ...
 
     def gone(self, broker: int, now: int, kind: EventKind, why: str) -> None:
-        """Let the others notice that a broker left; its bundles are looked up, and another one leads if it did."""
+        """Let the others notice that a broker left: its bundles are looked up, and a leader is elected if it led."""
         ...
 
     def note(
@@ -229,9 +229,9 @@ class Running(Protocol):
         acceptable: tuple[str, ...] = (),
         why: str = "",
     ) -> None:
-        """Write down what happened to a bundle."""
+        """Record an event of a bundle."""
         ...
 
     def note_broker(self, now: int, kind: EventKind, broker: str, why: str) -> None:
-        """Write down what happened to a broker."""
+        """Record an event of a broker."""
         ...
