@@ -8,7 +8,7 @@ from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.explain.failure_review import FailureReview, Standing, review_losses, standing
 from planner.simulate.assumptions import Assumptions
-from planner.web import later, state
+from planner.web import state, tasks
 
 
 def losses(
@@ -16,10 +16,10 @@ def losses(
 ) -> FailureReview | None:
     """Return a review of every loss of one or two brokers, None while it is computed; the key names the snapshot."""
 
-    def review(_: object) -> FailureReview:
+    def review(*_: object) -> FailureReview:
         return review_losses(snapshot, config, lost=lost, assumptions=assumptions)
 
-    return later.answer(f"losses {key} {lost} {assumptions} {config!r}", review, "Reviewing broker losses")
+    return tasks.answer(f"losses {key} {lost} {assumptions} {config!r}", review, "Reviewing broker losses")
 
 
 @st.cache_data(max_entries=32, show_spinner=False)
