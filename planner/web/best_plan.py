@@ -124,7 +124,7 @@ def look_further(view: state.Current, questions: Sequence[Question], first: Plan
     for one in asked:
         ANSWERS.wait(one)
         if one.error is not None:
-            raise one.error.with_traceback(None)
+            one.value()
 
     def draw() -> None:
         said = [one.state[0].words for one in asked if not one.finished.is_set()]

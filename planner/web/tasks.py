@@ -10,7 +10,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar, cast
 
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
@@ -59,7 +59,8 @@ class Limits:
         patience_s: How long a page waits before it is drawn without a result.
         look_s: Period at which a page looks whether a result is there.
         turn_s: How long a task works while others wait.
-        unwatched_s: How long nobody may ask for a task until it stops.
+        unwatched_s: How long nobody may ask for a task until it stops; None where it never does.
+        retried: Whether a task that failed starts again when it is asked for.
     """
 
     at_once: int = 2
@@ -67,7 +68,8 @@ class Limits:
     patience_s: float = 0.3
     look_s: float = 0.2
     turn_s: float = 2.0
-    unwatched_s: float = 10.0
+    unwatched_s: float | None = 10.0
+    retried: bool = False
 
 
 @dataclass(eq=False)
@@ -107,6 +109,16 @@ class Task(Generic[T]):
         """The result, or the partial one before."""
         return self.state[1] if self.result is None else self.result
 
+    def value(self) -> T:
+        """Return the answer of a task that has ended and was not stopped.
+
+        Raises:
+            PlannerError: There is none; any other error is raised as it was.
+        """
+        if self.error is not None:
+            raise self.error.with_traceback(None)  # it is raised at every visit, and would keep the frames of each
+        return cast("T", self.result)
+
     def report(self, progress: Progress, partial: T | None = None, /) -> None:
         """Publish progress, and a partial result that replaces the one before."""
         self.state = progress, self.state[1] if partial is None else partial
@@ -140,7 +152,7 @@ class Tasks:
         """Return the task of a key; it starts when there is none, or when it was stopped."""
         with self._changed:
             found: Task[T] | None = self.find(key)
-            if found is None:
+            if found is None or (self.limits.retried and found.error is not None):
                 found = Task(key, work, next(self._numbers), frozenset({watcher}), ahead)
                 threading.Thread(target=self._run, args=(found,), daemon=True).start()
                 self._tasks[key] = found
@@ -154,6 +166,10 @@ class Tasks:
                 del self._tasks[name]
             self._changed.notify_all()
         return found
+
+    def unfinished(self) -> int:
+        """Return how many tasks have not ended."""
+        return sum(not one.finished.is_set() for one in tuple(self._tasks.values()))
 
     def leave(self, key: str, watcher: str) -> None:
         """Let a session watch a task no more; it stops when no other session does."""
@@ -180,7 +196,8 @@ class Tasks:
 
     def _is_stopped(self, task: Task[Any]) -> bool:
         """Return whether a task is stopped; what was stopped stays so, because it is half an answer."""
-        if time.monotonic() - task.asked_s > self.limits.unwatched_s:
+        most_s = self.limits.unwatched_s
+        if most_s is not None and time.monotonic() - task.asked_s > most_s:
             task.stop.set()
         return task.stop.is_set()
 
@@ -313,6 +330,4 @@ def answer(key: str, work: Work[T], words: str) -> T | None:
     if not task.finished.is_set():
         watch(ANSWERS, (task,), lambda: _say(words))
         return None
-    if task.error is not None:
-        raise task.error.with_traceback(None)  # it is raised at every visit, and would keep the frames of each
-    return task.result
+    return task.value()
