@@ -26,8 +26,8 @@ import numpy as np
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from planner.web.later import WAITS
 from planner.web.registry import NAMES, page
+from planner.web.tasks import WAITS
 from planner.workspace.samples import samples
 from tests.app.pages.test_every_widget import another, boxes
 

@@ -31,7 +31,6 @@ from planner.pulsar.splitting import automatic_extensible
 from planner.simulate.sequence import CycleStep, decide_cycles, decide_split_checks, same_load
 from planner.web import address, scenarios, state
 from planner.web.choices import SPLITS, choose_shedder
-from planner.web.later import answer
 from planner.web.live_history import LOOK_S, ask_to_follow, last_cycles, newest
 from planner.web.moves import show_memory
 from planner.web.names import short
@@ -39,6 +38,7 @@ from planner.web.page import Page, Subject
 from planner.web.session import bound
 from planner.web.setting_form import setting_form
 from planner.web.strategies import as_if_running
+from planner.web.tasks import answer
 from planner.web.widgets import chart, show_error, show_notes, table
 
 _MOST_CYCLES = 60
@@ -242,7 +242,7 @@ def _instead(choice: _Choice, other: str, config: Settings, cycles: int) -> None
     """Draw in which cycles another strategy acts, which the page does not wait for."""
     config = config.changed(loadBalancerLoadSheddingStrategy=other)
 
-    def make(_: object) -> list[int]:
+    def make(*_: object) -> list[int]:
         return _acts(decide_cycles(choice.sequence(config), config, 0, explain=False))
 
     acts = answer(f"acts-{choice.key()}-{config!r}", make, f"When would {other} act?")

@@ -1,8 +1,7 @@
 """Best plans of the snapshot in view, each worked out once for all sessions, and the sentence other pages show."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import count as count_up
 
 import numpy as np
@@ -19,8 +18,9 @@ from planner.optimize.stability import Stability, stability_of
 from planner.optimize.waves import Wave, scenario_of, waves_of
 from planner.share.carry_out import summary
 from planner.simulate.scenario import Scenario
-from planner.web import later, state
-from planner.web.session import Kept, draw_again
+from planner.web import state, tasks
+from planner.web.session import Kept
+from planner.web.tasks import ANSWERS, Newest, Progress, Report, Stopped, Work
 
 AT_ONCE_BUNDLES = 20_000
 """Bundles up to which a page answers what it was not asked."""
@@ -33,17 +33,16 @@ _PROVEN_PERCENT = 0.2
 """Gap to the bound from which on nothing better is looked for."""
 _TOLD_EVERY = 200
 _STOPPED: Kept[str] = Kept("best_plan_stopped", str)
-
-
-@st.cache_resource(max_entries=24, show_spinner=False)
-def _further(key: str) -> list[Plan]:
-    """Return where a plan is kept that was found after the first answer to a question."""
-    del key
-    return []
+_SEARCHED: Kept[frozenset[str]] = Kept("best_plan_searched", frozenset)
+"""Keys of the searches that the page shows."""
 
 
 def _key(view: state.Current, question: Question) -> str:
     return f"{view.digest}{view.variant}{question!r}"
+
+
+def _further(view: state.Current, question: Question) -> str:
+    return f"further {_key(view, question)}"
 
 
 def first_of(view: state.Current, question: Question) -> Plan | None:
@@ -54,15 +53,17 @@ def first_of(view: state.Current, question: Question) -> Plan | None:
     """
     first = replace(question, rounds=_FIRST_ROUNDS)
 
-    def look(cancelled: Callable[[], bool]) -> Plan:
-        return best_plan(view.snapshot, first, cancelled=cancelled)
+    def look(_: Report, stopped: Stopped) -> Plan:
+        return best_plan(view.snapshot, first, cancelled=stopped)
 
-    return later.answer(_key(view, first), look, "Searching for the best plan")
+    return tasks.answer(_key(view, first), look, "Searching for the best plan")
 
 
 def known(view: state.Current, question: Question) -> Plan | None:
     """Return the answer that was found by looking further; None before."""
-    return next(iter(_further(_key(view, question))), None)
+    task = ANSWERS.find(_further(view, question))
+    found: Plan | None = task.result if task is not None else None
+    return found
 
 
 def shown(view: state.Current, question: Question) -> Plan | None:
@@ -74,32 +75,62 @@ def shown(view: state.Current, question: Question) -> Plan | None:
     return known(view, question) or first_of(view, question)
 
 
+def _search(view: state.Current, question: Question, first: Plan, words: str) -> Work[Plan]:
+    def look(report: Report, stopped: Stopped) -> Plan:
+        report(Progress(words=words), first)
+        calls = count_up(1)
+
+        def cancelled() -> bool:
+            turn = next(calls)
+            if turn % _TOLD_EVERY == 0:
+                report(Progress(words=f"{words}: {turn:,} steps"))
+            return stopped()
+
+        return best_plan(view.snapshot, question, cancelled=cancelled)
+
+    return look
+
+
 def look_further(view: state.Current, questions: Sequence[Question], first: Plan) -> None:
     """Search for better plans while the first results are shown, unless the user stops it; then redraw the page."""
     found = [(one, shown(view, one)) for one in questions if not known(view, one)]
-    left = [one for one, plan in found if plan is not None and plan.gap_percent > _PROVEN_PERCENT]
+    left = [(one, plan) for one, plan in found if plan is not None and plan.gap_percent > _PROVEN_PERCENT]
+    keys = frozenset(_further(view, one) for one, _ in left)
+    for key in _SEARCHED.get() - keys:
+        ANSWERS.leave(key, tasks.watcher())
+    _SEARCHED.put(frozenset())
     if not left:
         return
     stopped = _STOPPED.get() == _key(view, questions[-1])
-    with st.container(horizontal=True, vertical_alignment="center"):
-        place, looking = st.empty(), f"First result: {percent(first.peak)}. Searching for a better plan"
-        place.caption("First result; search stopped." if stopped else f"{looking} …")
-        if st.button("Continue search" if stopped else "Stop search"):
-            _STOPPED.put("" if stopped else _key(view, questions[-1]))
-            st.rerun()
+    words = f"First result: {percent(first.peak)}. Searching for a better plan"
+
+    def head(text: str) -> None:
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.caption(text)
+            if st.button("Continue search" if stopped else "Stop search"):
+                _STOPPED.put("" if stopped else _key(view, questions[-1]))
+                for key in keys:
+                    ANSWERS.leave(key, tasks.watcher())
+                st.rerun()
+
     if stopped:
+        head("First result; search stopped.")
         return
-    calls = count_up(1)
+    _SEARCHED.put(keys)
+    asked = [
+        ANSWERS.ask(_further(view, one), _search(view, one, plan, words), tasks.watcher(), ahead=True)
+        for one, plan in left
+    ]
+    for one in asked:
+        ANSWERS.wait(one)
+        if one.error is not None:
+            one.value()
 
-    def cancelled() -> bool:
-        turn = next(calls)
-        if turn % _TOLD_EVERY == 0:  # where Streamlit ends a run that somebody has asked to end
-            place.caption(f"{looking}: {turn:,} steps")
-        return False
+    def draw() -> None:
+        said = [one.state[0].words for one in asked if not one.finished.is_set()]
+        head(next(filter(None, said), f"{words} …"))
 
-    for one in left:
-        _further(_key(view, one)).append(best_plan(view.snapshot, one, cancelled=cancelled))
-    draw_again()
+    tasks.watch(ANSWERS, asked, draw)
 
 
 def without_budget(question: Question) -> Question:
@@ -108,24 +139,23 @@ def without_budget(question: Question) -> Question:
     return replace(free, splits=0)
 
 
-@st.cache_resource(max_entries=24, show_spinner=False)
-def _curve(key: str) -> list[Step]:
-    """Return the list that keeps the lowest known peak of each number of moves."""
-    del key
-    return []
+_CURVES: Newest[tuple[Step, ...]] = Newest(24)
+"""The lowest known peak of each number of moves, by question."""
 
 
 def frontier_with(view: state.Current, frontier: Plan, plan: Plan) -> Plan:
     """Return a plan without a budget with the best of all plans that were found for its question in its frontier."""
-    known = _curve(_key(view, replace(frontier.question, rounds=0)))
-    known[:] = lowest(known, frontier.frontier, plan.frontier)
-    return replace(frontier, frontier=tuple(known))
+    curve = _CURVES.replace(
+        _key(view, replace(frontier.question, rounds=0)),
+        lambda known: lowest(known or (), frontier.frontier, plan.frontier),
+    )
+    return replace(frontier, frontier=curve)
 
 
 def stability(plan: Plan) -> Stability | None:
     """Return what the load balancer makes of a plan; None while that is simulated, which is said."""
     words = "Simulating whether Pulsar undoes the plan"
-    return later.answer(f"stability {plan.digest()}", lambda cancelled: stability_of(plan, cancelled=cancelled), words)
+    return tasks.answer(f"stability {plan.digest()}", lambda _, stopped: stability_of(plan, cancelled=stopped), words)
 
 
 def ungrouped(view: state.Current, question: Question) -> float | None:
@@ -134,7 +164,8 @@ def ungrouped(view: state.Current, question: Question) -> float | None:
     if plan is None:
         return None
     words = "Measuring the effect of anti-affinity groups"
-    return later.answer(f"ungrouped {plan.digest()}{question!r}", partial(without_groups, plan), words)
+    key = f"ungrouped {plan.digest()}{question!r}"
+    return tasks.answer(key, lambda _, stopped: without_groups(plan, stopped), words)
 
 
 @st.cache_resource(max_entries=24, show_spinner=False)
@@ -150,8 +181,11 @@ def safe_of(view: state.Current) -> Plan | None:
     Raises:
         PlannerError: There is no such plan.
     """
-    look = partial(surviving, view.snapshot, Question(splits=0))
-    return later.answer(f"safe {view.digest}", look, "Trying plans of several sizes")
+
+    def look(_: Report, stopped: Stopped) -> Plan:
+        return surviving(view.snapshot, Question(splits=0), stopped)
+
+    return tasks.answer(f"safe {view.digest}", look, "Trying plans of several sizes")
 
 
 def usual_moves(view: state.Current, question: Question) -> int | None:

@@ -9,7 +9,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.simulate.assumptions import Assumptions
 from planner.simulate.failure_review import FailureReview, review_losses
 from planner.simulate.usage_model import Standing, standing
-from planner.web import later, state
+from planner.web import state, tasks
 
 
 def losses(
@@ -17,10 +17,10 @@ def losses(
 ) -> FailureReview | None:
     """Return a review of every loss of one or two brokers, None while it is computed; the key names the snapshot."""
 
-    def review(_: object) -> FailureReview:
+    def review(*_: object) -> FailureReview:
         return review_losses(snapshot, config, lost=lost, assumptions=assumptions)
 
-    return later.answer(f"losses {key} {lost} {assumptions} {config!r}", review, "Reviewing broker losses")
+    return tasks.answer(f"losses {key} {lost} {assumptions} {config!r}", review, "Reviewing broker losses")
 
 
 @st.cache_data(max_entries=32, show_spinner=False)

@@ -5,12 +5,9 @@ started; the session remembers it from page to page, and the workspace what each
 load changes nothing for anybody else.
 """
 
-import threading
-from collections import OrderedDict
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import streamlit as st
 
@@ -23,6 +20,7 @@ from planner.pulsar.manager.splits import next_splits
 from planner.simulate.sequence import CycleStep, decide_cycles, same_load
 from planner.web import address
 from planner.web.session import Kept
+from planner.web.tasks import Limits, Task, Tasks, watcher
 from planner.workspace.database import SavedSnapshot, Workspace, open_workspace
 from planner.workspace.samples import Sample, load_sample, sample_by_digest, samples
 
@@ -88,29 +86,24 @@ def workspace() -> Workspace:
     return open_workspace()
 
 
-_MOST_SNAPSHOTS = 3
-_SNAPSHOTS: OrderedDict[str, Future[Snapshot]] = OrderedDict()
-_LOADING = ThreadPoolExecutor(2, "snapshots")
-_LOCK = threading.Lock()
+SNAPSHOTS: Final = Tasks(Limits(kept=3, unwatched_s=None, retried=True), after=lambda: None)
+"""The contents of saved snapshots, each loaded once for all who ask."""
+_MOST_AHEAD = 4
+"""Snapshots that are under way up to which one more is loaded before its page asks."""
 
 
-def _coming(digest: str) -> Future[Snapshot]:
-    """Return the content of a saved snapshot, which is loaded in another thread, once for all who ask."""
-    with _LOCK:
-        found = _SNAPSHOTS.get(digest)
-        if found is None or (found.done() and found.exception() is not None):
-            _SNAPSHOTS[digest] = found = _LOADING.submit(lambda: workspace().snapshot(digest))
-        _SNAPSHOTS.move_to_end(digest)
-        while len(_SNAPSHOTS) > _MOST_SNAPSHOTS:
-            _SNAPSHOTS.popitem(last=False)
-    return found
+def _coming(digest: str, *, ahead: bool = False) -> Task[Snapshot]:
+    """Return the task that loads a saved snapshot."""
+    return SNAPSHOTS.ask(digest, lambda *_: workspace().snapshot(digest), watcher(), ahead=ahead)
 
 
 def load_ahead(asked: str) -> None:
     """Begin to load a saved snapshot, by the first digits of its digest; what cannot be read the page will say."""
+    if SNAPSHOTS.unfinished() >= _MOST_AHEAD:
+        return
     with suppress(PlannerError):
         if (saved := workspace().find(asked)) is not None:
-            _coming(saved.digest)
+            _coming(saved.digest, ahead=True)
 
 
 def snapshot_of(digest: str) -> Snapshot:
@@ -120,10 +113,9 @@ def snapshot_of(digest: str) -> Snapshot:
         PlannerError: It cannot be read.
     """
     coming = _coming(digest)
-    with nullcontext() if coming.done() else st.spinner("Loading the snapshot …"):
-        if (error := coming.exception()) is not None:
-            raise error.with_traceback(None)
-        return coming.result()
+    with nullcontext() if coming.finished.is_set() else st.spinner("Loading the snapshot …"):
+        coming.finished.wait()
+    return coming.value()
 
 
 @st.cache_resource(max_entries=32, show_spinner="Deciding …", hash_funcs={Settings: repr})

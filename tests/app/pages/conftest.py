@@ -1,6 +1,7 @@
 """Runs a page as Streamlit does, without a browser."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from planner.simulate.dispatch.load import TopicLoad
 from planner.simulate.dispatch.simulate import simulate
 from planner.simulate.dispatch.trace import DispatchTrace
 from planner.web import capture_form, registry, state
+from planner.web.tasks import ANSWERS
 from planner.workspace.samples import Sample, load_sample, samples
 
 
@@ -84,8 +86,9 @@ def page(workspace_file: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Call
     forget()
     # Links between pages need the router, which AppTest does not run.
     monkeypatch.setattr(st, "page_link", lambda *_, **__: None)
-    for waits in ("scenarios", "later"):  # what is drawn meanwhile hangs on the machine
-        monkeypatch.setattr(f"planner.web.{waits}._PATIENCE_S", 120.0)
+    # What is drawn meanwhile hangs on the machine.
+    monkeypatch.setattr("planner.web.scenarios._PATIENCE_S", 120.0)
+    monkeypatch.setattr(ANSWERS, "limits", replace(ANSWERS.limits, patience_s=120.0))
 
     def run(name: str, **address: str) -> AppTest:
         test = script(name)

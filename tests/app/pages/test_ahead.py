@@ -13,6 +13,7 @@ import streamlit as st
 from planner.cluster.errors import StoreError
 from planner.cluster.snapshot import Snapshot
 from planner.web import address, ahead, state
+from planner.web.tasks import Tasks
 from planner.workspace.database import Workspace
 
 STATIC = Path(st.__file__).parent / "static"
@@ -82,7 +83,7 @@ def reads(workspace_file: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[lis
         return real(workspace, digest)
 
     monkeypatch.setattr(Workspace, "snapshot", read)
-    monkeypatch.setattr(state, "_SNAPSHOTS", type(state._SNAPSHOTS)())
+    monkeypatch.setattr(state, "SNAPSHOTS", Tasks(state.SNAPSHOTS.limits, after=lambda: None))
     yield asked
     state.workspace().close()
     state.workspace.clear()
@@ -105,7 +106,7 @@ def test_few_snapshots_are_kept() -> None:
     for digest in ("a", "b", "c", "d"):
         with pytest.raises(StoreError):
             state.snapshot_of(digest)
-    assert list(state._SNAPSHOTS) == ["b", "c", "d"]
+    assert [digest for digest in "abcd" if state.SNAPSHOTS.find(digest) is not None] == ["b", "c", "d"]
 
 
 @pytest.mark.usefixtures("reads")

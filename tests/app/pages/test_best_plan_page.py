@@ -2,12 +2,12 @@
 
 import re
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from streamlit.runtime.scriptrunner import StopException
 from streamlit.testing.v1 import AppTest
 
 from planner.cluster.snapshot import Snapshot
@@ -19,7 +19,8 @@ from planner.optimize.question import Question
 from planner.optimize.search import Step
 from planner.share.link import decode_link
 from planner.simulate.edits.move_bundles import MoveBundles
-from planner.web import best_plan, later, state
+from planner.web import best_plan, state
+from planner.web.tasks import ANSWERS
 from planner.workspace.samples import Sample, samples
 
 PIP = next(sample for sample in samples() if sample.file == "pip-364.json")
@@ -112,7 +113,7 @@ def test_other_pages_have_the_answer_that_the_page_opens_with(page: Callable[...
 def test_a_first_answer_is_told_as_one(page: Callable[..., AppTest]) -> None:
     sample = samples()[0]
     state.add_sample(sample)
-    best_plan._further.clear()  # another test may have looked further
+    ANSWERS.clear()  # another test may have looked further
     words = "This is a first result; the page Best plan continues the search."
     view = _view(sample.digest)
     while not (said := best_plan.best_plan_sentence(view)):
@@ -186,10 +187,10 @@ def test_a_page_is_there_before_an_answer_that_takes_long(
         assert may_answer.wait(60)
         return surviving(*args)
 
-    later._begun.clear()
+    ANSWERS.clear()
     monkeypatch.setattr(best_plan, "best_plan", slow)
     monkeypatch.setattr(best_plan, "surviving", slow_too)
-    monkeypatch.setattr(later, "_PATIENCE_S", 0.01)
+    monkeypatch.setattr(ANSWERS, "limits", replace(ANSWERS.limits, patience_s=0.01))
     state.add_sample(sample)
     test = page(name, snapshot=sample.digest[:12], **address)
     while REVIEWED in _said(test):  # what the long answer begins with is worked out in the background, too
@@ -199,7 +200,7 @@ def test_a_page_is_there_before_an_answer_that_takes_long(
     assert there in "\n".join(
         [_said(test), *(str(part.value) for part in test.header), *(e.label for e in test.expander)]
     )
-    monkeypatch.setattr(later, "_PATIENCE_S", 60.0)
+    monkeypatch.setattr(ANSWERS, "limits", replace(ANSWERS.limits, patience_s=60.0))
     may_answer.set()
     test.run()
     assert not test.exception
@@ -211,19 +212,24 @@ def test_a_better_plan_is_looked_for_while_the_first_is_shown(
 ) -> None:
     """Whoever stops that keeps the first answer, until somebody asks to look further."""
     asked: list[int] = []
+    ended = threading.Event()
 
     def watched(snapshot: Snapshot, question: Question, *, cancelled: Callable[[], bool] = lambda: False) -> Plan:
         asked.append(question.rounds)
         if question.rounds > 2 and stops:
-            for _ in range(250):
-                cancelled()
-            raise StopException  # as Streamlit does when something is clicked meanwhile
+            while not cancelled():
+                time.sleep(0.001)
+            ended.set()
         return best_plan_of(snapshot, question, cancelled=cancelled)
 
     monkeypatch.setattr(best_plan, "best_plan", watched)
+    ANSWERS.clear()  # another test may have looked further
+    monkeypatch.setattr(ANSWERS, "limits", replace(ANSWERS.limits, patience_s=0.1))
     state.add_sample(samples()[0])
     stops = True
     test = page("best_plan", snapshot=samples()[0].digest[:12], moves="31")
+    while "How to carry it out" not in _said(test) or " steps" not in _said(test):
+        test.run()
     assert not test.exception
     assert set(asked) == {2, 12}
     assert "Searching for a better plan" in _said(test)
@@ -232,9 +238,11 @@ def test_a_better_plan_is_looked_for_while_the_first_is_shown(
     next(one for one in test.button if one.label == "Stop search").click().run()
     assert not test.exception
     assert "First result; search stopped." in _said(test)
+    assert ended.wait(60)
     assert "How to carry it out" in _said(test)
     assert 12 not in asked
     stops = False
+    monkeypatch.setattr(ANSWERS, "limits", replace(ANSWERS.limits, patience_s=120.0))
     next(one for one in test.button if one.label == "Continue search").click().run()
     assert not test.exception
     assert 12 in asked
