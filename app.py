@@ -11,9 +11,9 @@ from starlette.middleware import Middleware
 
 from planner.web import headers, registry
 from planner.web.ahead import Ahead
-from planner.web.heap import give_back_what_is_freed
+from planner.web.heap import trim_memory_when_freed
 
-give_back_what_is_freed()
+trim_memory_when_freed()
 os.umask(0o077)  # what the server writes, jobs and the log of the workspace too, is its user's alone
 
 

@@ -32,10 +32,10 @@ from planner.history.make import ToMake, ToMakeRun, make_day, make_run
 from planner.history.manifest import complete_days, day_of
 from planner.history.plan import DayPlan
 from planner.history.raw import write_raw
-from planner.history.records import Lane, Tally, batches
+from planner.history.records import Stream, Tally, batches
 from planner.history.sources import blocks_of, find_sources, read_block
 from planner.history.spec import FORMS, HistorySpec, Options
-from planner.history.staged import Piece, staged
+from planner.history.staged import RunPart, staged
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.spark.session import local_session
 
@@ -106,10 +106,10 @@ def _against(revision: str, folder: Path, files: list[Path], interval_s: int) ->
         print(f"the same snapshots{what}: {len({one[at] for one in found.values()}) == 1}")
 
 
-def _pieces(folder: Path, files: list[Path], options: Options) -> tuple[Piece, ...]:
+def _pieces(folder: Path, files: list[Path], options: Options) -> tuple[RunPart, ...]:
     """Do what the first stage does, in this process."""
     folder.mkdir()
-    found: list[Piece] = []
+    found: list[RunPart] = []
     for n, source in enumerate(find_sources(files, folder)):
         for block in blocks_of(source):
             tally = Tally()
@@ -132,8 +132,8 @@ def _runs(folder: Path, files: list[Path], options: Options) -> None:
     with measured() as cost:
         pieces = _pieces(folder / "read", files, options)
     print(f"read: {cost.processor_seconds:.1f} s of processor time, which all cores share")
-    cluster, day = next((piece.cluster, piece.day) for piece in pieces if piece.rows and piece.lane == Lane.ROW)
-    mine = tuple(p for p in pieces if (p.cluster, p.day) == (cluster, day) and p.lane in (Lane.ROW, Lane.HINT))
+    cluster, day = next((piece.cluster, piece.day) for piece in pieces if piece.rows and piece.lane == Stream.ROW)
+    mine = tuple(p for p in pieces if (p.cluster, p.day) == (cluster, day) and p.lane in (Stream.ROW, Stream.HINT))
     given = ToMake(DayPlan(cluster, day_of(day * DAY_MS), {}), mine)
     least: dict[str, float] = {}
 

@@ -211,7 +211,7 @@ class _Answer:
 
     def print_json(self) -> None:
         """Print everything as JSON."""
-        from planner.optimize.answer import without_groups
+        from planner.optimize.answer import peak_without_groups
         from planner.share.carry_out import document
         from planner.share.export import json_text
 
@@ -223,7 +223,7 @@ class _Answer:
             stability,
             name=self.name,
             options=self.options,
-            ungrouped=without_groups(self.plan),
+            ungrouped=peak_without_groups(self.plan),
             basis=self.basis,
         )
         sys.stdout.write(json_text(found))
@@ -247,14 +247,14 @@ class _Answer:
 def _text(name: str, plan: "Plan", waves: "Sequence[Wave]", stability: "Stability") -> str:
     """Return a plan for people to read."""
     from planner.explain.switched_off import switched_off
-    from planner.optimize.answer import without_groups
+    from planner.optimize.answer import peak_without_groups
     from planner.share.carry_out import of_groups, summary
     from planner.share.plan_text import first_moves, printed
 
     off = [one.text for one in switched_off(plan.snapshot)]
     lines = [f"Snapshot   {name}", f"Plan       {plan.digest()[:_SHORT]}", "", *off, summary(plan)]
     lines += [plan.limit] if plan.question.under_percent is None else []
-    groups = of_groups(plan, without_groups(plan))
+    groups = of_groups(plan, peak_without_groups(plan))
     lines += [*([groups] if groups else []), stability.sentence, *plan.notes]
     most = max((wave.clients for wave in waves), default=0)
     lines += [f"Waves: {len(waves):,}, at most {most:,} clients at once", ""]

@@ -97,7 +97,7 @@ def _worse(trace: Trace, before: Standing, after: Standing, topics: int, every: 
     if after.unserved > before.unserved:
         yield f"Unowned bundles with traffic: {after.unserved:,} at the end, {before.unserved:,} now."
     gain = before.std - after.std
-    on_purpose = any(edit.emptied() or edit.made_anew() for edit in trace.scenario.edits)
+    on_purpose = any(edit.emptied() or edit.recreated() for edit in trace.scenario.edits)
     nothing = gain < _LITTLE_GAIN and after.peak_usage > before.peak_usage - _POINT
     if nothing and not on_purpose and topics > _MUCH * every:
         yield (

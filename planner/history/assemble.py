@@ -12,7 +12,7 @@ from planner.history.labels import WEB_PORT
 from planner.history.layout import Layout
 from planner.history.manifest import Gap, RowCounts, day_of
 from planner.history.moment import Moment, MomentMaker
-from planner.history.records import BROKER_VALUES, Hint, Kind, Row
+from planner.history.records import BROKER_VALUES, DayFacts, Kind, Row
 from planner.history.sources import snapshot_of_source
 from planner.history.spec import Options
 from planner.history.state import ClusterState
@@ -52,7 +52,7 @@ class DayAssembler:
         taken: How many of that time it took.
     """
 
-    def __init__(self, cluster: str, day: int, hint: Hint, options: Options, base: Snapshot | None = None) -> None:
+    def __init__(self, cluster: str, day: int, hint: DayFacts, options: Options, base: Snapshot | None = None) -> None:
         self.start_ms = day * DAY_MS
         self.day = day_of(self.start_ms)
         self.options = options

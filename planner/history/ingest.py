@@ -43,7 +43,7 @@ from planner.history.ledger import (
 from planner.history.make import Made, ToMake, ToMakeRun, is_worth_cutting, make_day, make_run, naming_day, weight_of
 from planner.history.manifest import DayManifest, day_folder, day_of
 from planner.history.plan import DayPlan, Plan, changed_sources, plan_days
-from planner.history.records import Lane, Tally, batches
+from planner.history.records import Stream, Tally, batches
 from planner.history.sources import (
     Block,
     Source,
@@ -55,7 +55,7 @@ from planner.history.sources import (
 from planner.history.spec import Options
 from planner.history.staged import (
     READ,
-    Piece,
+    RunPart,
     Strays,
     asides_in_order,
     lags_of,
@@ -236,7 +236,7 @@ class _ToRead:
     block: Block
     name: str
     strays: Strays | None = None
-    pieces: tuple[Piece, ...] = ()
+    pieces: tuple[RunPart, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,11 +245,11 @@ class _ToPutAside:
 
     path: str
     before: Mapping[int, int]
-    pieces: tuple[Piece, ...]
+    pieces: tuple[RunPart, ...]
 
 
-def _grouped(pieces: Iterable[Piece], key: Callable[[Piece], _Key]) -> dict[_Key, list[Piece]]:
-    found: dict[_Key, list[Piece]] = {}
+def _grouped(pieces: Iterable[RunPart], key: Callable[[RunPart], _Key]) -> dict[_Key, list[RunPart]]:
+    found: dict[_Key, list[RunPart]] = {}
     for piece in pieces:
         found.setdefault(key(piece), []).append(piece)
     return found
@@ -351,7 +351,7 @@ class _Ingest:
 
     # --- first stage
 
-    def _parsed(self, sources: Sequence[Source]) -> list[Piece]:
+    def _parsed(self, sources: Sequence[Source]) -> list[RunPart]:
         """Read files; the rows are kept on disk once they were read."""
         if not sources:
             return []
@@ -359,7 +359,7 @@ class _Ingest:
             self.aside.mkdir(mode=PRIVATE, exist_ok=True)
         work = [_ToRead(n, b, self._name(source, b)) for n, source in enumerate(sources) for b in blocks_of(source)]
         pieces = self._read(work)
-        strays = strays_of(pieces)
+        strays = misdated_rows(pieces)
         of_block = _grouped(pieces, lambda piece: (piece.source, piece.block))
         again = [
             replace(
@@ -380,10 +380,10 @@ class _Ingest:
         text = json.dumps([*about, block.path, block.kind, block.first, block.last])
         return blake2b(text.encode(), digest_size=16).hexdigest()
 
-    def _read(self, work: Sequence[_ToRead]) -> list[Piece]:
+    def _read(self, work: Sequence[_ToRead]) -> list[RunPart]:
         """Read blocks of files, or put aside what strays in pieces of them."""
         weighed = [(one.block.last - one.block.first, one) for one in work]
-        found = self._on_spark(partial(_read_one, self.aside, self.options), weighed, _ToRead, list[Piece])
+        found = self._on_spark(partial(_read_one, self.aside, self.options), weighed, _ToRead, list[RunPart])
         return [piece for pieces in found for piece in pieces]
 
     def _shares(self, work: Sequence[tuple[int, str]]) -> list[list[str]]:
@@ -396,14 +396,15 @@ class _Ingest:
             heappush(loads, (load + weight + 1, task))
         return shares
 
-    def _entries(self, pieces: Sequence[Piece], sources: Sequence[Source]) -> dict[str, SourceEntry]:
+    def _entries(self, pieces: Sequence[RunPart], sources: Sequence[Source]) -> dict[str, SourceEntry]:
         """Return what the ledger says of the files just read, and see that the counts add up."""
         of_source = _grouped(pieces, lambda piece: piece.source)
         return {source.path: self._entry(source, of_source.get(n, [])) for n, source in enumerate(sources)}
 
-    def _entry(self, source: Source, pieces: Sequence[Piece]) -> SourceEntry:
+    def _entry(self, source: Source, pieces: Sequence[RunPart]) -> SourceEntry:
         read, kept, aside = (
-            sum(piece.rows for piece in pieces if piece.lane == lane) for lane in (Lane.BLOCK, Lane.ROW, Lane.ASIDE)
+            sum(piece.rows for piece in pieces if piece.lane == lane)
+            for lane in (Stream.BLOCK, Stream.ROW, Stream.ASIDE)
         )
         if read != kept + aside:
             raise ReplayError(
@@ -412,7 +413,7 @@ class _Ingest:
                 remedy="The file changed while it was read. Run the command again when no program writes to it.",
             )
         days: dict[str, dict[str, DayRows]] = {}
-        records = [piece for piece in pieces if piece.lane == Lane.ROW]
+        records = [piece for piece in pieces if piece.lane == Stream.ROW]
         for (cluster, day), mine in _grouped(records, lambda piece: (piece.cluster, piece.day)).items():
             low, high = (sum(getattr(piece, half) for piece in mine) % (1 << 32) for half in ("low", "high"))
             sums = {name: sum(getattr(piece, name) for piece in mine) for name in ("rows", "carried")}
@@ -430,15 +431,15 @@ class _Ingest:
             moment=last and Moment(time_ms=last[0], cluster=last[1], digest=last[2]),
         )
 
-    def _set_aside(self, pieces: Sequence[Piece], sources: Sequence[Source]) -> tuple[tuple[str, int], ...]:
+    def _set_aside(self, pieces: Sequence[RunPart], sources: Sequence[Source]) -> tuple[tuple[str, int], ...]:
         """Write the rows that could not be read, file by file, and count the reasons."""
         for source in sources:
             (self.root / SET_ASIDE / _aside_name(source.path)).unlink(missing_ok=True)
-        bad = _grouped((piece for piece in pieces if piece.lane == Lane.ASIDE), lambda piece: piece.source)
+        bad = _grouped((piece for piece in pieces if piece.lane == Stream.ASIDE), lambda piece: piece.source)
         if not bad:
             return ()
         (self.root / SET_ASIDE).mkdir(mode=PRIVATE, exist_ok=True)
-        blocks = _grouped((piece for piece in pieces if piece.lane == Lane.BLOCK), lambda piece: piece.source)
+        blocks = _grouped((piece for piece in pieces if piece.lane == Stream.BLOCK), lambda piece: piece.source)
         work = []
         for n, mine in bad.items():
             in_order = sorted(blocks[n], key=lambda piece: piece.block)
@@ -452,11 +453,11 @@ class _Ingest:
 
     # --- second stage
 
-    def _make(self, pieces: Sequence[Piece], plan: Plan) -> list[DayManifest]:
+    def _make(self, pieces: Sequence[RunPart], plan: Plan) -> list[DayManifest]:
         """Make the days of a plan."""
         if not plan.make:
             return []
-        useful = (piece for piece in pieces if piece.lane in (Lane.ROW, Lane.HINT))
+        useful = (piece for piece in pieces if piece.lane in (Stream.ROW, Stream.HINT))
         of_day = _grouped(useful, lambda piece: (piece.cluster, day_of(piece.day * DAY_MS)))
         weighed = [(weight_of(mine), one, tuple(mine)) for one in plan.make for mine in [of_day.get(_key(one), [])]]
         total, cores, run_rows = (
@@ -507,13 +508,13 @@ def _span(rows_of_day: Mapping[int, int]) -> tuple[int, int]:
     return kept[0][0], kept[-1][-1]
 
 
-def strays_of(pieces: Sequence[Piece]) -> dict[int, Strays]:
+def misdated_rows(pieces: Sequence[RunPart]) -> dict[int, Strays]:
     """Return what a wrong clock has dated, by the number of the file; nothing for most files.
 
     That are rows years off from the others of their file, and reports whose broker dates them more than a day off from
     its other reports in the file. What is put aside depends on nothing but the file.
     """
-    records = _grouped((piece for piece in pieces if piece.lane == Lane.ROW), lambda piece: piece.source)
+    records = _grouped((piece for piece in pieces if piece.lane == Stream.ROW), lambda piece: piece.source)
     found = {}
     for source, mine in records.items():
         days: dict[int, int] = {}
@@ -551,7 +552,7 @@ def _put_aside_one(root: Path, given: _ToPutAside) -> dict[str, int]:
     return dict(reasons.most_common(_MOST_REASONS))
 
 
-def _read_one(aside: Path, options: Options, given: _ToRead) -> list[Piece]:
+def _read_one(aside: Path, options: Options, given: _ToRead) -> list[RunPart]:
     """Read a block, or put aside what strays in its pieces; return its pieces."""
 
     def rows() -> Iterator[pa.RecordBatch]:

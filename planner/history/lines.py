@@ -48,7 +48,7 @@ from planner.cluster.ranges import parse_bundle
 from planner.cluster.topic_names import namespace_of_topic
 from planner.formats.encoding import parse_json
 from planner.history.prometheus import records_of_answer
-from planner.history.records import Aside, Kind, Record, Tally, check_name
+from planner.history.records import Kind, Record, RowSetAside, Tally, check_name
 
 _MOST = 1 << 53
 _NAN = float("nan")
@@ -118,14 +118,16 @@ _facts_of = attrgetter(*_Report.__struct_fields__[-5:])
 _UPDATED, _STARTED = BROKER_COLUMNS.index("updated_at_ms"), BROKER_COLUMNS.index("started_at_ms")
 
 
-def records_of_lines(lines: Iterable[bytes | Aside], cluster: str, tally: Tally) -> Iterator[Record | Aside]:
-    """Read lines in UTF-8, of the cluster named where one names none; what cannot be read comes back as `Aside`.
+def records_of_lines(
+    lines: Iterable[bytes | RowSetAside], cluster: str, tally: Tally
+) -> Iterator[Record | RowSetAside]:
+    """Read lines in UTF-8, of the cluster named where one names none; what cannot be read comes back as `RowSetAside`.
 
     Blank lines are no rows.
     """
     for line, data in enumerate(lines, 1):
         tally.lines = line
-        if isinstance(data, Aside):
+        if isinstance(data, RowSetAside):
             tally.rows += 1
             yield replace(data, line=line)
             continue
@@ -144,7 +146,7 @@ def records_of_lines(lines: Iterable[bytes | Aside], cluster: str, tally: Tally)
             else:
                 yield _record(value, cluster, line)
         except Exception as error:  # noqa: BLE001 - one row must not stop an ingest
-            yield Aside.of(error, line, data)
+            yield RowSetAside.of(error, line, data)
 
 
 def _usual(text: bytes, cluster: str, line: int) -> Record | None:

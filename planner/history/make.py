@@ -24,10 +24,10 @@ from planner.history.day_writer import STAGING, DayWriter, RunLength, Runs, writ
 from planner.history.manifest import DayManifest, day_start_ms
 from planner.history.moment import Moment
 from planner.history.plan import DayPlan
-from planner.history.records import Lane
+from planner.history.records import Stream
 from planner.history.sources import snapshot_of_source
 from planner.history.spec import Options
-from planner.history.staged import Piece, hint_of, rows_in_order
+from planner.history.staged import RunPart, hint_of, rows_in_order
 
 _ROWS_A_BATCH = 4_000
 _AHEAD_SHARE = 0.45
@@ -44,7 +44,7 @@ class ToMake:
     """
 
     plan: DayPlan
-    pieces: tuple[Piece, ...]
+    pieces: tuple[RunPart, ...]
     ahead: bool = False
 
 
@@ -89,11 +89,11 @@ class ToMakeRun:
 
     cluster: str
     day: str
-    pieces: tuple[Piece, ...]
+    pieces: tuple[RunPart, ...]
     start: Start
 
 
-def weight_of(pieces: Sequence[Piece]) -> int:
+def weight_of(pieces: Sequence[RunPart]) -> int:
     """Return about how much work records are, in batches of 512 kB."""
     return sum(piece.batches for piece in pieces)
 
@@ -133,7 +133,7 @@ def make_day(root: Path, options: Options, given: ToMake) -> Made:
     plan = given.plan
     with naming_day(plan.cluster, plan.day):
         base = snapshot_of_source(Path(plan.base)) if plan.base else None
-        hint = hint_of(piece for piece in given.pieces if piece.lane == Lane.HINT)
+        hint = hint_of(piece for piece in given.pieces if piece.lane == Stream.HINT)
         assembler = DayAssembler(plan.cluster, day_start_ms(plan.day) // DAY_MS, hint, options, base)
         if given.ahead:
             starts = _go_ahead(root, options, assembler, given.pieces)
@@ -144,9 +144,9 @@ def make_day(root: Path, options: Options, given: ToMake) -> Made:
             return Made(writer.commit(_manifest(plan, options, assembler)))
 
 
-def _moments(assembler: DayAssembler, pieces: Sequence[Piece]) -> Iterator[Moment]:
+def _moments(assembler: DayAssembler, pieces: Sequence[RunPart]) -> Iterator[Moment]:
     """Yield the moments that are left, of the records that were not taken yet."""
-    records = [piece for piece in pieces if piece.lane == Lane.ROW]
+    records = [piece for piece in pieces if piece.lane == Stream.ROW]
     if not records:
         raise ReplayError("The rows of this day are missing.", remedy="Run the same command again.")
     yield from assembler.moments(islice(rows_in_order(records, assembler.at_ms), assembler.taken, None))
@@ -168,7 +168,7 @@ def _manifest(plan: DayPlan, options: Options, assembler: DayAssembler) -> DayMa
     )
 
 
-def _go_ahead(root: Path, options: Options, assembler: DayAssembler, pieces: Sequence[Piece]) -> list[Start]:
+def _go_ahead(root: Path, options: Options, assembler: DayAssembler, pieces: Sequence[RunPart]) -> list[Start]:
     """Take all records of a day, and keep the state at the start of each run."""
     folder = root / STAGING / f"ahead-{uuid.uuid4().hex}"
     with writing_history(root):

@@ -20,7 +20,7 @@ from planner.cluster.ranges import parse_bundle
 from planner.cluster.topic_names import namespace_of_topic
 from planner.cluster.units import HOUR_MS
 from planner.history.labels import broker_of, others_of, packed, topic_of, unpacked
-from planner.history.records import MOST_RAW_BYTES, Aside, Kind, Record, Tally, check_cluster, check_name
+from planner.history.records import MOST_RAW_BYTES, Kind, Record, RowSetAside, Tally, check_cluster, check_name
 
 BROKER_METRICS: Mapping[str, str] = {
     **{metric: RESOURCES[resource][0] for resource, metric in USAGE_METRICS.items()},
@@ -95,7 +95,7 @@ class _Metered:
         return piece
 
 
-def records_of_export(data: BinaryIO, cluster: str, tally: Tally) -> Iterator[Record | Aside]:
+def records_of_export(data: BinaryIO, cluster: str, tally: Tally) -> Iterator[Record | RowSetAside]:
     """Read an export, of the cluster named where a series has no label `cluster`; one series is in memory at a time.
 
     What follows a place that is no JSON cannot be read, and counts as one row put aside.
@@ -108,12 +108,12 @@ def records_of_export(data: BinaryIO, cluster: str, tally: Tally) -> Iterator[Re
             yield from _records_of_series(item, cluster, series, tally)
     except FormatError as error:
         tally.rows += 1
-        yield Aside(f"Series {series + 1} {error.what} {error.remedy}", series + 1)
+        yield RowSetAside(f"Series {series + 1} {error.what} {error.remedy}", series + 1)
         return
     except (ijson.JSONError, UnicodeError) as error:
         tally.rows += 1
         reason = " ".join(str(error).split())[:120]
-        yield Aside(
+        yield RowSetAside(
             f"Not valid JSON after series {series}: {reason}. The file is incomplete or damaged. {_EXPORT}", series + 1
         )
         return
@@ -121,10 +121,12 @@ def records_of_export(data: BinaryIO, cluster: str, tally: Tally) -> Iterator[Re
         tally.rows += 1
         data.seek(0)
         head = data.read(2_000)
-        yield Aside(f"The export has no series. {_EXPORT}", 0, raw=head)
+        yield RowSetAside(f"The export has no series. {_EXPORT}", 0, raw=head)
 
 
-def records_of_answer(answer: Mapping[str, Any], cluster: str, line: int, tally: Tally) -> Iterator[Record | Aside]:
+def records_of_answer(
+    answer: Mapping[str, Any], cluster: str, line: int, tally: Tally
+) -> Iterator[Record | RowSetAside]:
     """Read an answer that stands on one line.
 
     Raises:
@@ -140,22 +142,22 @@ def records_of_answer(answer: Mapping[str, Any], cluster: str, line: int, tally:
         yield from _records_of_series(item, cluster, line, tally)
 
 
-def _records_of_series(item: Any, cluster: str, line: int, tally: Tally) -> Iterator[Record | Aside]:
+def _records_of_series(item: Any, cluster: str, line: int, tally: Tally) -> Iterator[Record | RowSetAside]:
     values = item.get("values") if isinstance(item, dict) else None
     rows = len(values) if isinstance(values, list) and values else 1
     tally.rows += rows
     try:
         found = list(_of_series(item, cluster, line))
     except Exception as error:  # noqa: BLE001 - one series must not stop an ingest
-        found = [Aside.of(error, line, _shown(item), rows)]
+        found = [RowSetAside.of(error, line, _shown(item), rows)]
     yield from found
 
 
-def _of_series(item: Any, cluster: str, line: int) -> Iterator[Record | Aside]:
+def _of_series(item: Any, cluster: str, line: int) -> Iterator[Record | RowSetAside]:
     labels = item.get("metric") if isinstance(item, dict) else None
     values = item.get("values") if isinstance(item, dict) else None
     if not isinstance(labels, dict) or not isinstance(values, list) or not values:
-        yield Aside(f"The series has no labels, or no values over time. {_EXPORT}", line, raw=_shown(item))
+        yield RowSetAside(f"The series has no labels, or no values over time. {_EXPORT}", line, raw=_shown(item))
         return
     rows = len(values)
     try:
@@ -165,12 +167,12 @@ def _of_series(item: Any, cluster: str, line: int) -> Iterator[Record | Aside]:
         for text in (broker, name, unpacked(other)[0]):
             check_name(text)
     except FormatError as error:
-        yield Aside.of(error, line, _shown(labels), rows)
+        yield RowSetAside.of(error, line, _shown(labels), rows)
         return
     times, numbers, wrong = _samples(values)
     if wrong:
         first, reason = wrong[0]
-        yield Aside(
+        yield RowSetAside(
             f"{reason} {_EXPORT}", line, f"values[{first + 1}]", len(wrong), _shown([values[i] for i, _ in wrong])
         )
     hours = times // HOUR_MS

@@ -39,7 +39,7 @@ TOPIC_VALUES = (*RATES.values(), "producers", "consumers", *COUNTERS)
 """What a broker says of each topic: columns of `TopicTable`, then counters."""
 
 
-class Lane(StrEnum):
+class Stream(StrEnum):
     """Where a row goes."""
 
     ROW = "row"
@@ -177,7 +177,7 @@ def check_name(name: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Aside:
+class RowSetAside:
     """A row that could not be read.
 
     Attributes:
@@ -199,7 +199,7 @@ class Aside:
     sha256: str = ""
 
     @classmethod
-    def of(cls, error: Exception, line: int, raw: bytes = b"", rows: int = 1) -> "Aside":
+    def of(cls, error: Exception, line: int, raw: bytes = b"", rows: int = 1) -> "RowSetAside":
         """Put a row aside because of an error; one that is none of `PlannerError` is a fault of the planner."""
         if not isinstance(error, PlannerError):
             return cls(
@@ -223,7 +223,7 @@ class Tally:
 
 
 @dataclass
-class Hint:
+class DayFacts:
     """What the records of a day have in common, known before the first of them is looked at.
 
     Attributes:
@@ -306,7 +306,7 @@ def _rows_of_record(record: Record, carry_ms: int, place: Mapping[str, Any]) -> 
     (digest, body), day = _packed(record), record.time_ms // DAY_MS
     made = {
         **place,
-        "lane": Lane.ROW.value,
+        "lane": Stream.ROW.value,
         "cluster": record.cluster,
         "day": day,
         "time_ms": record.time_ms,
@@ -328,9 +328,9 @@ def _rows_of_record(record: Record, carry_ms: int, place: Mapping[str, Any]) -> 
         yield {**made, "day": day + 1, "carry": True}
 
 
-def _rows_of_hints(hints: Mapping[tuple[str, int], Hint], place: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _rows_of_hints(hints: Mapping[tuple[str, int], DayFacts], place: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     for (cluster, day), hint in hints.items():
-        made: dict[str, Any] = {**place, "lane": Lane.HINT.value, "cluster": cluster, "day": day}
+        made: dict[str, Any] = {**place, "lane": Stream.HINT.value, "cluster": cluster, "day": day}
         body = msgpack.encode(sorted(hint.first_ms.items()))
         yield made | {"kind": "bundles", "rows": hint.late, "body": body}
         if hint.brokers:
@@ -339,10 +339,10 @@ def _rows_of_hints(hints: Mapping[tuple[str, int], Hint], place: Mapping[str, An
             yield made | {"kind": "clocks", "body": msgpack.encode(sorted(hint.lag_ms.items()))}
 
 
-def _row_of_aside(aside: Aside, most_bytes: int, place: Mapping[str, Any]) -> dict[str, Any]:
+def _row_of_aside(aside: RowSetAside, most_bytes: int, place: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **place,
-        "lane": Lane.ASIDE.value,
+        "lane": Stream.ASIDE.value,
         "line": aside.line,
         "rows": aside.rows,
         "text": f"{aside.place}: {aside.reason}" if aside.place else aside.reason,
@@ -353,7 +353,7 @@ def _row_of_aside(aside: Aside, most_bytes: int, place: Mapping[str, Any]) -> di
 
 
 def batches(
-    found: Iterable[Record | Aside], source: int, carry_ms: int, tally: Tally, first: int = 0
+    found: Iterable[Record | RowSetAside], source: int, carry_ms: int, tally: Tally, first: int = 0
 ) -> Iterator[pa.RecordBatch]:
     """Turn what was read of a file, or of a block of it, into rows of the stream.
 
@@ -367,11 +367,11 @@ def batches(
     place = EMPTY | {"source": source, "block": first}
     waiting: list[dict[str, Any]] = []
     weight = listed = listed_bytes = 0
-    more = Aside("", rows=0)
-    hints: dict[tuple[str, int], Hint] = {}
+    more = RowSetAside("", rows=0)
+    hints: dict[tuple[str, int], DayFacts] = {}
     newest: dict[tuple[str, str, Kind], int] = {}
     for item in found:
-        if isinstance(item, Aside):
+        if isinstance(item, RowSetAside):
             listed += 1
             if listed > MOST_ASIDE:
                 line, reason = more.line or item.line, more.reason or item.reason
@@ -383,7 +383,7 @@ def batches(
         else:
             rows = list(_rows_of_record(item, carry_ms, place))
             for row in rows:
-                hints.setdefault((item.cluster, row["day"]), Hint()).add(item)
+                hints.setdefault((item.cluster, row["day"]), DayFacts()).add(item)
             if item.kind is not Kind.SAMPLES:
                 key = (item.cluster, item.broker, item.kind)
                 last = newest.get(key, item.time_ms)
@@ -398,7 +398,7 @@ def batches(
         reason = f"Further rows that cannot be read, from this line on, are only counted. The first: {more.reason}"
         waiting.append(_row_of_aside(replace(more, reason=reason), 0, place))
     waiting += _rows_of_hints(hints, place)
-    waiting.append(place | {"lane": Lane.BLOCK.value, "line": tally.lines, "rows": tally.rows})
+    waiting.append(place | {"lane": Stream.BLOCK.value, "line": tally.lines, "rows": tally.rows})
     yield pa.RecordBatch.from_pylist(waiting, schema=SCHEMA)
 
 

@@ -21,7 +21,7 @@ from planner.history.days import read_day, snapshot_at, times_of_day
 from planner.history.lines import records_of_lines
 from planner.history.manifest import DayFolder, DayManifest, is_day_folder, open_day
 from planner.history.prometheus import records_of_export
-from planner.history.records import Aside, Kind, Record, Tally
+from planner.history.records import Kind, Record, RowSetAside, Tally
 
 BLOCK_BYTES = 32 << 20
 """How much of a file of lines one task reads."""
@@ -186,7 +186,7 @@ def blocks_of(source: Source) -> list[Block]:
     return [Block(source.path, source.kind, at, min(at + BLOCK_BYTES, source.size)) for at in starts]
 
 
-def lines_of_block(block: Block) -> Iterator[bytes | Aside]:
+def lines_of_block(block: Block) -> Iterator[bytes | RowSetAside]:
     """Yield the lines that start in a block; in place of one of more than 32 MiB what to put aside, without its number.
 
     Such a line is read to its end for its digest, up to 1 GiB: more can only be a file that unfolds without end.
@@ -217,7 +217,7 @@ def lines_of_block(block: Block) -> Iterator[bytes | Aside]:
                 return
 
 
-def _too_long(file: BinaryIO, start: bytes) -> tuple[Aside, int, bool]:
+def _too_long(file: BinaryIO, start: bytes) -> tuple[RowSetAside, int, bool]:
     """Skip the rest of a line; return what to put aside, how many bytes were skipped, and whether it ended."""
     digest, skipped, ended = sha256(start), 0, False
     while not ended and skipped < _FARTHEST:
@@ -231,11 +231,11 @@ def _too_long(file: BinaryIO, start: bytes) -> tuple[Aside, int, bool]:
         reason = (
             f"The line has more than {_FARTHEST >> 30} GiB; the rest of the file was not read. Record the file again."
         )
-    return Aside(reason, raw=start, size=size, sha256=digest.hexdigest()), skipped, ended
+    return RowSetAside(reason, raw=start, size=size, sha256=digest.hexdigest()), skipped, ended
 
 
-def read_block(block: Block, cluster: str, tally: Tally) -> Iterator[Record | Aside]:
-    """Read a block, of the cluster named where the data names none; what cannot be read comes back as `Aside`."""
+def read_block(block: Block, cluster: str, tally: Tally) -> Iterator[Record | RowSetAside]:
+    """Read a block, of the cluster named where the data names none; what cannot be read comes back as `RowSetAside`."""
     try:
         yield from _read(block, cluster, tally)
     except Exception as error:  # noqa: BLE001 - one file must not stop an ingest
@@ -243,22 +243,22 @@ def read_block(block: Block, cluster: str, tally: Tally) -> Iterator[Record | As
         yield _unread(error, tally.lines + 1)
 
 
-def _unread(error: Exception, line: int) -> Aside:
+def _unread(error: Exception, line: int) -> RowSetAside:
     """Say why a file cannot be read any further than to a line."""
     match error:
         case EOFError() | zlib.error() | gzip.BadGzipFile():
-            return Aside(f"The file is incomplete or damaged: {error}. Copy it again.", line)
+            return RowSetAside(f"The file is incomplete or damaged: {error}. Copy it again.", line)
         case OSError():
-            return Aside(
+            return RowSetAside(
                 f"The file cannot be read: {error.strerror or error}. Check its permissions, and run the command again."
             )
         case MemoryError():
-            return Aside("Not enough memory to read on. Record smaller files.", line)
+            return RowSetAside("Not enough memory to read on. Record smaller files.", line)
         case _:
-            return Aside.of(error, 0 if isinstance(error, PlannerError) else line)
+            return RowSetAside.of(error, 0 if isinstance(error, PlannerError) else line)
 
 
-def _read(block: Block, cluster: str, tally: Tally) -> Iterator[Record | Aside]:
+def _read(block: Block, cluster: str, tally: Tally) -> Iterator[Record | RowSetAside]:
     if block.kind is SourceKind.LINES:
         yield from records_of_lines(lines_of_block(block), cluster, tally)
     elif block.kind is SourceKind.EXPORT:
@@ -274,15 +274,15 @@ def _read(block: Block, cluster: str, tally: Tally) -> Iterator[Record | Aside]:
         if snapshot.info.captured_at_ms:
             yield _record(snapshot, block.path)
         else:
-            yield Aside(
+            yield RowSetAside(
                 "The time of the capture is unknown, so it has no place in a history. Add the time to its index."
             )
     elif block.kind is SourceKind.MISNAMED:
         tally.rows += 1
-        yield Aside("The name of the file or of a folder above it is not UTF-8. Rename it.")
+        yield RowSetAside("The name of the file or of a folder above it is not UTF-8. Rename it.")
     else:
         tally.rows += 1
-        yield Aside(
+        yield RowSetAside(
             "The kind of the file is unknown. Recordings end in .jsonl or .ndjson, exports and snapshots "
             "in .json, each optionally followed by .gz; zips contain snapshots."
         )

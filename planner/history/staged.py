@@ -22,7 +22,7 @@ from pydantic import TypeAdapter
 
 from planner.cluster.files import content_of_file, plain_file, whole_file
 from planner.cluster.units import DAY_MS
-from planner.history.records import EMPTY, SCHEMA, Hint, Kind, Lane, Row, rows_of_batch
+from planner.history.records import EMPTY, SCHEMA, DayFacts, Kind, Row, Stream, rows_of_batch
 
 READ = "read"
 """Folder for it, in the staging folder of a history."""
@@ -39,7 +39,7 @@ _PACKED = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
+class RunPart:
     """What a run has in one lane, and where these are records, of one cluster and day.
 
     Attributes:
@@ -81,10 +81,10 @@ class Piece:
     block: int = 0
 
 
-_PIECES = TypeAdapter(list[Piece])
+_PIECES = TypeAdapter(list[RunPart])
 
 
-def staged(folder: Path, name: str, rows: Callable[[], Iterable[pa.RecordBatch]]) -> list[Piece]:
+def staged(folder: Path, name: str, rows: Callable[[], Iterable[pa.RecordBatch]]) -> list[RunPart]:
     """Return the pieces of a block, which are written unless they are there.
 
     Args:
@@ -106,7 +106,7 @@ def staged(folder: Path, name: str, rows: Callable[[], Iterable[pa.RecordBatch]]
     return found
 
 
-def _written(rows: Iterable[pa.RecordBatch], folder: Path) -> Iterator[Piece]:
+def _written(rows: Iterable[pa.RecordBatch], folder: Path) -> Iterator[RunPart]:
     waiting: list[pa.RecordBatch] = []
     weight = 0
     for batch in rows:
@@ -119,7 +119,7 @@ def _written(rows: Iterable[pa.RecordBatch], folder: Path) -> Iterator[Piece]:
         yield from _write_run(waiting, folder)
 
 
-def _write_run(batches: Sequence[pa.RecordBatch], folder: Path) -> Iterator[Piece]:
+def _write_run(batches: Sequence[pa.RecordBatch], folder: Path) -> Iterator[RunPart]:
     path = folder / f"{uuid4().hex}.arrow"
     table = pa.Table.from_batches(batches).sort_by([(name, "ascending") for name in ORDER]).combine_chunks()
     most = max(min(_BATCH_ROWS, _BATCH_BYTES * len(table) // max(table.nbytes, 1)), 1)
@@ -138,7 +138,7 @@ def _write_run(batches: Sequence[pa.RecordBatch], folder: Path) -> Iterator[Piec
             for part in parts:
                 writer.write_batch(part)
             last = table.slice(at + count - 1, 1).select(["kind", "time_ms", "cluster", "text"]).to_pylist()[0]
-            yield Piece(
+            yield RunPart(
                 path=str(path),
                 batch=batch,
                 batches=len(parts),
@@ -148,7 +148,7 @@ def _write_run(batches: Sequence[pa.RecordBatch], folder: Path) -> Iterator[Piec
             at, batch = at + count, batch + len(parts)
 
 
-def batches_of(piece: Piece, columns: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
+def batches_of(piece: RunPart, columns: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a piece; no file is open in between. All columns unless some are named."""
     fields = [SCHEMA.get_field_index(name) for name in columns]
     only = pa.ipc.IpcReadOptions(included_fields=fields, use_threads=False)  # one column holds nearly everything
@@ -158,9 +158,9 @@ def batches_of(piece: Piece, columns: Sequence[str] = ()) -> Iterator[pa.RecordB
         yield batch
 
 
-def hint_of(pieces: Iterable[Piece]) -> Hint:
+def hint_of(pieces: Iterable[RunPart]) -> DayFacts:
     """Return what the records of a day have in common, from its pieces in the lane of hints."""
-    hint = Hint()
+    hint = DayFacts()
     for piece in pieces:
         for batch in batches_of(piece):
             for row in batch.to_pylist():
@@ -168,7 +168,7 @@ def hint_of(pieces: Iterable[Piece]) -> Hint:
     return hint
 
 
-def _since(piece: Piece, time_ms: int) -> Piece:
+def _since(piece: RunPart, time_ms: int) -> RunPart:
     """Return a piece of records without the batches that are before a time."""
     if piece.first_ms >= time_ms:
         return piece
@@ -182,10 +182,10 @@ def _since(piece: Piece, time_ms: int) -> Piece:
     return replace(piece, batch=piece.batch + before, batches=piece.batches - before)
 
 
-def rows_in_order(pieces: Sequence[Piece], since_ms: int = 0) -> Iterator[Row]:
+def rows_in_order(pieces: Sequence[RunPart], since_ms: int = 0) -> Iterator[Row]:
     """Yield the records of pieces of one cluster and day from a time on, in the order of time."""
 
-    def keyed(piece: Piece) -> Iterator[tuple[tuple[Any, ...], Row]]:
+    def keyed(piece: RunPart) -> Iterator[tuple[tuple[Any, ...], Row]]:
         for batch in batches_of(piece):
             for row in rows_of_batch(batch):
                 r = row.record
@@ -211,7 +211,7 @@ def rows_in_order(pieces: Sequence[Piece], since_ms: int = 0) -> Iterator[Row]:
             heapreplace(heap, (following[0], number, following[1], coming))
 
 
-def asides_in_order(pieces: Sequence[Piece]) -> Iterator[tuple[int, dict[str, Any]]]:
+def asides_in_order(pieces: Sequence[RunPart]) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield what pieces of one file say of rows put aside, in the order of the file, each with its block."""
     for block, of_block in groupby(sorted(pieces, key=lambda piece: piece.block), key=lambda piece: piece.block):
         rows = ((row for batch in batches_of(piece) for row in batch.to_pylist()) for piece in of_block)
@@ -234,7 +234,7 @@ class Strays:
     lag_ms: tuple[tuple[str, str, float], ...]
 
 
-def lags_of(pieces: Iterable[Piece]) -> tuple[tuple[str, str, float], ...]:
+def lags_of(pieces: Iterable[RunPart]) -> tuple[tuple[str, str, float], ...]:
     """Return the median lag of the clock of each broker, by cluster and broker."""
     lags: dict[tuple[str, str], list[int]] = {}
     for piece in pieces:
@@ -245,14 +245,16 @@ def lags_of(pieces: Iterable[Piece]) -> tuple[tuple[str, str, float], ...]:
     return tuple((*key, float(np.median(found))) for key, found in sorted(lags.items()))
 
 
-def without_strays(pieces: Iterable[Piece], strays: Strays, years_off: str, clock_off: str) -> Iterator[pa.RecordBatch]:
+def without_strays(
+    pieces: Iterable[RunPart], strays: Strays, years_off: str, clock_off: str
+) -> Iterator[pa.RecordBatch]:
     """Yield the rows of pieces with those put aside that a wrong clock has dated, for the reasons given."""
     lag_ms = {(cluster, broker): lag for cluster, broker, lag in strays.lag_ms}
-    empty = {**EMPTY, "lane": Lane.ASIDE.value}
+    empty = {**EMPTY, "lane": Stream.ASIDE.value}
     kept = ("source", "block", "line", "rows", "digest_low", "digest_high")
     for piece in pieces:
         for batch in batches_of(piece):
-            if piece.lane != Lane.ROW:
+            if piece.lane != Stream.ROW:
                 yield batch
                 continue
             day = pc.floor(pc.divide(batch["time_ms"].cast(pa.float64()), DAY_MS))

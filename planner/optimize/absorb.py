@@ -18,7 +18,7 @@ from planner.simulate.scenario import Scenario, Step, unchanged
 from planner.simulate.usage_model import at_the_end
 
 _LOOKS = 10
-_ANY = 1e9
+_NO_LIMIT = 1e9
 """A usage that every plan is under, %."""
 
 
@@ -74,7 +74,7 @@ def surviving(snapshot: Snapshot, question: Question, cancelled: Callable[[], bo
     def worst_after(plan: Plan) -> float:
         return float(losses_after(plan).peak_usage.max(initial=0.0))
 
-    under = _ANY if question.under_percent is None else question.under_percent
+    under = _NO_LIMIT if question.under_percent is None else question.under_percent
     least = best_plan(snapshot, replace(question, under_percent=under), cancelled=cancelled)
     if question.under_percent is None:  # its bound is one of usage, not of what the fewest moves cost
         least = replace(least, question=question, bound=least.peak_bound)

@@ -22,8 +22,8 @@ from planner.optimize.search import (
     Step,
     even_out,
     lower_peak,
+    order_moves,
     place_forced,
-    put_in_order,
     send_home,
     settle,
     step_of,
@@ -37,42 +37,42 @@ from planner.optimize.whole import MOST_CHOICES, adopt, solve_whole
 from planner.simulate.assumptions import Assumptions
 from planner.simulate.usage_model import UsageModel
 
-_GOOD = 1.002
+_GOOD_ENOUGH_FACTOR = 1.002
 """Relative to the bound: a peak that is not worth more work."""
-_NEAR = 1.0005
+_BOUND_TOLERANCE_FACTOR = 1.0005
 """Relative to the bound: a peak at which the search stops."""
 _BISECTIONS = 10
-_TINY = 150
+_SMALL_CLUSTER_BUNDLES = 150
 """Bundles x brokers up to which the whole question is asked to the end."""
 _MOST_NODES = 2_000
 _NODES = 30
 """Nodes for each round of work in a larger cluster."""
-_TRIED = 250
+_TRIED_MOVES = 250
 """Moves that each round of work tries again, by the largest number of bundles for which that holds."""
 _USUAL_BUNDLES = 20_000
 LEAVING = (
     "As long as a drained broker runs, placement would prefer it for some of its bundles. Stop it as soon as it is"
     " empty, before these bundles are unloaded again."
 )
-_DEAR = 1.02
+_MAX_FACTOR_FOR_LIMITS = 1.02
 """Times the highest usage that keeping every broker below its limit on the way may cost."""
 _TRIES = 4
-_ANY = 2**31
+_NO_LIMIT = 2**31
 _SPLITS = 5
 """Bundles that are split at most where the question leaves it open."""
-_WORTH = 1.02
+_LEAST_GAIN_FACTOR = 1.02
 """How much higher the bound must be with a bundle than without it to split it."""
 
 
 @dataclass(eq=False)
-class _Work:
+class _Search:
     """A question while it is answered."""
 
     model: Model
     cancelled: Callable[[], bool]
     stopped: bool = False
 
-    def told(self) -> bool:
+    def should_stop(self) -> bool:
         """Say whether to stop."""
         self.stopped = self.stopped or self.cancelled()
         return self.stopped
@@ -87,12 +87,12 @@ def best_plan(snapshot: Snapshot, question: Question, *, cancelled: Callable[[],
     Raises:
         ScenarioError: The question makes no sense, or has no answer; the message says why.
     """
-    ask = _Ask(question, cancelled)
-    best, splits = ask.gently(snapshot), list[Split]()
+    ask = _Solver(question, cancelled)
+    best, splits = ask.within_limits(snapshot), list[Split]()
     most = _SPLITS if question.splits is None else question.splits
     limit = snapshot.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
     note = ""
-    while best.complete and best.alone >= 0 and best.bound > best.without_it * _WORTH:
+    while best.complete and best.alone >= 0 and best.bound > best.without_it * _LEAST_GAIN_FACTOR:
         found = cut(best.at_start, best.alone, best.bound)
         if found is None:
             note = topic_limit(best.at_start, best.alone, best.bound, best.without_it)
@@ -100,7 +100,7 @@ def best_plan(snapshot: Snapshot, question: Question, *, cancelled: Callable[[],
         if len(splits) >= most or (question.splits is None and best.bound <= limit):
             note = f"{found.bundle} sets the lower bound. Splitting it would allow {best.without_it * 100:.1f} %."
             break
-        other = ask.gently(with_splits(snapshot, [*splits, found]))
+        other = ask.within_limits(with_splits(snapshot, [*splits, found]))
         if other.peak > best.peak + EPSILON:
             break
         splits.append(found)
@@ -117,13 +117,13 @@ def best_plan(snapshot: Snapshot, question: Question, *, cancelled: Callable[[],
     )
 
 
-def without_groups(plan: Plan, cancelled: Callable[[], bool] = lambda: False) -> float | None:
+def peak_without_groups(plan: Plan, cancelled: Callable[[], bool] = lambda: False) -> float | None:
     """Return the result of the search without anti-affinity groups, in the unit of the bound.
 
     None where groups are not what keeps a plan from its bound: there is none, or it is there.
     """
     policies = plan.snapshot.policies
-    if not policies.anti_affinity_group or plan.gap_percent <= (_GOOD - 1) * 100:
+    if not policies.anti_affinity_group or plan.gap_percent <= (_GOOD_ENOUGH_FACTOR - 1) * 100:
         return None
     free = replace(plan.snapshot, policies=replace(policies, anti_affinity_group={}))
     try:
@@ -133,21 +133,21 @@ def without_groups(plan: Plan, cancelled: Callable[[], bool] = lambda: False) ->
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Ask:
+class _Solver:
     """A question that may be asked of several clusters: those that splits lead to."""
 
     question: Question
     cancelled: Callable[[], bool]
 
-    def gently(self, snapshot: Snapshot) -> Plan:
+    def within_limits(self, snapshot: Snapshot) -> Plan:
         """Answer it so that no broker is above its limit on the way; bundles for which there is no such order stay.
 
         Where that costs much of what the plan brings, a broker may be above its limit for a wave, and is named.
         """
-        first = found = self.about(snapshot)
+        first = found = self.solve(snapshot)
         ask, kept = self, dict(self.question.pins)
         for _ in range(_TRIES):
-            stuck = {move.bundle for wave in waves_of(found, _ANY) if wave.over for move in wave.moves}
+            stuck = {move.bundle for wave in waves_of(found, _NO_LIMIT) if wave.over for move in wave.moves}
             must = {move.bundle for move in found.moves if move.source in self.question.drain}
             free = stuck - must - kept.keys()
             if not free or not found.complete:
@@ -155,26 +155,26 @@ class _Ask:
             kept |= {move.bundle: move.source for move in found.moves if move.bundle in free}
             ask = replace(ask, question=replace(self.question, pins=kept, rounds=min(self.question.rounds, 2)))
             try:
-                found = ask.about(snapshot)
+                found = ask.solve(snapshot)
             except ScenarioError:
                 break
-        if found is first or found.peak > first.peak * _DEAR:
+        if found is first or found.peak > first.peak * _MAX_FACTOR_FOR_LIMITS:
             return first
         stay = count(len(kept) - len(self.question.pins), "bundle")
         note = f"{stay} not moved, because moving them would temporarily overload a broker."
         bounds = {name: getattr(first, name) for name in ("bound", "peak_bound", "limit", "least", "floor", "question")}
         return replace(found, **bounds, notes=(*found.notes, note))
 
-    def about(self, snapshot: Snapshot, *, gone: bool = False) -> Plan:
+    def solve(self, snapshot: Snapshot, *, gone: bool = False) -> Plan:
         """Answer it without further splits; brokers to empty count as gone where nothing could leave them else."""
         model = model_of(snapshot, self.question, gone=gone)
-        work = _Work(model, self.cancelled)
+        work = _Search(model, self.cancelled)
         start = State(model)
         state = State(model)
-        blocked = place_forced(state, work.told)
+        blocked = place_forced(state, work.should_stop)
         if blocked and self.question.drain and not gone:
             try:
-                found = self.about(snapshot, gone=True)
+                found = self.solve(snapshot, gone=True)
             except ScenarioError:
                 raise _nobody_takes(model, blocked) from None
             return replace(found, notes=(*found.notes, LEAVING))
@@ -188,7 +188,7 @@ class _Ask:
                 remedy="Raise the budget.",
             )
         if self.question.under_percent is not None:
-            return _enough(work, start, state)
+            return _cheapest(work, start, state)
         if (model.forced.any() or self.question.drain) and not np.isfinite(model.budgets).any():
             # What must move is moved, and nothing else: the least harm.
             work.model = state.model = replace(model, question=replace(self.question, moves=len(state.order)))
@@ -220,7 +220,7 @@ def _caps(model: Model, start: State) -> FloatArray:
     return caps
 
 
-def _level(work: _Work, start: State, state: State) -> Plan:
+def _level(work: _Search, start: State, state: State) -> Plan:
     """Find the lowest peak, then the lowest deviation."""
     model = work.model
     forced = state.moves()
@@ -232,29 +232,29 @@ def _level(work: _Work, start: State, state: State) -> Plan:
     bounds = {"alone": floor, "room": room(model, start)}
     if by_moves:
         bounds["ladder"] = at_rung(rungs, float(model.budgets[0]) - off)
-        goal = max(bounds.values()) * _NEAR
-        lower_peak(state, caps, work.told, steps, goal)
+        goal = max(bounds.values()) * _BOUND_TOLERANCE_FACTOR
+        lower_peak(state, caps, work.should_stop, steps, goal)
         _fill_higher(work, state, forced, steps, goal)
     else:
         bounds["ladder"] = at_rung(rungs, float(model.budgets[0]) - off) if np.isfinite(model.budgets[0]) else 0.0
-        _spend(work, start, state, caps, bounds)
+        _lowest_within_budget(work, start, state, caps, bounds)
     whole = _whole(work, start, state, max(bounds.values()))
     if whole is not None:
         bounds["whole"] = whole
     bound = max(bounds.values())
     most = np.maximum(caps, state.usage)
-    goal = bound * _GOOD
+    goal = bound * _GOOD_ENOUGH_FACTOR
     try_again(
         state,
-        lambda: lower_peak(state, most, work.told, goal=goal),
+        lambda: lower_peak(state, most, work.should_stop, goal=goal),
         state.peak,
-        work.told,
+        work.should_stop,
         forced,
         goal=goal,
         steps=_tried(model),
     )
     caps = np.maximum(caps, state.usage)
-    _polish(state, state.peak, caps, work.told, even_out)
+    _polish(state, state.peak, caps, work.should_stop, even_out)
     curve = lowest(steps, () if forced else unfolded(state))
     found = _plan(work, start, state, min(bound, state.peak()), _why(model, bounds, bundle, suits), curve, rungs)
     without_it = max(value for name, value in bounds.items() if name not in {"alone", "whole"})
@@ -264,22 +264,24 @@ def _level(work: _Work, start: State, state: State) -> Plan:
     return replace(found, alone=limiting, without_it=without_it, floor=min(anyway, found.peak), uncounted=off)
 
 
-def _fill_higher(work: _Work, state: State, forced: list[tuple[int, int]], steps: list[Step], goal: float) -> None:
+def _fill_higher(work: _Search, state: State, forced: list[tuple[int, int]], steps: list[Step], goal: float) -> None:
     """Where brokers above the limit are left, see whether others may be filled above it for a lower peak."""
     peak, moves = state.peak(), state.moves()
-    if peak <= max(work.model.limit, goal) or work.told():
+    if peak <= max(work.model.limit, goal) or work.should_stop():
         return
     other: list[Step] = []
     state.restore(forced)
     other.append(step_of(state))
-    lower_peak(state, np.full(len(state.usage), np.inf), work.told, other, goal)
+    lower_peak(state, np.full(len(state.usage), np.inf), work.should_stop, other, goal)
     if state.peak() < peak - SLACK:
         steps[:] = other
         return
     state.restore(moves)
 
 
-def _spend(work: _Work, start: State, state: State, caps: FloatArray, bounds: dict[str, float]) -> None:
+def _lowest_within_budget(
+    work: _Search, start: State, state: State, caps: FloatArray, bounds: dict[str, float]
+) -> None:
     """Find the lowest usage that the budgets suffice to get under."""
     model = work.model
     finite = np.isfinite(model.budgets)
@@ -287,11 +289,11 @@ def _spend(work: _Work, start: State, state: State, caps: FloatArray, bounds: di
     low, high, forced = max(bounds.values()), state.peak(), state.moves()
     best = state.moves()
     for _ in range(_BISECTIONS):
-        if high <= low * _GOOD or work.told():
+        if high <= low * _GOOD_ENOUGH_FACTOR or work.should_stop():
             break
         middle = (low + high) / 2
         state.restore(forced)
-        if under(state, middle, weight, caps, work.told):
+        if under(state, middle, weight, caps, work.should_stop):
             high, best = state.peak(), state.moves()
         else:
             low = middle
@@ -303,10 +305,10 @@ def _spend(work: _Work, start: State, state: State, caps: FloatArray, bounds: di
         bounds["cover"] = max(bounds.get("cover", 0.0), proven)
 
 
-def _least_under(work: _Work, start: State, cost: FloatArray, budget: float, low: float, high: float) -> float:
+def _least_under(work: _Search, start: State, cost: FloatArray, budget: float, low: float, high: float) -> float:
     """Return a usage that a budget is proven not to get under."""
     for _ in range(_BISECTIONS):
-        if high <= low * _GOOD or work.told():
+        if high <= low * _GOOD_ENOUGH_FACTOR or work.should_stop():
             break
         middle = (low + high) / 2
         if covers(work.model, start, middle, cost)[0] > budget:
@@ -318,7 +320,7 @@ def _least_under(work: _Work, start: State, cost: FloatArray, budget: float, low
 
 def _tried(model: Model) -> int:
     """Return how many moves are searched again for a better plan."""
-    return round(model.question.rounds * max(_TRIED * min(1.0, _USUAL_BUNDLES / max(len(model.owner), 1)), 1))
+    return round(model.question.rounds * max(_TRIED_MOVES * min(1.0, _USUAL_BUNDLES / max(len(model.owner), 1)), 1))
 
 
 def _whole_cluster(model: Model) -> tuple[Int64Array, Int64Array, int]:
@@ -329,19 +331,19 @@ def _whole_cluster(model: Model) -> tuple[Int64Array, Int64Array, int]:
     movable = np.flatnonzero(model.movable)
     brokers = np.flatnonzero(model.counts | np.isin(np.arange(len(model.counts)), model.owner[movable]))
     choices = len(movable) * len(brokers)
-    if choices <= _TINY:
+    if choices <= _SMALL_CLUSTER_BUNDLES:
         return movable, brokers, _MOST_NODES
     return movable, brokers, _NODES * model.question.rounds if choices <= MOST_CHOICES else 0
 
 
-def _whole(work: _Work, start: State, state: State, known: float) -> float | None:
+def _whole(work: _Search, start: State, state: State, known: float) -> float | None:
     """Ask a small cluster as a whole; take the answer where it is better. Return its bound, None where it is not asked.
 
     The state is the plan so far, and is changed; a bound is known already.
     """
     model = work.model
     movable, brokers, nodes = _whole_cluster(model)
-    if not nodes or work.told() or state.peak() <= known * _NEAR:
+    if not nodes or work.should_stop() or state.peak() <= known * _BOUND_TOLERANCE_FACTOR:
         return None
     found = solve_whole(model, start, movable, brokers, nodes=nodes)
     if found.moves and found.value < state.peak() - SLACK:
@@ -355,19 +357,19 @@ def _polish(
     state: State,
     worth: Callable[[], float],
     caps: FloatArray,
-    told: Callable[[], bool],
+    should_stop: Callable[[], bool],
     *more: Callable[[State, FloatArray, Callable[[], bool]], None],
 ) -> None:
     """Give what moves better places, after what else may be done, as long as the answer stays as good."""
     moves, before = state.moves(), worth()
     for step in (*more, settle):
-        step(state, caps, told)
-    put_in_order(state, moves)
+        step(state, caps, should_stop)
+    order_moves(state, moves)
     if worth() > before + EPSILON:
         state.restore(moves)
 
 
-def _leave(state: State, bundles: Int64Array, target: float, caps: FloatArray) -> None:
+def _move_below(state: State, bundles: Int64Array, target: float, caps: FloatArray) -> None:
     """Move bundles, the largest first, to where they fit best below a usage."""
     model = state.model
     for bundle in sorted(bundles.tolist(), key=lambda one: -float(model.usage.bundle[:, one].sum())):
@@ -377,7 +379,7 @@ def _leave(state: State, bundles: Int64Array, target: float, caps: FloatArray) -
             state.move(bundle, int(np.where(after <= np.minimum(caps, target) + EPSILON, after, np.inf).argmin()))
 
 
-def _enough(work: _Work, start: State, state: State) -> Plan:
+def _cheapest(work: _Search, start: State, state: State) -> Plan:
     """Find the least cost of being under a usage."""
     model, question = work.model, work.model.question
     target = float(question.under_percent or 0.0) / 100
@@ -400,12 +402,12 @@ def _enough(work: _Work, start: State, state: State) -> Plan:
 
     def find() -> None:
         if by_moves and next(turns) % 4 > 1:
-            lower_peak(state, caps, work.told, goal=target)
-        under(state, target, weight, caps, work.told)
+            lower_peak(state, caps, work.should_stop, goal=target)
+        under(state, target, weight, caps, work.should_stop)
         send_home(state, target, weight)
 
     least, leaving = covers(model, start, target, weight)
-    _leave(state, leaving, target, caps)
+    _move_below(state, leaving, target, caps)
     find()
     led, moves = worth(), state.moves()
     state.restore(forced)
@@ -422,14 +424,14 @@ def _enough(work: _Work, start: State, state: State) -> Plan:
             state.restore(before)
     if COSTS[row] != "bytes_per_s" and math.isfinite(proven):
         proven = math.ceil(proven - 1e-3)
-    try_again(state, find, worth, work.told, forced, goal=proven, steps=_tried(model))
+    try_again(state, find, worth, work.should_stop, forced, goal=proven, steps=_tried(model))
     if not math.isfinite(worth()):
         raise ScenarioError(
             f"No plan found that brings every broker below {question.under_percent:g} % within these budgets and"
             f" rules. The lower bound is {possible * 100:.1f} %.",
             remedy="Use a higher percentage or larger budgets.",
         )
-    _polish(state, worth, caps, work.told)
+    _polish(state, worth, caps, work.should_stop)
     proven = min(max(proven, 0.0), float(state.spent[row]))
     return _plan(work, start, state, proven, _why(model, low, bundle, suits), [], np.zeros(0), possible)
 
@@ -454,7 +456,7 @@ def _why(model: Model, bounds: Mapping[str, float], bundle: int, suits: int) -> 
 
 
 def _plan(
-    work: _Work,
+    work: _Search,
     start: State,
     state: State,
     bound: float,

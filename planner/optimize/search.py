@@ -281,18 +281,18 @@ def _receiver(state: State, bundle: int, after: FloatArray, most: float) -> int:
 
 
 def lower_peak(
-    state: State, caps: FloatArray, told: Callable[[], bool], steps: list[Step] | None = None, goal: float = 0.0
+    state: State, caps: FloatArray, should_stop: Callable[[], bool], steps: list[Step] | None = None, goal: float = 0.0
 ) -> None:
     """Move the most used broker's bundles to where they fit best, until the budgets or the ideas are used up.
 
     Args:
         state: Is changed.
         caps: Usage that a receiver may not exceed. Shape (brokers,).
-        told: Is called after every move; says whether to stop.
+        should_stop: Is called after every move; says whether to stop.
         steps: Gets a point after every move.
         goal: Usage at which the peak is low enough.
     """
-    while not told():
+    while not should_stop():
         hot = state.hottest()
         if state.usage[hot] <= goal:
             return
@@ -302,7 +302,7 @@ def lower_peak(
             steps.append(step_of(state))
 
 
-def put_in_order(state: State, otherwise: list[tuple[int, int]]) -> None:
+def order_moves(state: State, otherwise: list[tuple[int, int]]) -> None:
     """Take moves back that have no order; make other moves where one that must be is among them."""
     kept = state.in_order()
     must = {bundle for bundle in state.order if state.model.forced[bundle]}
@@ -313,7 +313,7 @@ def try_again(
     state: State,
     find: Callable[[], None],
     worth: Callable[[], float],
-    told: Callable[[], bool],
+    should_stop: Callable[[], bool],
     otherwise: list[tuple[int, int]],
     *,
     goal: float,
@@ -328,15 +328,15 @@ def try_again(
         state: Is changed: to the best that was found, with moves that can be carried out one after the other.
         find: Makes moves in `state`.
         worth: Says how good `state` is; less is better, and infinite is no answer.
-        told: Says whether to stop.
+        should_stop: Says whether to stop.
         otherwise: Moves that must be made, and that have an order.
         goal: What is good enough.
         steps: How many moves are found anew in all.
     """
     model, random = state.model, np.random.default_rng(state.model.question.seed)
-    put_in_order(state, otherwise)
+    order_moves(state, otherwise)
     best, kept = worth(), state.moves()
-    while best > goal and steps > 0 and not told():
+    while best > goal and steps > 0 and not should_stop():
         part, around = float(random.choice(_GIVEN_UP)), random.random() < _AROUND_THE_HOTTEST
         if around:
             some = random.random(len(state.usage)) < part
@@ -345,14 +345,14 @@ def try_again(
         else:
             gone = (random.random(len(kept)) < part).tolist()
         state.restore([move for move, left in zip(kept, gone, strict=True) if model.forced[move[0]] or not left])
-        put_in_order(state, kept)
+        order_moves(state, kept)
         left = len(state.order)
         state.misjudged = (float(random.choice(_MISJUDGED)), random)
         find()
         state.misjudged = None
         find()
         steps -= max(len(state.order) - left, 0) + 1
-        put_in_order(state, kept)
+        order_moves(state, kept)
         if worth() < best - EPSILON:
             best, kept = worth(), state.moves()
         state.restore(kept)
@@ -428,7 +428,7 @@ def _pairs(
         yield float(worst[at]), bundle, partner, int(others[at]), int(to[at])
 
 
-def under(state: State, target: float, weight: FloatArray, caps: FloatArray, told: Callable[[], bool]) -> bool:
+def under(state: State, target: float, weight: FloatArray, caps: FloatArray, should_stop: Callable[[], bool]) -> bool:
     """Move bundles that cost little until no broker is above a usage.
 
     Args:
@@ -436,13 +436,13 @@ def under(state: State, target: float, weight: FloatArray, caps: FloatArray, tol
         target: The usage (1.0 = 100 %).
         weight: What each bundle costs. Shape (bundles,).
         caps: Usage that a receiver may not exceed. Shape (brokers,).
-        told: Is called after every move; says whether to stop.
+        should_stop: Is called after every move; says whether to stop.
 
     Returns:
         Whether it is done.
     """
     most = np.minimum(caps, target)
-    while not told():
+    while not should_stop():
         hot = state.hottest()
         top = float(state.usage[hot])
         if top <= target + EPSILON:
@@ -474,12 +474,12 @@ def send_home(state: State, target: float, weight: FloatArray) -> None:
             state.move(bundle, home)
 
 
-def even_out(state: State, caps: FloatArray, told: Callable[[], bool]) -> None:
+def even_out(state: State, caps: FloatArray, should_stop: Callable[[], bool]) -> None:
     """Lower the deviation by single moves that raise no broker above the highest usage, within the budgets."""
     model = state.model
     counts = model.counts
     idle = np.zeros(len(state.usage), dtype=np.bool_)
-    while not told():
+    while not should_stop():
         waiting = np.where(counts & ~idle, state.usage, -np.inf)
         hot = int(waiting.argmax())
         if waiting[hot] == -np.inf:
@@ -494,10 +494,10 @@ def even_out(state: State, caps: FloatArray, told: Callable[[], bool]) -> None:
         idle[[hot, int(to)]] = False
 
 
-def settle(state: State, caps: FloatArray, told: Callable[[], bool]) -> None:
+def settle(state: State, caps: FloatArray, should_stop: Callable[[], bool]) -> None:
     """Give what has moved anyway a better place: no further bundle is disconnected by it."""
     for bundle in list(state.order):
-        if told():
+        if should_stop():
             return
         if state.model.rules.changes(int(state.space[bundle])):
             continue
@@ -521,7 +521,7 @@ def _gains(state: State, bundles: Int64Array, source: int, caps: FloatArray, pea
     return gain
 
 
-def place_forced(state: State, told: Callable[[], bool]) -> list[int]:
+def place_forced(state: State, should_stop: Callable[[], bool]) -> list[int]:
     """Move what must move, the largest first, to where the peak is lowest afterwards.
 
     Returns:
@@ -530,7 +530,7 @@ def place_forced(state: State, told: Callable[[], bool]) -> list[int]:
     forced = np.flatnonzero(state.model.forced)
     size = (state.model.usage.bundle[:, forced] * state.model.scale.min(axis=1, keepdims=True)).max(axis=0)
     waiting = forced[np.argsort(-size, kind="stable")].tolist()
-    while waiting and not told():
+    while waiting and not should_stop():
         left = []
         for bundle in waiting:
             after = state.arriving(np.array([bundle]))[0]

@@ -17,7 +17,7 @@ from planner.pulsar.manager.cycle import effective_shedder
 from planner.simulate.event import Event
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, unchanged
-from planner.simulate.shelf import Shelf
+from planner.simulate.shelf import CycleStore
 from planner.simulate.trace import Trace
 from planner.simulate.what_if import Change, Target, what_if
 
@@ -92,7 +92,7 @@ def after_plan(plan: Plan, cancelled: Callable[[], bool] = lambda: False) -> Sna
 
 def _on_disk(start: Snapshot, scenario: Scenario, cancelled: Callable[[], bool]) -> Trace:
     """Simulate with the cycles on disk: thirty of a large cluster are a gigabyte."""
-    shelf = Shelf(scenario.cycles, start)
+    shelf = CycleStore(scenario.cycles, start)
     trace = simulate(start, scenario, cancelled=cancelled, keep=shelf.keep)
     shelf.rest()
     return trace

@@ -181,7 +181,7 @@ def document(
     ungrouped: float | None = None,
     basis: Basis | None = None,
 ) -> dict[str, Any]:
-    """Return everything about a plan as JSON values; `ungrouped` is what `without_groups` says."""
+    """Return everything about a plan as JSON values; `ungrouped` is what `peak_without_groups` says."""
     by_cost = plan.question.under_percent is not None
     return {
         "format_version": FORMAT_VERSION,
@@ -250,7 +250,7 @@ def moves_csv(waves: Sequence[Wave]) -> str:
 
 
 def of_groups(plan: Plan, ungrouped: float | None) -> str:
-    """Return what part of the gap anti-affinity groups may have; empty where `without_groups` says nothing."""
+    """Return what part of the gap anti-affinity groups may have; empty where `peak_without_groups` says nothing."""
     if ungrouped is None:
         return ""
     by_cost = plan.question.under_percent is not None

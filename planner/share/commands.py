@@ -192,7 +192,7 @@ def needs_restart(changes: Mapping[str, tuple[SettingValue, SettingValue]]) -> b
 
 def _made_anew(trace: Trace) -> set[str]:
     """Return the namespaces that a scenario makes anew."""
-    return {namespace for edit in trace.scenario.edits for namespace in edit.made_anew()}
+    return {namespace for edit in trace.scenario.edits for namespace in edit.recreated()}
 
 
 def settings_commands(

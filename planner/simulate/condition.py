@@ -8,7 +8,7 @@ import numpy as np
 from planner.cluster.arrays import FloatArray, frozen
 from planner.cluster.tables import BrokerTable
 from planner.pulsar.load.usage import weighted_usage
-from planner.simulate.leader_view import Measurable
+from planner.simulate.leader_view import ReportInputs
 from planner.simulate.load_model import COUNTS, LIMIT_COLUMNS, MACHINE, TRAFFIC, rows_of, with_usage
 from planner.simulate.trace import BrokerState
 
@@ -34,7 +34,7 @@ class Condition:
         """Forget what was worked out; something has changed."""
         self._usage: tuple[int, FloatArray, FloatArray] | None = None
         self._table: tuple[int, BrokerTable] | None = None
-        self._measurable: tuple[int, Measurable] | None = None
+        self._measurable: tuple[int, ReportInputs] | None = None
         self._state: tuple[int, BrokerState] | None = None
 
     def machines(self, at_ms: int) -> tuple[FloatArray, FloatArray]:
@@ -99,14 +99,14 @@ class Condition:
             self._table = (moment, with_usage(cluster.brokers, self.machines(at_ms)[0]))
         return self._table[1]
 
-    def measurable(self, at_ms: int) -> Measurable:
+    def measurable(self, at_ms: int) -> ReportInputs:
         """Return what brokers measure of their bundles at a moment."""
         cluster = self._cluster
         moment = self._cluster.traffic.moment(at_ms)
         if self._measurable is None or self._measurable[0] != moment:
             load, table, manager = cluster.traffic.load(at_ms), self.brokers(at_ms), cluster.info.load_manager
             seen = np.vstack([load[TRAFFIC], np.round(load[COUNTS])])
-            self._measurable = (moment, Measurable.of(seen, cluster.owners(), table, cluster.config, manager))
+            self._measurable = (moment, ReportInputs.of(seen, cluster.owners(), table, cluster.config, manager))
         return self._measurable[1]
 
     def _on_brokers(self, rows: FloatArray) -> FloatArray:

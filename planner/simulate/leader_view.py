@@ -31,7 +31,7 @@ from planner.pulsar.load.broker_load import averages as known_averages
 from planner.pulsar.load.top_bundles import with_top_ranks
 from planner.pulsar.load.usage import max_usage, weighted_usage
 from planner.simulate.load_model import COUNT_COLUMNS, LIMIT_COLUMNS, USAGE_COLUMNS, rows_of, with_values
-from planner.simulate.traffic import Rebuilt
+from planner.simulate.traffic import Renumbering
 
 if TYPE_CHECKING:
     from planner.simulate.cluster import Cluster
@@ -45,7 +45,7 @@ _RATE_STEP = 100.0
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Measurable:
+class ReportInputs:
     """What there is to measure, for as long as nothing changes.
 
     Attributes:
@@ -63,9 +63,9 @@ class Measurable:
     @staticmethod
     def of(
         load: FloatArray, owner: IntArray, brokers: BrokerTable, config: Settings, manager: LoadManager
-    ) -> "Measurable":
+    ) -> "ReportInputs":
         """Return it of bundles, their owners, and brokers with what their machines use."""
-        return Measurable(load, owner, _sums(load, owner, len(brokers)), _usage(brokers, config, manager))
+        return ReportInputs(load, owner, _sums(load, owner, len(brokers)), _usage(brokers, config, manager))
 
 
 def _usage(brokers: BrokerTable, config: Settings, manager: LoadManager) -> FloatArray:
@@ -111,7 +111,7 @@ class LeaderView:
         self.measured: FloatArray = self.reported.copy()
         self.totals: FloatArray = _sums(self.measured, self.measured_by, len(self.table))
         """What each broker's measured bundles sum up to: rows of `measured`, then bundles. Shape (8, brokers)."""
-        self._seen: Measurable | None = None
+        self._seen: ReportInputs | None = None
         """What brokers measured last, and which of them; `measured` and `measured_by` lack it until `_settle`."""
         self._unsettled: BoolArray = np.zeros(len(self.table), dtype=np.bool_)
         self.bundles = bundles
@@ -218,7 +218,7 @@ class LeaderView:
         if (rank[bundles] >= 0).any():
             self.bundles = replace(self.bundles, top_rank=frozen(np.where(bundles, -1, rank).astype(np.int32)))
 
-    def rebuilt(self, change: Rebuilt) -> None:
+    def rebuilt(self, change: Renumbering) -> None:
         """Follow a renumbering; of new bundles nothing is known."""
         self._settle()
         parent, made = change.parent, np.flatnonzero(change.new)

@@ -43,7 +43,7 @@ class Price:
 def price_of(snapshot: Snapshot, scenario: Scenario) -> Price:
     """Return what the run of a scenario will cost."""
     joining = sum(len(edit.joining()) for edit in scenario.edits)
-    anew = sum(int(getattr(edit, "bundles", 0)) for edit in scenario.edits if edit.made_anew())
+    anew = sum(int(getattr(edit, "bundles", 0)) for edit in scenario.edits if edit.recreated())
     bundles, brokers = len(snapshot.bundles) + anew, len(snapshot.brokers) + joining
     quiet_min = min(scenario.settings_over(snapshot).integer(SHEDDING_INTERVAL_MINUTES), WATCHED_MIN) - 1
     each_s = _CYCLE_S + bundles * (_BUNDLE_S + brokers * _PAIR_S)

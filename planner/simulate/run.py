@@ -74,7 +74,7 @@ def simulate(
         scenario: What is changed, and for how many cycles.
         progress: Is told after every cycle.
         cancelled: Is asked before every cycle, the first too, and now and then meanwhile, whether to stop there.
-        keep: Returns each cycle as it is kept (see `Shelf`).
+        keep: Returns each cycle as it is kept (see `CycleStore`).
 
     Returns:
         Everything that happened; no cycle at all when it was stopped before the first. The same source and scenario

@@ -34,7 +34,7 @@ _MOST_EVENTS = 200_000
 _ALIGNED = 64
 
 
-class Shelf:
+class CycleStore:
     """Keeps the cycles of one run.
 
     Args:

@@ -43,7 +43,7 @@ FOLLOWED: Mapping[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Rebuilt:
+class Renumbering:
     """How the bundles of a cluster were renumbered.
 
     Attributes:
@@ -280,7 +280,7 @@ class Traffic:
 
     # Bundles
 
-    def cut(self, rows: Int64Array, edges: Sequence[int]) -> Rebuilt:
+    def cut(self, rows: Int64Array, edges: Sequence[int]) -> Renumbering:
         """Put new bundles in place of some that cover the same range; return how all are renumbered."""
         shares = np.zeros((_ROWS, len(edges) - 1))
         for row in rows.tolist():
@@ -303,7 +303,7 @@ class Traffic:
             if scaled.topics is not None:
                 scaled.part = self._part(scaled.topics)
         self._loads = None
-        return Rebuilt(parent, new)
+        return Renumbering(parent, new)
 
     def _find_topics(self, parent: Int64Array, new: BoolArray, before: int) -> None:
         """Renumber the bundles of topics, so many before, and find the topics of the new ones."""

@@ -10,7 +10,7 @@ import streamlit as st
 from planner.cluster.errors import PlannerError
 from planner.cluster.text import percent
 from planner.optimize.absorb import surviving
-from planner.optimize.answer import best_plan, without_groups
+from planner.optimize.answer import best_plan, peak_without_groups
 from planner.optimize.plan import Plan, lowest
 from planner.optimize.question import Question
 from planner.optimize.search import Step
@@ -19,7 +19,7 @@ from planner.optimize.waves import Wave, scenario_of, waves_of
 from planner.share.carry_out import summary
 from planner.simulate.scenario import Scenario
 from planner.web import state, tasks
-from planner.web.session import Kept
+from planner.web.session import SessionValue
 from planner.web.tasks import ANSWERS, Newest, Progress, Report, Stopped, Work
 
 AT_ONCE_BUNDLES = 20_000
@@ -32,8 +32,8 @@ _FIRST_ROUNDS = 2
 _PROVEN_PERCENT = 0.2
 """Gap to the bound from which on nothing better is looked for."""
 _TOLD_EVERY = 200
-_STOPPED: Kept[str] = Kept("best_plan_stopped", str)
-_SEARCHED: Kept[frozenset[str]] = Kept("best_plan_searched", frozenset)
+_STOPPED: SessionValue[str] = SessionValue("best_plan_stopped", str)
+_SEARCHED: SessionValue[frozenset[str]] = SessionValue("best_plan_searched", frozenset)
 """Keys of the searches that the page shows."""
 
 
@@ -165,7 +165,7 @@ def ungrouped(view: state.Current, question: Question) -> float | None:
         return None
     words = "Measuring the effect of anti-affinity groups"
     key = f"ungrouped {plan.digest()}{question!r}"
-    return tasks.answer(key, lambda _, stopped: without_groups(plan, stopped), words)
+    return tasks.answer(key, lambda _, stopped: peak_without_groups(plan, stopped), words)
 
 
 @st.cache_resource(max_entries=24, show_spinner=False)

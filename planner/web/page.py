@@ -21,7 +21,7 @@ from planner.web import address, registry, scenarios, state
 from planner.web.choices import adopt_settings, adopt_strategies
 from planner.web.names import BROKERS, IN_VIEW, tell
 from planner.web.scenario_bar import copy_link, draw_bar
-from planner.web.session import Kept, bound
+from planner.web.session import SessionValue, bound
 from planner.web.widgets import button, note_list, show_error, show_refused
 from planner.workspace.database import SavedSnapshot
 from planner.workspace.samples import sample_by_digest, samples
@@ -31,7 +31,7 @@ _TITLE = 60
 _NAMED = "Find a topic, bundle, broker …"
 """What the field that all pages have finds, and goes to."""
 _FIND_PX, _PICKER_PX = 200, 250
-_ARRIVED = Kept("arrived", lambda: ("", "", ""))
+_ARRIVED = SessionValue("arrived", lambda: ("", "", ""))
 """What is said of a snapshot that was just loaded, until somebody goes on: title of the page, digest, words."""
 
 

@@ -35,10 +35,10 @@ from planner.simulate.measures import Summary
 from planner.simulate.price import price_of, price_text
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, unchanged
-from planner.simulate.shelf import MOST_CYCLES, Shelf
+from planner.simulate.shelf import MOST_CYCLES, CycleStore
 from planner.web import address, registry, state
-from planner.web.heap import give_back_holes
-from planner.web.session import Kept, draw_again, widget_state
+from planner.web.heap import trim_memory
+from planner.web.session import SessionValue, draw_again, widget_state
 from planner.web.widgets import REFUSED, button, download, show_error
 from planner.workspace.place import default_path
 
@@ -80,18 +80,18 @@ class History:
     future: list[Scenario] = field(default_factory=list)
 
 
-_HISTORIES: Kept[dict[str, History]] = Kept("scenario_histories", dict)
-_IN_ADDRESS = Kept("scenario_param", str)
+_HISTORIES: SessionValue[dict[str, History]] = SessionValue("scenario_histories", dict)
+_IN_ADDRESS = SessionValue("scenario_param", str)
 """The scenario that the planner itself put into the address."""
-_UNTAKEN: Kept[tuple[str, str, PlannerError | None]] = Kept("untaken", lambda: ("", "", None))
+_UNTAKEN: SessionValue[tuple[str, str, PlannerError | None]] = SessionValue("untaken", lambda: ("", "", None))
 """The link that could not be taken: title of the page, digest of the snapshot that it waits for, or the error."""
-PENDING: Kept[dict[str, tuple[Scenario, str]]] = Kept("pending_scenarios", dict)
+PENDING: SessionValue[dict[str, tuple[Scenario, str]]] = SessionValue("pending_scenarios", dict)
 """Scenarios whose snapshot was not here when their link was opened: by digest, with the snapshot's name."""
-_IMPORTS = Kept("imports", int)
-_STOPPED: Kept[frozenset[_Key]] = Kept("stopped_runs", frozenset)
-_PAID: Kept[frozenset[_Key]] = Kept("paid_runs", frozenset)
+_IMPORTS = SessionValue("imports", int)
+_STOPPED: SessionValue[frozenset[_Key]] = SessionValue("stopped_runs", frozenset)
+_PAID: SessionValue[frozenset[_Key]] = SessionValue("paid_runs", frozenset)
 """Runs of a high price that a person asked for."""
-SESSION = Kept("session", lambda: uuid4().hex)
+SESSION = SessionValue("session", lambda: uuid4().hex)
 """What this session is called where sessions share something."""
 
 
@@ -304,7 +304,7 @@ class Run:
     error: PlannerError | None = None
     watchers: set[str] = field(default_factory=set)
     tabs: set[str] = field(default_factory=set)
-    shelf: Shelf | None = None
+    shelf: CycleStore | None = None
     stop: threading.Event = field(default_factory=threading.Event)
     finished: threading.Event = field(default_factory=threading.Event)
 
@@ -493,7 +493,7 @@ def _work(job: Run, snapshot: Snapshot, scenario: Scenario) -> None:
     large = len(snapshot.bundles) + len(snapshot.topics) > _LARGE_ROWS
     _TURNS.begin(job.stop.is_set, job.tabs, large=large)
     try:
-        job.shelf = Shelf(scenario.cycles, snapshot, default_path().parent)
+        job.shelf = CycleStore(scenario.cycles, snapshot, default_path().parent)
         trace = simulate(snapshot, scenario, progress=progress, cancelled=cancelled, keep=job.shelf.keep)
         if trace.complete:
             trace = replace(trace, end=job.shelf.keep_end(trace.end))
@@ -509,7 +509,7 @@ def _work(job: Run, snapshot: Snapshot, scenario: Scenario) -> None:
             remedy="Undo the last edit, or report a bug with this scenario.",
         )
     finally:
-        give_back_holes()
+        trim_memory()
         _TURNS.end(large=large)
         job.finished.set()
 

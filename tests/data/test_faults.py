@@ -111,7 +111,7 @@ def read_job_folder(root: Path) -> list[Any]:
 
 
 @dataclass(frozen=True)
-class Kept:
+class SessionValue:
     """Something that is kept on disk.
 
     Attributes:
@@ -124,14 +124,14 @@ class Kept:
 
 
 KEPT = {
-    "snapshot folder": Kept(
+    "snapshot folder": SessionValue(
         lambda root: write_folder(TINY, root / "s"), lambda root: snapshot_digest(read_snapshot(root / "s"))
     ),
-    "snapshot zip": Kept(make_zip, lambda root: snapshot_digest(read_snapshot(root / "x.zip"))),
-    "whole day": Kept(lambda root: make_day(root, 1, 2, 3), read_history),
-    "watched day": Kept(lambda root: watch(root, 1, 2, 3, 4, 5), read_history),
-    "ledger": Kept(make_ledger, lambda root: read_ledger(root).model_dump()),
-    "replay job": Kept(make_job_folder, read_job_folder),
+    "snapshot zip": SessionValue(make_zip, lambda root: snapshot_digest(read_snapshot(root / "x.zip"))),
+    "whole day": SessionValue(lambda root: make_day(root, 1, 2, 3), read_history),
+    "watched day": SessionValue(lambda root: watch(root, 1, 2, 3, 4, 5), read_history),
+    "ledger": SessionValue(make_ledger, lambda root: read_ledger(root).model_dump()),
+    "replay job": SessionValue(make_job_folder, read_job_folder),
 }
 
 
@@ -155,7 +155,7 @@ def files_in(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.is_file() and path.stat().st_size)
 
 
-def outcome(kept: Kept, root: Path) -> Any:
+def outcome(kept: SessionValue, root: Path) -> Any:
     """Return what is read, or None where it is refused in words with a remedy."""
     files._check.cache_clear()
     try:

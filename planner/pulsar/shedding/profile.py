@@ -190,7 +190,7 @@ EVERY_EAGER: Mapping[str, SettingValue] = {
 """Its values with which most is shed; see `Profile.eager`."""
 
 
-def whatever_it_is(config: Settings) -> Remedy:
+def lower_threshold_remedy(config: Settings) -> Remedy:
     """Return what fills idle brokers where nothing better is known."""
     del config
     return Remedy("Lower the threshold of the strategy, or unload bundles to the idle brokers by hand.")

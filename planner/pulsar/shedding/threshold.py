@@ -20,7 +20,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.cluster.units import MIB
 from planner.pulsar.load.usage import USAGE_WEIGHTS, weighted_usage
 from planner.pulsar.shedding.needs import THROUGHPUT_OF_BUNDLES, USAGE
-from planner.pulsar.shedding.profile import NeverReached, Profile, Remedy, Tally, whatever_it_is
+from planner.pulsar.shedding.profile import NeverReached, Profile, Remedy, Tally, lower_threshold_remedy
 from planner.pulsar.shedding.selection import (
     ADDITIONAL_MARGIN,
     active_brokers,
@@ -111,7 +111,7 @@ def _calmer(config: Settings) -> Remedy:
 
 def _for_idle_brokers(config: Settings) -> Remedy:
     if config.flag(_LOWER):
-        return whatever_it_is(config)
+        return lower_threshold_remedy(config)
     return Remedy(
         "Set lowerBoundarySheddingEnabled to true (needs a restart): ThresholdShedder only looks for "
         "brokers far above the average, and a few idle brokers hardly lower the average.",

@@ -48,7 +48,7 @@ from planner.pulsar.load.namespace_policies import policy_gate
 from planner.pulsar.load.top_bundles import IDLE_BUNDLES
 from planner.pulsar.placement.extensible_filters import ExtensibleFilters
 from planner.pulsar.shedding.needs import AVERAGED_USAGE, THROUGHPUT
-from planner.pulsar.shedding.profile import Counters, Profile, Remedy, Tally, whatever_it_is
+from planner.pulsar.shedding.profile import Counters, Profile, Remedy, Tally, lower_threshold_remedy
 from planner.pulsar.shedding.transfer_reasons import (
     BEHIND,
     CONSUMED,
@@ -662,7 +662,7 @@ _PROFILE = Profile(
         "Lower loadBalancerMaxNumberOfBrokerSheddingPerCycle, or raise loadBalancerBrokerLoadTargetStd.",
         {_MAX_NUMBER_OF_BROKER_SHEDDING_PER_CYCLE: 1},
     ),
-    for_idle_brokers=whatever_it_is,
+    for_idle_brokers=lower_threshold_remedy,
 )
 
 

@@ -20,7 +20,7 @@ from planner.cluster.releases import Switch
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.pulsar.shedding.needs import MESSAGE_RATES, THROUGHPUT
-from planner.pulsar.shedding.profile import Profile, Remedy, whatever_it_is
+from planner.pulsar.shedding.profile import Profile, Remedy, lower_threshold_remedy
 from planner.pulsar.shedding.selection import (
     SHORT_TERM,
     active_brokers,
@@ -158,7 +158,7 @@ _PROFILE = Profile(
     judges_by="message rate or throughput",
     measure="msg_rate",
     calmer=_calmer,
-    for_idle_brokers=whatever_it_is,
+    for_idle_brokers=lower_threshold_remedy,
 )
 
 

@@ -156,7 +156,7 @@ class Edit:
         """Return the brokers whose bundles all leave because that is what it is for."""
         return ()
 
-    def made_anew(self) -> tuple[str, ...]:
+    def recreated(self) -> tuple[str, ...]:
         """Return the namespaces that it makes anew, so that no command leads from their bundles to the new ones."""
         return ()
 

@@ -42,5 +42,5 @@ class SetBundleCount(Edit):
             ),
         )
 
-    def made_anew(self) -> tuple[str, ...]:
+    def recreated(self) -> tuple[str, ...]:
         return (self.namespace,)

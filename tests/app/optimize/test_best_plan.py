@@ -8,7 +8,7 @@ import pytest
 from planner.cluster.errors import ScenarioError
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import IsolationPolicy, Policies, Snapshot
-from planner.optimize.answer import LEAVING, best_plan, without_groups
+from planner.optimize.answer import LEAVING, best_plan, peak_without_groups
 from planner.optimize.question import Question
 from planner.optimize.waves import waves_of
 from planner.share.carry_out import document, of_groups
@@ -283,12 +283,12 @@ def test_the_first_sample_is_near_its_bound(story: Snapshot, moves: int | None, 
 
 def test_what_groups_cost_is_told(story: Snapshot) -> None:
     plan = best_plan(story, Question(moves=31))
-    free = without_groups(plan)
+    free = peak_without_groups(plan)
     assert free is not None
     assert plan.bound <= free < plan.peak
     assert "Without these groups, the search finds 33." in of_groups(plan, free)
     assert document(plan, (), None, ungrouped=free)["without_groups"] == free * 100
-    assert without_groups(best_plan(story, Question(moves=5))) is None  # there the bound is reached
+    assert peak_without_groups(best_plan(story, Question(moves=5))) is None  # there the bound is reached
 
 
 def test_moves_that_have_no_order_are_not_lost(story: Snapshot) -> None:

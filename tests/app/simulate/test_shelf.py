@@ -15,12 +15,12 @@ from planner.simulate.edits.set_bundle_count import SetBundleCount
 from planner.simulate.price import price_of
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, Step
-from planner.simulate.shelf import Shelf
+from planner.simulate.shelf import CycleStore
 
 
 def test_cycles_on_disk_are_the_same(small: Snapshot, tmp_path: Path) -> None:
     scenario = Scenario(cycles=8)
-    kept = Shelf(8, small, tmp_path)
+    kept = CycleStore(8, small, tmp_path)
     plain, shelved = simulate(small, scenario), simulate(small, scenario, keep=kept.keep)
     assert kept.disk_bytes > 0
     assert plain.digest() == shelved.digest()
@@ -38,7 +38,7 @@ def test_cycles_on_disk_are_the_same(small: Snapshot, tmp_path: Path) -> None:
 
 def test_what_is_kept_shares_its_names_and_gathers_nothing_when_it_is_decided_again(small: Snapshot) -> None:
     """Names and orders of 100,000 bundles, once for each cycle that a page explains, are hundreds of megabytes."""
-    kept = Shelf(4, small)
+    kept = CycleStore(4, small)
     whole = Scenario(cycles=4, settings={"loadBalancerAutoBundleSplitEnabled": False})
     trace = simulate(small, whole, keep=kept.keep)
     outcome = Outcome(replace(trace, end=kept.keep_end(trace.end)))
@@ -58,7 +58,7 @@ def test_a_run_that_fills_its_room_says_how_far_it_came(
     monkeypatch.setattr(shelf, bound, most)
     steps = (Step(AddBrokers(count=3)),)
     with pytest.raises(ScenarioError, match=r"After \d of 9 cycles there are .* Simulate at most \d cycles"):
-        simulate(small, Scenario(steps=steps, cycles=9), keep=Shelf(9, small).keep)
+        simulate(small, Scenario(steps=steps, cycles=9), keep=CycleStore(9, small).keep)
 
 
 def test_a_cycle_without_end_is_stopped_inside(small: Snapshot) -> None:

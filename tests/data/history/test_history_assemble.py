@@ -19,7 +19,7 @@ from planner.formats.validate import validate
 from planner.history.assemble import DayAssembler, skew_of
 from planner.history.lines import records_of_lines
 from planner.history.raw import report_lines
-from planner.history.records import Aside, Hint, Record, Tally, batches, rows_of_batch
+from planner.history.records import DayFacts, Record, RowSetAside, Tally, batches, rows_of_batch
 from planner.history.spec import Options
 
 SAMPLES = Path(__file__).parent.parent.parent.parent / "sample_snapshots"
@@ -52,8 +52,8 @@ def assemble(
     """Do what the two stages on Spark do, in this process."""
     lines = [json.dumps(row).encode() for row in rows]
     found = list(records_of_lines(lines, "c", Tally()))
-    assert not any(isinstance(item, Aside) for item in found), found
-    hint = Hint()
+    assert not any(isinstance(item, RowSetAside) for item in found), found
+    hint = DayFacts()
     for item in found:
         assert isinstance(item, Record)
         hint.add(item)

@@ -24,7 +24,7 @@ from planner.history.days import snapshot_at
 from planner.history.ingest import SET_ASIDE, _said_plainly, ingest
 from planner.history.ledger import read_ledger
 from planner.history.manifest import MANIFEST, complete_days, day_folder, day_of
-from planner.history.records import SCHEMA, Aside, Lane, Tally, batches
+from planner.history.records import SCHEMA, RowSetAside, Stream, Tally, batches
 from planner.history.sources import blocks_of, find_sources, read_block
 from planner.history.spec import Options
 from planner.history.watched import HistoryFolder
@@ -67,13 +67,13 @@ def stream_of(path: Path) -> list[dict[str, Any]]:
 def check(path: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """See that every row is kept or put aside; return both."""
     rows = stream_of(path)
-    kept = [r for r in rows if r["lane"] == Lane.ROW and not r["carry"]]
-    aside = [r for r in rows if r["lane"] == Lane.ASIDE]
-    assert sum(r["rows"] for r in rows if r["lane"] == Lane.BLOCK) == sum(r["rows"] for r in (*kept, *aside))
+    kept = [r for r in rows if r["lane"] == Stream.ROW and not r["carry"]]
+    aside = [r for r in rows if r["lane"] == Stream.ASIDE]
+    assert sum(r["rows"] for r in rows if r["lane"] == Stream.BLOCK) == sum(r["rows"] for r in (*kept, *aside))
     for row in rows:
-        assert len(row["body"]) <= records.MOST_RAW_BYTES or row["lane"] != Lane.ASIDE
+        assert len(row["body"]) <= records.MOST_RAW_BYTES or row["lane"] != Stream.ASIDE
         assert len(row["text"]) < 2_000
-        if row["lane"] == Lane.ROW:
+        if row["lane"] == Stream.ROW:
             assert day_of(row["day"] * DAY_MS)
             assert len(day_folder(Path("x"), row["cluster"], "2027-01-01").parent.name.encode()) < 255
     return kept, aside
@@ -229,7 +229,7 @@ def test_the_fast_reader_says_what_the_careful_one_says(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_usual", lambda *_: None)
         careful = list(module.records_of_lines([text], "c", Tally()))
-    if isinstance(careful[0], Aside):
+    if isinstance(careful[0], RowSetAside):
         assert fast == careful
     else:
         schema = [pa.Table.from_batches(list(batches(found, 0, 0, Tally()))) for found in (fast, careful)]

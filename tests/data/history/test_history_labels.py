@@ -21,7 +21,7 @@ from planner.history.days import read_day, snapshot_at
 from planner.history.labels import packed, unpacked
 from planner.history.lines import records_of_lines
 from planner.history.manifest import DayManifest, day_of
-from planner.history.records import Aside, Record, Tally
+from planner.history.records import Record, RowSetAside, Tally
 from tests.data.history.test_history_assemble import DAY, START, assemble
 
 TOPIC = "persistent://shop/orders/t"
@@ -46,7 +46,7 @@ def rate(values: list[float], start: int = 0, /, **labels: str) -> dict[str, Any
     return one("pulsar_rate_in", values, start, **({"topic": TOPIC} | labels))
 
 
-def read(*series: Mapping[str, Any]) -> list[Record | Aside]:
+def read(*series: Mapping[str, Any]) -> list[Record | RowSetAside]:
     return list(records_of_lines([json.dumps(answer(*series)).encode()], "c", Tally()))
 
 
@@ -263,8 +263,8 @@ def test_series_of_a_consumer_is_put_aside() -> None:
         one("pulsar_out_messages_total", [1, 2], **labels),
         one("pulsar_out_messages_total", [1, 2], **labels, consumer_name="c", consumer_id="0"),
     )
-    assert [type(item) for item in found] == [Record, Aside]
-    assert isinstance(found[1], Aside)
+    assert [type(item) for item in found] == [Record, RowSetAside]
+    assert isinstance(found[1], RowSetAside)
     assert "about a single consumer" in found[1].reason
 
 
@@ -302,7 +302,7 @@ def test_ipv6_host_is_no_address_with_a_port() -> None:
     assert isinstance(record, Record)
     assert record.broker == "2001:db8::1"
     (aside,) = read(one("pulsar_lb_cpu_usage", [1], instance="", broker="two words"))
-    assert isinstance(aside, Aside)
+    assert isinstance(aside, RowSetAside)
 
 
 # --- notes

@@ -25,11 +25,11 @@ from planner.history.records import (
     BUNDLE_VALUES,
     SCHEMA,
     TOPIC_VALUES,
-    Aside,
-    Hint,
+    DayFacts,
     Kind,
-    Lane,
     Record,
+    RowSetAside,
+    Stream,
     Tally,
     batches,
 )
@@ -63,7 +63,7 @@ TOPIC = "persistent://acme/orders/one"
 TOPIC_STATS = {"msgRateIn": 1.0, "producerCount": 2, "subscriptions": {"s": {"consumers": [{}, {}]}}, "msgInCount": 77}
 
 
-def lines(*rows: Any) -> list[Record | Aside]:
+def lines(*rows: Any) -> list[Record | RowSetAside]:
     return list(records_of_lines([r if isinstance(r, bytes) else json.dumps(r).encode() for r in rows], "c", Tally()))
 
 
@@ -147,7 +147,7 @@ _TOPICS = json.dumps({"time_ms": AT, "broker": "b:1", "topics": {"acme/orders": 
 def test_a_key_that_occurs_twice_is_put_aside(line: str, was: str, now: str) -> None:
     assert was in line
     (found,) = lines(line.replace(was, now, 1).encode())
-    assert isinstance(found, Aside)
+    assert isinstance(found, RowSetAside)
     assert "occurs twice in one object" in found.reason
     assert isinstance(only(line.encode()), Record)
 
@@ -189,7 +189,7 @@ def test_bad_line_is_put_aside_with_its_reason(row: Any, words: str) -> None:
     good, bad, again = lines(REPORT, row, REPORT)
     assert isinstance(good, Record)
     assert isinstance(again, Record)
-    assert isinstance(bad, Aside)
+    assert isinstance(bad, RowSetAside)
     assert words in f"{bad.place} {bad.reason}"
     assert (bad.line, again.line, bad.rows) == (2, 3, 1)
     assert bad.raw == (row if isinstance(row, bytes) else json.dumps(row).encode())
@@ -238,7 +238,7 @@ def test_bad_series_and_samples_are_counted() -> None:
         {"values": 3},
     )
     found = list(records_of_export(io.BytesIO(data), "c", Tally()))
-    aside = [a for a in found if isinstance(a, Aside)]
+    aside = [a for a in found if isinstance(a, RowSetAside)]
     assert [(a.line, a.rows) for a in aside] == [(1, 3), (2, 2), (3, 2), (4, 2), (5, 1)]
     assert "NaN is not a finite number" in aside[0].reason
     assert sum(r.rows for r in found) == 12
@@ -248,10 +248,10 @@ def test_export_that_is_cut_off_keeps_what_comes_before() -> None:
     data = export(*(series("pulsar_rate_in", [[AT / 1_000, "1"]], topic=f"{TOPIC}{i}") for i in range(5)))
     found = list(records_of_export(io.BytesIO(data[: len(data) * 3 // 5]), "c", Tally()))
     assert [isinstance(r, Record) for r in found[:-1]] == [True] * (len(found) - 1)
-    assert isinstance(found[-1], Aside)
+    assert isinstance(found[-1], RowSetAside)
     assert "incomplete or damaged" in found[-1].reason
     (error,) = records_of_export(io.BytesIO(b'{"status":"error","error":"too many points"}'), "c", Tally())
-    assert isinstance(error, Aside)
+    assert isinstance(error, RowSetAside)
     assert b"too many points" in error.raw
 
 
@@ -295,7 +295,7 @@ def test_damaged_files_are_put_aside(tmp_path: Path, small: Snapshot) -> None:
     (tmp_path / "snap" / "bundles.parquet").write_bytes(b"x")
     for source in find_sources([tmp_path], tmp_path / "none"):
         found = list(read_block(blocks_of(source)[0], "c", Tally()))
-        assert isinstance(found[-1], Aside)
+        assert isinstance(found[-1], RowSetAside)
         assert found[-1].reason
 
 
@@ -320,19 +320,19 @@ def test_stream_has_the_declared_types_and_carries_the_last_minutes() -> None:
     midnight = (AT // DAY_MS + 1) * DAY_MS
     early = Record(Kind.REPORT, "c", midnight - 600_000, "b:1", names=[BUNDLE], values=[1.0], clock_lag_ms=5)
     late = Record(Kind.REPORT, "c", midnight - 1_000, "b:1", clock_lag_ms=-3)
-    found = list(batches([late, early, Aside("bad", 9, raw=b"\xff")], 4, 60_000, Tally()))
+    found = list(batches([late, early, RowSetAside("bad", 9, raw=b"\xff")], 4, 60_000, Tally()))
     assert all(b.schema == SCHEMA for b in found)
     rows = pa.Table.from_batches(found).to_pylist()
-    kept = [(r["day"] - midnight // DAY_MS, r["carry"]) for r in rows if r["lane"] == Lane.ROW]
+    kept = [(r["day"] - midnight // DAY_MS, r["carry"]) for r in rows if r["lane"] == Stream.ROW]
     assert kept == [(-1, False), (0, True), (-1, False)]
-    hints = {(r["kind"], r["day"] - midnight // DAY_MS): r for r in rows if r["lane"] == Lane.HINT}
-    hint = Hint()
+    hints = {(r["kind"], r["day"] - midnight // DAY_MS): r for r in rows if r["lane"] == Stream.HINT}
+    hint = DayFacts()
     for row in (hints["bundles", -1], hints["clocks", -1]):
         hint.take(row)
     assert hint.first_ms == {BUNDLE: midnight - 600_000}
     assert hint.late == 1  # one row stands after a later one
     assert hint.lag_ms == {"b:1": [-3, 5]}
-    (aside,) = [r for r in rows if r["lane"] == Lane.ASIDE]
+    (aside,) = [r for r in rows if r["lane"] == Stream.ASIDE]
     assert (aside["line"], aside["body"], aside["source"], aside["measure"]) == (9, b"\xff", 4, 1)
     assert aside["subject"] == hashlib.sha256(b"\xff").hexdigest()
 

@@ -30,10 +30,10 @@ from planner.history.manifest import (
 )
 from planner.history.plan import DayPlan
 from planner.history.raw import write_raw
-from planner.history.records import Lane
+from planner.history.records import Stream
 from planner.history.sources import blocks_of, find_sources
 from planner.history.spec import FORMS, HistorySpec, Options
-from planner.history.staged import Piece
+from planner.history.staged import RunPart
 from planner.replay.kernel import ReplayTask, replay_days
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.scenario import Scenario
@@ -72,12 +72,12 @@ def record(raw: Path, form: str) -> None:
                 write_folder(replace(snapshot, info=replace(snapshot.info, captured_at_ms=at_ms)), raw / f"s{n}")
 
 
-def pieces_of(raw: Path, folder: Path) -> tuple[Piece, ...]:
+def pieces_of(raw: Path, folder: Path) -> tuple[RunPart, ...]:
     """Do what the first stage does, in this process."""
     folder.mkdir()
     blocks = [(n, block) for n, source in enumerate(find_sources([raw], folder)) for block in blocks_of(source)]
     found = [module._read_one(folder, WHOLE, module._ToRead(n, b, f"{n}-{b.first}")) for n, b in blocks]
-    pieces = tuple(piece for some in found for piece in some if piece.lane in (Lane.ROW, Lane.HINT))
+    pieces = tuple(piece for some in found for piece in some if piece.lane in (Stream.ROW, Stream.HINT))
     return tuple(piece for piece in pieces if piece.day == day_start_ms(DAY) // DAY_MS)
 
 

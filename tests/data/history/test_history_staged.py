@@ -8,8 +8,8 @@ import pytest
 
 from planner.cluster.units import DAY_MS
 from planner.history import staged
-from planner.history.records import Kind, Lane, Record, Tally, batches
-from planner.history.staged import Piece, hint_of, rows_in_order
+from planner.history.records import Kind, Record, Stream, Tally, batches
+from planner.history.staged import RunPart, hint_of, rows_in_order
 
 START = 20_000 * DAY_MS
 BUNDLE = "a/b/0x00000000_0xffffffff"
@@ -20,7 +20,7 @@ def report(time_ms: int, broker: str) -> Record:
     return Record(Kind.REPORT, "c", time_ms, broker, names=[BUNDLE], values=[1.0], text=text, clock_lag_ms=time_ms % 7)
 
 
-def pieces_of(folder: Path, name: str, records: list[Record]) -> list[Piece]:
+def pieces_of(folder: Path, name: str, records: list[Record]) -> list[RunPart]:
     return staged.staged(folder, name, lambda: batches(iter(records), 0, 960_000, Tally(rows=len(records))))
 
 
@@ -35,13 +35,13 @@ def test_rows_of_several_runs_come_in_order_and_every_day_by_itself(
     pieces = [piece for n, rows in enumerate(blocks) for piece in pieces_of(tmp_path, str(n), rows)]
     every = [record for rows in blocks for record in rows]
     for day in (20_000, 20_001):
-        mine = [p for p in pieces if p.day == day and p.lane == Lane.ROW]
+        mine = [p for p in pieces if p.day == day and p.lane == Stream.ROW]
         found = [(row.record.time_ms, row.record.broker) for row in rows_in_order(mine)]
         carried = START + DAY_MS - 960_000
         wanted = [r for r in every if r.time_ms // DAY_MS == day or (day == 20_001 and r.time_ms >= carried)]
         assert found == sorted((r.time_ms, r.broker) for r in wanted)
         assert len(found) == sum(piece.rows + piece.carried for piece in mine)
-    hint = hint_of(p for p in pieces if p.day == 20_000 and p.lane == Lane.HINT)
+    hint = hint_of(p for p in pieces if p.day == 20_000 and p.lane == Stream.HINT)
     assert hint.first_ms == {BUNDLE: START}
     assert len(hint.lag_ms["x:1"]) == 40 * 3 + 20
 
