@@ -12,7 +12,7 @@ from planner.optimize.carry_out import summary
 from planner.optimize.waves import scenario_of
 from planner.simulate.edits.registry import BrokerLoss
 from planner.simulate.scenario import Step
-from planner.web import address, best_plan, names, registry, scenarios, state
+from planner.web import address, best_plan, names, registry, scenarios, simulations, state
 from planner.web.page import Page, Subject
 from planner.web.reviews import losses
 from planner.web.widgets import chart, metrics, table
@@ -104,7 +104,7 @@ def draw(view: state.Current) -> None:
         when = address.choice("when", "Cluster", {"now": "as captured", "end": "after the scenario"}, segments=True)
     key, snapshot, config = view.digest, view.snapshot, view.snapshot.settings
     if when == "end":
-        outcomes = scenarios.run(view, present)
+        outcomes = simulations.run(view, present)
         if outcomes is None:
             return
         outcome, trace = outcomes[0], outcomes[0].trace

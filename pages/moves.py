@@ -19,7 +19,7 @@ from planner.share.script import SECTIONS, command_list, command_script
 from planner.simulate.measures import blast_radius
 from planner.simulate.moves import disconnections
 from planner.simulate.trace import Event, Trace
-from planner.web import address, scenarios, state
+from planner.web import address, scenarios, simulations, state
 from planner.web.findings import finding_cards
 from planner.web.moves import EVENT_FORMATS, EVENT_WIDTHS
 from planner.web.page import Page, Subject
@@ -230,7 +230,7 @@ def _follow(view: state.Current, trace: Trace) -> None:
 def draw(view: state.Current) -> None:
     """Draw the page."""
     present = scenarios.present(view)
-    found = scenarios.run(view, present)
+    found = simulations.run(view, present)
     if found is None:
         return
     outcome, trace = found[0], replace(found[0].trace, scenario=present)

@@ -20,8 +20,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.explain.text import count
 from planner.web import registry, state
 from planner.web.page import arrival
-from planner.web.scenarios import SESSION
-from planner.web.session import Kept
+from planner.web.session import SESSION, Kept
 from planner.web.widgets import show_error, show_notes
 from planner.workspace.database import SavedSnapshot
 

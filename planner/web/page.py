@@ -15,7 +15,7 @@ from planner.explain.search import search
 from planner.explain.text import count, moment, plain, short_digest
 from planner.pulsar.load.namespace_policies import expression_notes
 from planner.pulsar.release_notes import release_notes
-from planner.web import address, registry, scenarios, state
+from planner.web import address, registry, scenarios, simulations, state
 from planner.web.choices import adopt_settings, adopt_strategies
 from planner.web.names import BROKERS, IN_VIEW, tell
 from planner.web.scenario_bar import copy_link, draw_bar
@@ -69,7 +69,7 @@ class Page:
         except PlannerError as error:
             show_error(error)
         finally:
-            scenarios.runs().rest()
+            simulations.runs().rest()
 
     def _show(self) -> None:
         st.set_page_config(page_title=f"{self.title} · Pulsar bundle planner")
@@ -107,7 +107,7 @@ class Page:
         scenarios.attach(view)
         offers = self.subject in {Subject.SNAPSHOT, Subject.DECISION}
         if draw_bar(view, self.subject.value, offers=offers, own=self.changes_scenario):
-            found = scenarios.run(view, scenarios.present(view))
+            found = simulations.run(view, scenarios.present(view))
             if found is None:
                 return
             view = view.after(found[0])
