@@ -18,13 +18,13 @@ from planner.formats.document import write_document
 from planner.web import registry, scenarios, state
 from planner.web.capture_form import capture_form
 from planner.web.page import Page, Subject, arrive
-from planner.web.session import Kept, forget_upload, widget_state
+from planner.web.session import SessionValue, forget_upload, widget_state
 from planner.web.widgets import button, download, show_error, show_notes, table
 from planner.workspace.database import SavedSnapshot
 from planner.workspace.samples import samples
 
 _DOCUMENT_TOPICS = 50_000
-_UPLOAD: Kept[tuple[str, PlannerError | None]] = Kept("upload-result", lambda: ("", None))
+_UPLOAD: SessionValue[tuple[str, PlannerError | None]] = SessionValue("upload-result", lambda: ("", None))
 """The last upload that is not open: id of its file, and why."""
 
 

@@ -26,7 +26,7 @@ from planner.simulate.scenario import Scenario, Step
 from planner.web import registry, scenarios, state
 from planner.web.names import short
 from planner.web.page import Page, Subject
-from planner.web.session import Kept
+from planner.web.session import SessionValue
 from planner.web.setting_form import setting_form
 from planner.web.throttling_form import SWITCHES, choose_topic, edit_form, traffic_form
 from planner.web.widgets import button, chart, show_notes, table
@@ -37,7 +37,7 @@ _DRAWN_BROKERS = 20
 _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
 _ASKED_FROM_S = 5.0
 """From which price on dispatch is simulated by a click alone."""
-_PAID: Kept[frozenset[str]] = Kept("paid_dispatch", frozenset)
+_PAID: SessionValue[frozenset[str]] = SessionValue("paid_dispatch", frozenset)
 _TEXT_PX, _WHERE_PX = 200, 330
 
 

@@ -35,7 +35,7 @@ from planner.web.findings import finding_cards
 from planner.web.moves import EVENT_FORMATS, EVENT_WIDTHS
 from planner.web.page import Page, Subject
 from planner.web.scenario_controls import draw_controls, draw_toolbar
-from planner.web.session import Kept, bound, draw_again
+from planner.web.session import SessionValue, bound, draw_again
 from planner.web.widgets import button, chart, show_error, show_notes, table
 
 _CARDS = {
@@ -61,10 +61,10 @@ _NAMESPACES = 16
 _STEP_S = 0.8
 _EVENTS_PX = 210
 _SHOWN_EVENTS = 5_000
-_AT: Kept[dict[str, int]] = Kept("cycle-in-view", dict)
+_AT: SessionValue[dict[str, int]] = SessionValue("cycle-in-view", dict)
 """The cycle in view of each snapshot, 1 for the first."""
-_PLAYING = Kept("playing", bool)
-_STEPPED_AT = Kept("stepped-at", float)
+_PLAYING = SessionValue("playing", bool)
+_STEPPED_AT = SessionValue("stepped-at", float)
 
 
 def _number(value: float | None, unit: str) -> str:

@@ -19,7 +19,7 @@ from planner.optimize.stability import Stability, stability_of
 from planner.optimize.waves import Wave, scenario_of, waves_of
 from planner.simulate.scenario import Scenario
 from planner.web import state, tasks
-from planner.web.session import Kept
+from planner.web.session import SessionValue
 from planner.web.tasks import ANSWERS, Newest, Progress, Report, Stopped, Work
 
 AT_ONCE_BUNDLES = 20_000
@@ -32,8 +32,8 @@ _FIRST_ROUNDS = 2
 _PROVEN_PERCENT = 0.2
 """Gap to the bound from which on nothing better is looked for."""
 _TOLD_EVERY = 200
-_STOPPED: Kept[str] = Kept("best_plan_stopped", str)
-_SEARCHED: Kept[frozenset[str]] = Kept("best_plan_searched", frozenset)
+_STOPPED: SessionValue[str] = SessionValue("best_plan_stopped", str)
+_SEARCHED: SessionValue[frozenset[str]] = SessionValue("best_plan_searched", frozenset)
 """Keys of the searches that the page shows."""
 
 

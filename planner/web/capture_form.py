@@ -20,11 +20,11 @@ from planner.cluster.snapshot import Snapshot
 from planner.explain.text import count
 from planner.web import registry, state
 from planner.web.page import arrival
-from planner.web.session import SESSION, Kept
+from planner.web.session import SESSION, SessionValue
 from planner.web.widgets import show_error, show_notes
 from planner.workspace.database import SavedSnapshot
 
-_CAPTURED = Kept("captured", str)
+_CAPTURED = SessionValue("captured", str)
 """Digest of the last capture that was put into view."""
 _PREFIX = "pulsar-bundle-planner-capture-"
 _LOOK_S = 1.0

@@ -9,7 +9,7 @@ _LARGE_BYTES = 4 << 20
 _SPARE_BYTES = 64 << 20
 
 
-def give_back_what_is_freed() -> None:
+def trim_memory_when_freed() -> None:
     """Let glibc take large arrays from the system and give them back, and share its heaps between threads.
 
     By itself it raises the size from which it does so to 32 MB, and gives every thread a heap, so that arrays of
@@ -20,7 +20,7 @@ def give_back_what_is_freed() -> None:
     _ask("mallopt", _ARENA_MAX, 2)
 
 
-def give_back_holes() -> None:
+def trim_memory() -> None:
     """Give back what is free between what is kept, after work that used much; it takes a tenth of a second or two.
 
     Arrow has a heap of its own, which keeps the columns of a snapshot that nobody looks at any more.

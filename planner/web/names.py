@@ -16,12 +16,12 @@ from planner.explain.search import Place, search
 from planner.explain.text import plain
 from planner.figures.theme import short_names, without_endings
 from planner.web import registry, state
-from planner.web.session import Kept
+from planner.web.session import SessionValue
 
-IN_VIEW: Kept[str] = Kept("named-in", str)
+IN_VIEW: SessionValue[str] = SessionValue("named-in", str)
 """Digest of the snapshot whose names the page shows; empty where it is about none."""
 
-BROKERS: Kept[tuple[str, ...]] = Kept("named-brokers", tuple)
+BROKERS: SessionValue[tuple[str, ...]] = SessionValue("named-brokers", tuple)
 """Ids of the brokers that a page names which is about no snapshot."""
 
 _RANGE = re.compile(r"0x[0-9a-f]{8}_0x[0-9a-f]{8}")

@@ -19,7 +19,7 @@ from planner.web import address, registry, scenarios, simulations, state
 from planner.web.choices import adopt_settings, adopt_strategies
 from planner.web.names import BROKERS, IN_VIEW, tell
 from planner.web.scenario_bar import copy_link, draw_bar
-from planner.web.session import Kept, bound
+from planner.web.session import SessionValue, bound
 from planner.web.widgets import button, show_error, show_notes, show_refused
 from planner.workspace.database import SavedSnapshot
 from planner.workspace.samples import samples
@@ -28,7 +28,7 @@ _TITLE = 60
 """Longest name of a snapshot in a window's title."""
 _NAMED = "topic, bundle, namespace, broker"
 """What the field that all pages have finds, and goes to."""
-_ARRIVED = Kept("arrived", lambda: ("", "", ""))
+_ARRIVED = SessionValue("arrived", lambda: ("", "", ""))
 """What is said of a snapshot that was just loaded, until somebody goes on: title of the page, digest, words."""
 
 

@@ -22,7 +22,7 @@ from planner.share.link import (
 from planner.share.scenario_file import read_scenario_file, scenario_file
 from planner.simulate.scenario import Scenario, unchanged
 from planner.web import address, registry, state
-from planner.web.session import Kept, widget_state
+from planner.web.session import SessionValue, widget_state
 from planner.web.widgets import REFUSED, download, show_error
 
 _PARAM, _JSON = "scenario", "application/json"
@@ -45,14 +45,14 @@ class History:
     future: list[Scenario] = field(default_factory=list)
 
 
-_HISTORIES: Kept[dict[str, History]] = Kept("scenario_histories", dict)
-_IN_ADDRESS = Kept("scenario_param", str)
+_HISTORIES: SessionValue[dict[str, History]] = SessionValue("scenario_histories", dict)
+_IN_ADDRESS = SessionValue("scenario_param", str)
 """The scenario that the planner itself put into the address."""
-_UNTAKEN: Kept[tuple[str, str, PlannerError | None]] = Kept("untaken", lambda: ("", "", None))
+_UNTAKEN: SessionValue[tuple[str, str, PlannerError | None]] = SessionValue("untaken", lambda: ("", "", None))
 """The link that could not be taken: title of the page, digest of the snapshot that it waits for, or the error."""
-PENDING: Kept[dict[str, tuple[Scenario, str]]] = Kept("pending_scenarios", dict)
+PENDING: SessionValue[dict[str, tuple[Scenario, str]]] = SessionValue("pending_scenarios", dict)
 """Scenarios whose snapshot was not here when their link was opened: by digest, with the snapshot's name."""
-_IMPORTS = Kept("imports", int)
+_IMPORTS = SessionValue("imports", int)
 
 
 def as_captured(view: state.Current, **fields: Any) -> Scenario:

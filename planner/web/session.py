@@ -1,6 +1,6 @@
 """State of one browser session: the only module that touches Streamlit's session state.
 
-`Kept` is a value that outlives a run of a page; `bound` draws a widget that shows a value kept elsewhere (the address,
+`SessionValue` is a value that outlives a run of a page; `bound` draws a widget that shows a value kept elsewhere (the address,
 the scenario). Data flows one way: the value decides what the widget shows, a change by a person is stored by a callback
 before the page runs again, and the run reads the stored value. The widget's key never depends on its value, so that no
 choice can be lost between two runs.
@@ -22,7 +22,7 @@ _TELL_S = 3.0
 """How long a browser may take to see what a field was set to."""
 
 
-class Kept(Generic[T]):
+class SessionValue(Generic[T]):
     """A typed value of the session.
 
     Args:
@@ -49,10 +49,10 @@ class Kept(Generic[T]):
         return found
 
 
-SESSION = Kept("session", lambda: uuid4().hex)
+SESSION = SessionValue("session", lambda: uuid4().hex)
 """What this session is called where sessions share something."""
 
-_AGAIN = Kept("again", bool)
+_AGAIN = SessionValue("again", bool)
 
 
 def draw_again() -> NoReturn:
@@ -78,7 +78,7 @@ def forget_upload(given: UploadedFile) -> None:
         manager.add_file(context.session_id, UploadedFileRec(given.file_id, given.name, given.type, b""))
 
 
-_TOLD: Kept[dict[str, float]] = Kept("told", dict)
+_TOLD: SessionValue[dict[str, float]] = SessionValue("told", dict)
 """When a field was set to its value, until a person sets it to another."""
 
 

@@ -23,8 +23,8 @@ from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario
 from planner.simulate.shelf import MOST_CYCLES, Shelf
 from planner.web import state
-from planner.web.heap import give_back_holes
-from planner.web.session import SESSION, Kept, draw_again
+from planner.web.heap import trim_memory
+from planner.web.session import SESSION, SessionValue, draw_again
 from planner.web.widgets import button, show_error
 from planner.workspace.place import default_path
 
@@ -47,8 +47,8 @@ _MOST_DISK_BYTES = 4 << 30
 _Key: TypeAlias = tuple[str, str]
 """Names a run: digests of its snapshot and of its scenario."""
 
-_STOPPED: Kept[frozenset[_Key]] = Kept("stopped_runs", frozenset)
-_PAID: Kept[frozenset[_Key]] = Kept("paid_runs", frozenset)
+_STOPPED: SessionValue[frozenset[_Key]] = SessionValue("stopped_runs", frozenset)
+_PAID: SessionValue[frozenset[_Key]] = SessionValue("paid_runs", frozenset)
 """Runs of a high price that a person asked for."""
 
 
@@ -279,7 +279,7 @@ def _work(job: Run, snapshot: Snapshot, scenario: Scenario) -> None:
             remedy="Undo the last edit, or report a bug with this scenario.",
         )
     finally:
-        give_back_holes()
+        trim_memory()
         _TURNS.end(large=large)
         job.finished.set()
 

@@ -19,7 +19,7 @@ from planner.explain.text import plain, short_digest
 from planner.pulsar.manager.splits import next_splits
 from planner.simulate.sequence import CycleStep, decide_cycles, same_load
 from planner.web import address
-from planner.web.session import Kept
+from planner.web.session import SessionValue
 from planner.web.tasks import Limits, Task, Tasks, watcher
 from planner.workspace.database import SavedSnapshot, Workspace, open_workspace
 from planner.workspace.samples import Sample, load_sample, sample_by_digest, samples
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from planner.cluster.load_manager import LoadManager
     from planner.explain.outcome import Outcome
 
-SELECTED = Kept("selected_digest", str)
+SELECTED = SessionValue("selected_digest", str)
 """Digest of the snapshot in view; empty when none was looked at."""
 
-IS_NEW = Kept("is_new", bool)
+IS_NEW = SessionValue("is_new", bool)
 """Whether this browser has not chosen anything yet, and is shown the first sample."""
 
-_STARTED = Kept("was_started", bool)
+_STARTED = SessionValue("was_started", bool)
 _SEED = 0
 
 

@@ -15,7 +15,7 @@ from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar, cast
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from planner.web.heap import give_back_holes
+from planner.web.heap import trim_memory
 from planner.web.session import draw_again
 
 T = TypeVar("T")
@@ -132,7 +132,7 @@ class Tasks:
         after: Called after each task, when its result is already there.
     """
 
-    def __init__(self, limits: Limits, after: Callable[[], object] = give_back_holes) -> None:
+    def __init__(self, limits: Limits, after: Callable[[], object] = trim_memory) -> None:
         self.limits = limits
         self._after = after
         self._tasks: OrderedDict[str, Task[Any]] = OrderedDict()

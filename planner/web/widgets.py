@@ -15,14 +15,14 @@ from planner.explain.switched_off import switched_off
 from planner.explain.text import plain
 from planner.share.export import no_formula
 from planner.web import names
-from planner.web.session import Kept, is_drawn_again, widget_state
+from planner.web.session import SessionValue, is_drawn_again, widget_state
 
 if TYPE_CHECKING:
     from pandas.io.formats.style import Styler
 
-REFUSED: Final[Kept[PlannerError | None]] = Kept("refused", lambda: None)
+REFUSED: Final[SessionValue[PlannerError | None]] = SessionValue("refused", lambda: None)
 """Why what a person asked for last was not done."""
-_SAID: Final[Kept[PlannerError | None]] = Kept("said_refused", lambda: None)
+_SAID: Final[SessionValue[PlannerError | None]] = SessionValue("said_refused", lambda: None)
 """The same as it was shown by the last run."""
 
 _SHOWN_VIOLATIONS = 20

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pytest
 
-from planner.web.heap import give_back_holes, give_back_what_is_freed
+from planner.web.heap import trim_memory, trim_memory_when_freed
 
 
 def test_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -17,9 +17,9 @@ def test_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
         malloc_trim = staticmethod(lambda spare: asked.update({0: spare}))
 
     monkeypatch.setattr(ctypes, "CDLL", lambda _: Library)
-    give_back_what_is_freed()
+    trim_memory_when_freed()
     assert asked == {-3: 4 << 20, -1: 64 << 20, -8: 2}
-    give_back_holes()
+    trim_memory()
     assert asked.pop(0) == 0
 
 
@@ -28,11 +28,11 @@ def test_arrow_keeps_nothing_of_a_snapshot_that_is_gone(monkeypatch: pytest.Monk
     released: list[bool] = []
     pool = SimpleNamespace(release_unused=lambda: released.append(True))
     monkeypatch.setattr(pa, "default_memory_pool", lambda: pool)
-    give_back_holes()
+    trim_memory()
     assert released
 
 
 def test_without_glibc_nothing_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ctypes, "CDLL", lambda _: object())
-    give_back_what_is_freed()
-    give_back_holes()
+    trim_memory_when_freed()
+    trim_memory()
