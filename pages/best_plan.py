@@ -22,7 +22,7 @@ from planner.share.export import json_text
 from planner.share.script import command_script
 from planner.simulate.scenario import MOST_STEPS
 from planner.simulate.strategies import under_strategy
-from planner.web import address, best_plan, names, registry, scenarios, state
+from planner.web import address, best_plan, names, registry, scenarios, simulations, state
 from planner.web.page import Page, Subject
 from planner.web.widgets import chart, download, metrics, show_switched_off, table
 
@@ -101,7 +101,7 @@ def _strategies(view: state.Current) -> dict[str, tuple[int, float]]:
     config, manager = view.snapshot.settings, view.snapshot.info.load_manager
     offered = offered_shedders(manager, config.release)
     runs = {one.name: under_strategy(scenarios.as_captured(view), config, manager, one.name) for one in offered}
-    outcomes = scenarios.run(view, *runs.values(), names=list(runs))
+    outcomes = simulations.run(view, *runs.values(), names=list(runs))
     if outcomes is None:
         return {}
     found = zip(runs, (one.summary for one in outcomes), strict=True)

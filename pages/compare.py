@@ -18,7 +18,7 @@ from planner.pulsar.shedding.registry import SHEDDERS
 from planner.simulate.measures import Comparison, ComparisonRow, compare
 from planner.simulate.scenario import Scenario
 from planner.simulate.strategies import strategy_pairs, under_strategy, with_obstacle
-from planner.web import address, best_plan, scenarios, state
+from planner.web import address, best_plan, scenarios, simulations, state
 from planner.web.page import Page, Subject
 from planner.web.widgets import chart, table
 
@@ -200,7 +200,7 @@ def draw(view: state.Current) -> None:
     if len(chosen) < 2:  # noqa: PLR2004 - one with another
         st.info("Choose at least two scenarios.", icon=":material/balance:")
         return
-    outcomes = scenarios.run(view, *chosen.values(), names=list(chosen))
+    outcomes = simulations.run(view, *chosen.values(), names=list(chosen))
     if outcomes is None:
         return
     how = "each with its own edits and settings" if mine else _SAME

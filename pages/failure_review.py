@@ -14,7 +14,7 @@ from planner.simulate.edits.registry import BrokerLoss
 from planner.simulate.failure_review import FailureReview
 from planner.simulate.scenario import Step
 from planner.simulate.usage_model import at_the_end
-from planner.web import address, best_plan, names, registry, scenarios, state
+from planner.web import address, best_plan, names, registry, scenarios, simulations, state
 from planner.web.page import Page, Subject
 from planner.web.reviews import losses
 from planner.web.widgets import chart, metrics, table
@@ -106,7 +106,7 @@ def draw(view: state.Current) -> None:
         when = address.choice("when", "Cluster", {"now": "as captured", "end": "after the scenario"}, segments=True)
     key, snapshot, config = view.digest, view.snapshot, view.snapshot.settings
     if when == "end":
-        outcomes = scenarios.run(view, present)
+        outcomes = simulations.run(view, present)
         if outcomes is None:
             return
         outcome, trace = outcomes[0], outcomes[0].trace

@@ -20,7 +20,7 @@ from planner.simulate.event import Event
 from planner.simulate.measures import blast_radius
 from planner.simulate.moves import disconnections
 from planner.simulate.trace import Trace
-from planner.web import address, scenarios, state
+from planner.web import address, scenarios, simulations, state
 from planner.web.findings import finding_cards
 from planner.web.moves import EVENT_FORMATS, EVENT_WIDTHS
 from planner.web.page import Page, Subject
@@ -231,7 +231,7 @@ def _follow(view: state.Current, trace: Trace) -> None:
 def draw(view: state.Current) -> None:
     """Draw the page."""
     present = scenarios.present(view)
-    found = scenarios.run(view, present)
+    found = simulations.run(view, present)
     if found is None:
         return
     outcome, trace = found[0], replace(found[0].trace, scenario=present)

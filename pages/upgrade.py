@@ -10,7 +10,7 @@ from planner.cluster.text import count, plain
 from planner.explain.upgrade import Step, Upgrade, before_upgrade, cycles_of, next_release, steps_of, upgrade_of
 from planner.share.upgrade import UpgradeAnswer, answer_of, setting_rows
 from planner.simulate.scenario import Scenario
-from planner.web import address, registry, scenarios, state
+from planner.web import address, registry, scenarios, simulations, state
 from planner.web.names import short
 from planner.web.page import Page, Subject
 from planner.web.widgets import table
@@ -80,7 +80,7 @@ def _open(view: state.Current, label: str, key: str, scenario: Scenario) -> None
 
 def _answer(view: state.Current, upgrade: Upgrade) -> None:
     """Draw what the cluster does on both releases, once that is worked out."""
-    outcomes = scenarios.run(view, *upgrade.runs.values(), names=list(upgrade.runs))
+    outcomes = simulations.run(view, *upgrade.runs.values(), names=list(upgrade.runs))
     if outcomes is None:
         return
     answer = answer_of(view.captured, upgrade, [o.trace for o in outcomes], [o.summary for o in outcomes])

@@ -21,8 +21,7 @@ from planner.cluster.text import count
 from planner.cluster.units import GIB
 from planner.web import registry, state
 from planner.web.page import arrival
-from planner.web.scenarios import SESSION
-from planner.web.session import SessionValue
+from planner.web.session import SESSION, SessionValue
 from planner.web.widgets import show_error, show_notes
 from planner.workspace.database import SavedSnapshot
 

@@ -17,7 +17,7 @@ from planner.explain.captured_settings import settings_warning
 from planner.explain.search import search
 from planner.pulsar.load.namespace_policies import expression_notes
 from planner.pulsar.release_rules import RELEASE_RULES
-from planner.web import address, registry, scenarios, state
+from planner.web import address, registry, scenarios, simulations, state
 from planner.web.choices import adopt_settings, adopt_strategies
 from planner.web.names import BROKERS, IN_VIEW, tell
 from planner.web.scenario_bar import copy_link, draw_bar
@@ -76,7 +76,7 @@ class Page:
         except PlannerError as error:
             show_error(error)
         finally:
-            scenarios.runs().rest()
+            simulations.runs().rest()
 
     def _show(self) -> None:
         st.set_page_config(page_title=f"{self.title} · Pulsar bundle planner")
@@ -126,7 +126,7 @@ class Page:
         with bar:
             after = draw_bar(view, self.subject.value, offers=offers, own=self.changes_scenario)
         if after:
-            found = scenarios.run(view, scenarios.present(view))
+            found = simulations.run(view, scenarios.present(view))
             if found is None:
                 return
             view = view.after(found[0])

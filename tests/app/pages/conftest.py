@@ -87,7 +87,7 @@ def page(workspace_file: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Call
     # Links between pages need the router, which AppTest does not run.
     monkeypatch.setattr(st, "page_link", lambda *_, **__: None)
     # What is drawn meanwhile hangs on the machine.
-    monkeypatch.setattr("planner.web.scenarios._PATIENCE_S", 120.0)
+    monkeypatch.setattr("planner.web.simulations._PATIENCE_S", 120.0)
     monkeypatch.setattr(ANSWERS, "limits", replace(ANSWERS.limits, patience_s=120.0))
 
     def run(name: str, **address: str) -> AppTest:

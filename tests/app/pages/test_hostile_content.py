@@ -20,7 +20,7 @@ from planner.share.link import encode_link
 from planner.simulate import price
 from planner.simulate.edits.remove_broker import RemoveBroker
 from planner.simulate.scenario import Scenario, Step
-from planner.web import registry, scenarios, state
+from planner.web import registry, simulations, state
 from planner.web.page import Subject
 from planner.web.widgets import csv_bytes
 from tests.app.pages.conftest import forget
@@ -89,25 +89,25 @@ def test_a_link_starts_no_run_without_end(page: Page) -> None:
 
 def test_a_run_of_a_high_price_is_asked_for(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(price, "TOLD_FROM_S", 0.0)
-    scenarios.runs.clear()  # another test may have paid for this one
+    simulations.runs.clear()  # another test may have paid for this one
     test = page("what_if")
     assert "30 cycles of" in test.info[0].value
-    assert not scenarios.runs()._runs
+    assert not simulations.runs()._runs
     next(button for button in test.button if button.label == "Run").click().run()
     assert not test.exception
-    assert len(scenarios.runs()._runs) == 1
+    assert len(simulations.runs()._runs) == 1
     assert not any(button.label == "Run" for button in test.button)
 
 
 def test_a_run_ends_with_its_last_tab(page: Page, small: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
     page("overview")
     view = state.Current(state.workspace().add(small, "small"), small)
-    monkeypatch.setattr(scenarios, "_is_open", lambda tab: tab == "open")
-    monkeypatch.setattr(scenarios, "_TURN_S", 0.0)
-    monkeypatch.setattr(scenarios, "_RELOAD_S", 0.0)
+    monkeypatch.setattr(simulations, "_is_open", lambda tab: tab == "open")
+    monkeypatch.setattr(simulations, "_TURN_S", 0.0)
+    monkeypatch.setattr(simulations, "_RELOAD_S", 0.0)
     for tab in ("open", "closed"):
-        monkeypatch.setattr(scenarios, "_tab", lambda tab=tab: tab)
-        job = scenarios.Runs().of(view, Scenario(cycles=20), "me")
+        monkeypatch.setattr(simulations, "_tab", lambda tab=tab: tab)
+        job = simulations.Runs().of(view, Scenario(cycles=20), "me")
         assert job.finished.wait(60)
         assert (job.outcome is not None, job.stop.is_set()) == (tab == "open", tab == "closed")
 
@@ -116,8 +116,8 @@ def test_what_somebody_looks_at_is_not_dropped(page: Page, small: Snapshot, monk
     """Else three visitors' comparisons run again and again, each for another's sake."""
     page("overview")
     view = state.Current(state.workspace().add(small, "small"), small)
-    monkeypatch.setattr(scenarios, "_KEPT_RUNS", 1)
-    runs, asked = scenarios.Runs(), [Scenario(cycles=cycles) for cycles in (1, 2, 3)]
+    monkeypatch.setattr(simulations, "_KEPT_RUNS", 1)
+    runs, asked = simulations.Runs(), [Scenario(cycles=cycles) for cycles in (1, 2, 3)]
     for one in asked:
         assert runs.of(view, one, "me").finished.wait(60)
     assert [runs.knows(view, one) for one in asked] == [True, True, True]
@@ -127,7 +127,7 @@ def test_what_somebody_looks_at_is_not_dropped(page: Page, small: Snapshot, monk
 
 
 def test_turns_are_taken_in_order() -> None:
-    turns, done = scenarios._Turns(), []
+    turns, done = simulations._Turns(), []
 
     def work(name: int) -> None:
         turns.begin(lambda: False, {str(name)})
@@ -146,7 +146,7 @@ def test_turns_are_taken_in_order() -> None:
     assert not turns._waiting
 
 
-def in_order(turns: scenarios._Turns, started: threading.Event, threads: Sequence[threading.Thread]) -> None:
+def in_order(turns: simulations._Turns, started: threading.Event, threads: Sequence[threading.Thread]) -> None:
     """Let each wait for its turn before the next one comes, then let them work to their end."""
     for at, thread in enumerate(threads):
         thread.start()
@@ -163,8 +163,8 @@ def in_order(turns: scenarios._Turns, started: threading.Event, threads: Sequenc
 )
 def test_runs_of_one_tab_work_one_after_the_other(monkeypatch: pytest.MonkeyPatch, tabs: str, order: list[int]) -> None:
     """However many tabs there are: else all runs of all of them were in memory at once."""
-    monkeypatch.setattr(scenarios, "_AT_ONCE", 1)
-    turns, done, started = scenarios._Turns(), [], threading.Event()
+    monkeypatch.setattr(simulations, "_AT_ONCE", 1)
+    turns, done, started = simulations._Turns(), [], threading.Event()
 
     def work(name: int, tab: str) -> None:
         turns.begin(lambda: False, {tab})
@@ -180,8 +180,8 @@ def test_runs_of_one_tab_work_one_after_the_other(monkeypatch: pytest.MonkeyPatc
 
 def test_a_large_run_that_passes_its_turn_on_keeps_its_place_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else as many large runs as there are visitors were in memory at once, each waiting in the middle."""
-    monkeypatch.setattr(scenarios, "_AT_ONCE", 1)
-    turns, done, started = scenarios._Turns(), [], threading.Event()
+    monkeypatch.setattr(simulations, "_AT_ONCE", 1)
+    turns, done, started = simulations._Turns(), [], threading.Event()
 
     def work(name: int, large: bool) -> None:  # noqa: FBT001 - of a table
         turns.begin(lambda: False, {str(name)}, large=large)
@@ -201,8 +201,8 @@ def test_a_large_run_that_passes_its_turn_on_keeps_its_place_in_memory(monkeypat
 def test_a_large_run_has_the_memory_for_itself_for_a_while(
     monkeypatch: pytest.MonkeyPatch, alone_s: float, together: int
 ) -> None:
-    monkeypatch.setattr(scenarios, "_ALONE_S", alone_s)
-    turns, most, may_end = scenarios._Turns(), [0], threading.Event()
+    monkeypatch.setattr(simulations, "_ALONE_S", alone_s)
+    turns, most, may_end = simulations._Turns(), [0], threading.Event()
 
     def work(name: int) -> None:
         turns.begin(lambda: False, {str(name)}, large=True)

@@ -74,8 +74,8 @@ def test_compare_tells_each_strategy_as_it_arrives(page: Page, monkeypatch: pyte
             others_are_told.wait(60)
         return simulate(snapshot, scenario, **more)
 
-    monkeypatch.setattr("planner.web.scenarios.simulate", simulate_slowly)
-    monkeypatch.setattr("planner.web.scenarios._PATIENCE_S", 0.1)
+    monkeypatch.setattr("planner.web.simulations.simulate", simulate_slowly)
+    monkeypatch.setattr("planner.web.simulations._PATIENCE_S", 0.1)
     test = page("compare", scenario=link(Step(ScaleTraffic(factor=1.7))))
     others = ("ThresholdShedder", "OverloadShedder", "UniformLoadShedder", "TransferShedder")
     until = time.monotonic() + 50
@@ -87,7 +87,7 @@ def test_compare_tells_each_strategy_as_it_arrives(page: Page, monkeypatch: pyte
     for name in others:
         assert re.search(rf"\*\*{name}\*\*: \d+ bundles? shed, \d+ topics? disconnected", told)
     assert "**AvgShedder**" not in told
-    monkeypatch.setattr("planner.web.scenarios._PATIENCE_S", 60.0)
+    monkeypatch.setattr("planner.web.simulations._PATIENCE_S", 60.0)
     assert "best balanced: highest usage" in shown(test.run())
 
 

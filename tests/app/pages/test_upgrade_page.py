@@ -8,7 +8,7 @@ from streamlit.testing.v1 import AppTest
 
 from planner.cluster.releases import UPGRADED_TO
 from planner.explain.upgrade import next_release
-from planner.web import scenarios, state
+from planner.web import simulations, state
 from planner.workspace.samples import load_sample, samples
 
 UNIFORM = next(sample for sample in samples() if sample.file == "uniform-shedder-rate.json")
@@ -16,7 +16,7 @@ UNIFORM = next(sample for sample in samples() if sample.file == "uniform-shedder
 
 def finished(test: AppTest) -> AppTest:
     """Return a page whose simulations have ended."""
-    for run in scenarios.runs()._runs.values():
+    for run in simulations.runs()._runs.values():
         assert run.finished.wait(120)
     return test.run()
 
