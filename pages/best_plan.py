@@ -253,7 +253,7 @@ def draw(view: state.Current) -> None:
 PAGE = Page(
     title="Best plan",
     icon=":material/auto_awesome:",
-    purpose="The few moves that improve balance most, and whether Pulsar will undo them. undo them.",
+    purpose="The few moves that improve balance most, and whether Pulsar will undo them.",
     draw=draw,
     subject=Subject.SNAPSHOT,
 )

@@ -146,13 +146,17 @@ class Visitor:
         except PlaywrightError as error:
             shown = self.page.locator("body").inner_text()
             pytest.fail(f"{error}\nat {self.page.url} there is, after {self.errors}:\n{shown}")
+        self._idle()
+
+    def _idle(self) -> None:
+        """Wait until the script has run to its end and nothing is still being drawn."""
         self.page.locator('[data-testid="stApp"][data-test-script-state="notRunning"]').wait_for(timeout=60_000)
         expect(self.page.locator('[data-testid="stSkeleton"]')).to_have_count(0, timeout=60_000)
 
     def drawn(self, title: str, *, timeout_s: float = 90.0) -> None:
         """Wait until a page with this heading is drawn to its end."""
         expect(self.page.get_by_role("heading", name=title, level=1)).to_be_visible(timeout=timeout_s * 1000)
-        self.settled(title, timeout_s=timeout_s)
+        self._idle()
 
     def shot(self, name: str, *, width: int = 0) -> None:
         """Keep a screenshot for people: of what is in the window, or of the whole page at a width."""

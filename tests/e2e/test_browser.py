@@ -325,6 +325,9 @@ def test_back_and_forward_go_through_choices(server: Server, visitor: Window) ->
     box = page.get_by_role("combobox", name="Broker", exact=True)
     seen = [box.input_value()]
     for at in (1, 2):
+        box.evaluate("box => box.scrollIntoView({block: 'center', behavior: 'instant'})")
+        expect(box).to_be_in_viewport()
+        page.wait_for_timeout(300)  # a list closes while the page still scrolls
         box.click()
         page.get_by_role("option").nth(at).click()
         page.wait_for_url(lambda url: seen[-1].replace(":", "%3A") not in url, timeout=20_000)

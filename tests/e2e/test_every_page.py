@@ -20,8 +20,9 @@ from tests.e2e.conftest import Server, Visitor
 pytestmark = pytest.mark.e2e
 
 _TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
-# What Streamlit itself draws, and no page can change: its menu on top, and the grid behind the picture of a table.
-_STREAMLITS = [["[data-testid=stHeader]"], ["[data-testid=stDataFrame]"]]
+# What Streamlit itself draws, and no page can change: its menu on top, the grid behind the picture of a table, and the
+# points of a sparkline.
+_STREAMLITS = [["[data-testid=stHeader]"], ["[data-testid=stDataFrame]"], ["[data-testid=stMetricChart]"]]
 _WIDE, _NARROW = 1440, 390
 _THREE_SCREENS = 3 * 900
 _HEIGHT = "main => main.scrollHeight"

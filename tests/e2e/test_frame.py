@@ -9,6 +9,8 @@ from playwright.sync_api import Page, expect
 from planner.web import registry
 from tests.e2e.conftest import Server, Visitor, by_menu
 
+pytestmark = pytest.mark.e2e
+
 Window = Callable[..., Visitor]
 MOST_PX = 90
 

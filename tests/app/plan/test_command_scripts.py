@@ -180,7 +180,7 @@ class TestScript:
             assert done.returncode == 0
             assert f"Shedding was off before this script ({SHEDDING_ENABLED}=false)." in done.stdout
             assert stand_in.state()["settings"] == {SHEDDING_ENABLED: after, "minUnloadMessage": "77"}
-            assert (done.stdout.splitlines()[-1].startswith("SHEDDING_ENABLED IS OFF.")) is (after == "false")
+            assert (done.stdout.splitlines()[-1].startswith("SHEDDING IS OFF.")) is (after == "false")
 
     def test_it_leaves_shedding_off_only_when_told_and_all_is_done(
         self, script: str, several: Snapshot, tmp_path: Path
@@ -190,7 +190,7 @@ class TestScript:
         assert done.returncode == 0
         assert stand_in.state()["settings"] == {SHEDDING_ENABLED: "false", "minUnloadMessage": "77"}
         how = f"pulsar-admin brokers update-dynamic-config --config {SHEDDING_ENABLED} --value true"
-        assert done.stdout.splitlines()[-1] == f"SHEDDING_ENABLED IS OFF. To turn it on: {how}"
+        assert done.stdout.splitlines()[-1] == f"SHEDDING IS OFF. To turn it on: {how}"
         stand_in.reset(several)
         state = stand_in.state()
         state["owners"] = {}
@@ -208,7 +208,7 @@ class TestScript:
         done = stand_in.run(script)
         assert done.returncode == 0
         assert stand_in.state()["settings"] == {SHEDDING_ENABLED: "false"}
-        assert done.stdout.splitlines()[-1].startswith("SHEDDING_ENABLED IS OFF.")
+        assert done.stdout.splitlines()[-1].startswith("SHEDDING IS OFF.")
         stand_in.reset(several)
         assert stand_in.run(script, fail_unload=1).returncode == 7
         assert stand_in.state()["settings"] == {}
