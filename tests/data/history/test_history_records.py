@@ -282,7 +282,7 @@ def test_sources_are_told_apart(tmp_path: Path, small: Snapshot) -> None:
         ("snap", SourceKind.SNAPSHOT),
     ]
     kinds = [[type(item).__name__ for item in read_block(blocks_of(s)[0], "c", Tally())] for s in found]
-    assert kinds == [["Aside"], ["Record"], ["Aside"], ["Aside"], ["Aside"], ["Record"]]
+    assert kinds == [["RowSetAside"], ["Record"], ["RowSetAside"], ["RowSetAside"], ["RowSetAside"], ["Record"]]
     for wrong in ([tmp_path / "absent"], [history]):
         with pytest.raises(FormatError):
             find_sources(wrong, history)
