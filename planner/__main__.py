@@ -31,11 +31,16 @@ _FAILED = 2
 _INTERRUPTED = 130
 
 
-def _app(program: str) -> App:
+def program(name: str) -> App:
+    """Return all commands as one program.
+
+    Args:
+        name: What the program is called in its help.
+    """
     app = App(
-        name=program,
+        name=name,
         help="What-if planner for Pulsar load balancing.",
-        version=f"{program} {__version__}",
+        version=f"{name} {__version__}",
         help_format="plaintext",
         version_format="plaintext",
         help_formatter=PlainHelp(),
@@ -62,14 +67,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     Raises:
         SystemExit: With status 2 when the arguments cannot be understood.
     """
-    return _run(_app("python -m planner"), argv)
+    return _run(program("python -m planner"), argv)
 
 
 def console(argv: Sequence[str] | None = None) -> int:
     """Run a command as `main` does; without one, open the dashboard."""
     from planner.cli.dashboard import dashboard  # noqa: PLC0415 - only this program has a default
 
-    app = _app(_PROGRAM)
+    app = program(_PROGRAM)
     app.default(dashboard)
     return _run(app, argv)
 
