@@ -50,8 +50,8 @@ def program(name: str) -> App:
         result_action="return_value",
         suppress_keyboard_interrupt=False,
     )
-    for name in COMMANDS:
-        app.command(f"planner.cli.{name}:{name}", name=name)
+    for command in COMMANDS:
+        app.command(f"planner.cli.{command}:{command}", name=command)
     return app
 
 
