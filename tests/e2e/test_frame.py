@@ -6,7 +6,12 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
+from planner.share.link import encode_link
+from planner.simulate.edits.add_brokers import AddBrokers
+from planner.simulate.edits.scale_traffic import ScaleTraffic
+from planner.simulate.scenario import Scenario, Step
 from planner.web import registry
+from planner.workspace.samples import samples
 from tests.e2e.conftest import Server, Visitor, by_menu
 
 pytestmark = pytest.mark.e2e
@@ -42,6 +47,16 @@ def test_the_head_is_low_with_a_scenario_too(server: Server, visitor: Window) ->
         window.settled(text)
         expect(page.locator(".st-key-scenario-bar")).to_contain_text("2x traffic of the cluster")
         assert 30 < rectangle(page, ".st-key-page-head")["height"] <= MOST_PX
+
+
+def test_a_long_scenario_stays_in_one_line(server: Server, visitor: Window) -> None:
+    strategies = dict.fromkeys(("loadBalancerLoadSheddingStrategy", "loadBalancerLoadPlacementStrategy"), "AvgShedder")
+    steps = (Step(ScaleTraffic(factor=1.3)), Step(AddBrokers(count=1)), Step(ScaleTraffic(factor=1.1)))
+    digest = next(sample.digest for sample in samples() if sample.file == "pip-364.json")
+    link = encode_link(Scenario(steps=steps, settings=strategies), digest, "PIP-364")
+    page = visitor(width=1440, height=900).open(f"{server.url}/what-if?scenario={link}", "bundles shed")
+    expect(page.locator(".st-key-scenario-bar")).to_contain_text("AvgShedder instead of ThresholdShedder")
+    assert 30 < rectangle(page, ".st-key-page-head")["height"] <= MOST_PX
 
 
 def test_the_drawer_opens_at_its_form_and_closes_at_a_link(server: Server, visitor: Window) -> None:
