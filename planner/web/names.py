@@ -137,8 +137,13 @@ def _first(values: Any) -> tuple[Any, ...]:
     return tuple(values[:1]) if values is not None else ()
 
 
-def panel(row: Mapping[str, Any]) -> None:
-    """Draw what a row or a point of the page names, and its long texts in full; nothing where nothing is to add."""
+def panel(row: Mapping[str, Any], key: str) -> None:
+    """Draw what a row or point of the page names, and its long texts in full; nothing if there is nothing to add.
+
+    Args:
+        row: The texts, by column.
+        key: Names the table or figure; several of a page may have a panel at once.
+    """
     of = snapshot()
     texts = {str(column): value for column, value in row.items() if isinstance(value, str)}
     places = named(of, texts.values()) if of is not None else []
@@ -146,7 +151,7 @@ def panel(row: Mapping[str, Any]) -> None:
     long = {column: text for column, text in texts.items() if len(text) > _LONG and text not in names}
     if not places and not long:
         return
-    with st.container(border=True, width=_PANEL_PX, key="beside-panel"):
+    with st.container(border=True, width=_PANEL_PX, key=f"panel-{key}"):
         for column, text in long.items():
             st.markdown(f"**{plain(column)}:** {plain(text)}")
         for place in places:

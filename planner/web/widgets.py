@@ -225,7 +225,7 @@ def table(
         )
         cells = found["selection"]["cells"] if pick is None else []
         if cells and cells[0][0] < len(frame):
-            names.panel(frame.iloc[cells[0][0]].drop(list(_FILE_ONLY), errors="ignore").to_dict())
+            names.panel(frame.iloc[cells[0][0]].drop(list(_FILE_ONLY), errors="ignore").to_dict(), key)
     download("Download as CSV", partial(csv_bytes, frame), f"{name}.csv", "text/csv", key=f"csv-{key}", type="tertiary")
 
 
@@ -279,7 +279,7 @@ def chart(figure: Any, summary: str, name: str, pick: Callable[[Any], None] | No
         if pick is None and options:
             for point in found["selection"]["points"][:1]:
                 curve = figure.data[point["curve_number"]].name if point["curve_number"] < len(figure.data) else ""
-                names.panel({"x": point.get("x"), "y": point.get("y"), "curve": curve})
+                names.panel({"x": point.get("x"), "y": point.get("y"), "curve": curve}, key)
 
 
 def _picked_point(key: str, pick: Callable[[Any], None]) -> None:

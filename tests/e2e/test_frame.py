@@ -108,9 +108,16 @@ def test_what_a_cell_names_appears_beside_it(server: Server, visitor: Window) ->
     page.locator(table).scroll_into_view_if_needed()
     around = rectangle(page, table)
     page.mouse.click(around["left"] + 60, around["top"] + 55)
-    panel = page.locator(".st-key-beside-hottest-bundles .st-key-beside-panel")
+    panel = page.locator(".st-key-panel-hottest-bundles")
     expect(panel.get_by_role("link", name="Map")).to_be_visible()
     beside = panel.evaluate("e => e.getBoundingClientRect().toJSON()")
     around = rectangle(page, table)
     assert beside["left"] >= around["right"]
     assert around["top"] - 20 <= beside["top"] <= around["bottom"]
+    page.get_by_role("tab", name="Why each broker").click()
+    other = ".st-key-beside-broker-scores [data-testid=stDataFrame]"
+    page.locator(other).scroll_into_view_if_needed()
+    around = rectangle(page, other)
+    page.mouse.click(around["left"] + 60, around["top"] + 55)
+    expect(page.locator(".st-key-panel-broker-scores").get_by_role("link", name="Broker").first).to_be_visible()
+    expect(page.locator('[data-testid="stException"]')).to_have_count(0)
