@@ -66,7 +66,7 @@ def cluster(session: nox.Session) -> None:
 
 @nox.session
 def mutants(session: nox.Session) -> None:
-    """A random sample of mutants, 85 % to be killed (an hour or two; extra `mutants`): `nox -s mutants -- --sample 50`."""
+    """Mutants, 85 % to be killed (an hour or two; extra `mutants`): `nox -s mutants -- --sample 50`."""
     session.run("python", "tools/mutants.py", *session.posargs)
 
 

@@ -24,12 +24,12 @@ _WIDTH = 110
 
 def help_of(*words: str) -> str:
     """Return the help of a command."""
-    said = io.StringIO()
+    output = io.StringIO()
     app = program("python -m planner")
     for name in COMMANDS:  # the list of commands has the first sentence of each
         app[name]
-    app([*words, "--help"], console=Console(file=said, width=_WIDTH))
-    return said.getvalue().strip("\n")
+    app([*words, "--help"], console=Console(file=output, width=_WIDTH))
+    return output.getvalue().strip("\n")
 
 
 def page() -> str:

@@ -23,7 +23,9 @@ def members(contract: type) -> Iterator[tuple[str, str]]:
     for base in reversed(contract.__mro__):
         if base is Protocol or not getattr(base, "_is_protocol", False):
             continue
-        told = dict(re.findall(r"^ +(\w+): (.+?)(?=^ +\w+: |\Z)", inspect.getdoc(base) or "", re.MULTILINE | re.DOTALL))
+        fields = dict(
+            re.findall(r"^ +(\w+): (.+?)(?=^ +\w+: |\Z)", inspect.getdoc(base) or "", re.MULTILINE | re.DOTALL)
+        )
         for name in dict.fromkeys([*get_type_hints(base), *vars(base)]):
             if name.startswith("_"):
                 continue
@@ -32,7 +34,7 @@ def members(contract: type) -> Iterator[tuple[str, str]]:
                 asked = ", ".join(list(inspect.signature(method).parameters)[1:])
                 yield f"{name}({asked})", (inspect.getdoc(method) or "").split("\n\n")[0]
             else:
-                yield name, told[name]
+                yield name, fields[name]
 
 
 def table(contract: type) -> str:

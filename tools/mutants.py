@@ -36,7 +36,7 @@ ROOMS = (
     "planner/simulate/what_if.py",
 )
 """What is mutated."""
-TESTS = "tests/app tests/stories tests/data/workspace/test_plan_command.py"
+TESTS = "tests/app/plan tests/app/optimize tests/app/cli tests/app/figures tests/app/simulate tests/stories"
 """The tests that have to notice."""
 
 ENOUGH_PERCENT = 85.0
