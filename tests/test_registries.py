@@ -94,6 +94,6 @@ def test_every_kind_of_edit_says_what_to_do(small: Snapshot) -> None:
     for _ in range(2_000):
         edit = random_edit(small, draw)
         kind = edit.kind
-        if kind not in UNLOADED and not [*edit.commands("c", PROGRAM)] and not edit.supposed():
+        if kind not in UNLOADED and not [*edit.commands("c", PROGRAM)] and not edit.assumption():
             silent.add(kind)
     assert not silent, f"These kinds of edits tell an operator nothing to do: {sorted(silent)}."

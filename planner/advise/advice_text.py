@@ -51,10 +51,10 @@ def verdict_text(advice: Advice) -> str:
     if verdict.kind == "keep":
         return f"Keep the current settings: none of the {others} is better by this rule."
     change = _better(advice.candidate(advice.chosen), advice.candidate(advice.current)) if advice.current else ""
-    told = f"{shown(advice.chosen)}{f' ({change} than now)' if change else ''}"
+    text = f"{shown(advice.chosen)}{f' ({change} than now)' if change else ''}"
     if verdict.kind == "recommended":
-        return f"Recommended: {told}."
-    return f"Not enough evidence for a change. The best candidate is {told}. {' '.join(verdict.doubts)}"
+        return f"Recommended: {text}."
+    return f"Not enough evidence for a change. The best candidate is {text}. {' '.join(verdict.doubts)}"
 
 
 def _small(sentence: str) -> str:
@@ -171,8 +171,8 @@ def _front_lines(advice: Advice) -> list[str]:
     lines = [f"  {'balance':>8} {'disruption':>11}  scenario"]
     for one in (*advice.front, *named):
         marks = [*marked.get(one.name, []), *([] if one.on_front else ["not Pareto-optimal"])]
-        told = f"  [{', '.join(marks)}]" if marks else ""
-        lines.append(f"  {one.balance:8.1f} {one.disruption:11.1f}  {shown(one.name)}{told}")
+        text = f"  [{', '.join(marks)}]" if marks else ""
+        lines.append(f"  {one.balance:8.1f} {one.disruption:11.1f}  {shown(one.name)}{text}")
     return lines
 
 

@@ -161,14 +161,14 @@ def _current(scenarios: Sequence[Scenario], configured: Mapping[str, Configured]
     same.sort(key=lambda scenario: len(scenario.edits))
     if not same:
         return "", ["The current settings were not replayed, so there is no comparison with them. Replay them as well."]
-    supposed = {
+    assumed = {
         name: value
         for name, value in shared.items()
         if any(one.settings[name] != REFERENCE.settings[name].parse(value) for one in configured.values())
     }
     notes = [
         f"All scenarios assume {name} = {value}, including the current settings with which the others are compared."
-        for name, value in supposed.items()
+        for name, value in assumed.items()
     ]
     return same[0].name, notes
 
@@ -295,7 +295,7 @@ def advise(
         holdout=_holdout(cells, asked, current, order),
         clusters=tuple(sorted({cluster for mine in cells.values() for cluster, _ in mine})),
         days=_days(cells),
-        notes=(*notes, *_said_nothing(candidates, asked)),
+        notes=(*notes, *_silent_days(candidates, asked)),
     )
 
 
@@ -303,7 +303,7 @@ def _days(cells: Cells) -> tuple[str, ...]:
     return tuple(sorted({day for mine in cells.values() for _, day in mine}))
 
 
-def _said_nothing(candidates: Sequence[Candidate], question: Question) -> list[str]:
+def _silent_days(candidates: Sequence[Candidate], question: Question) -> list[str]:
     objectives = [one for side in SIDES for one in question.objectives(side)]
     empty = [o.label for o in objectives if not any(value_of(one.totals, o) for one in candidates)]
     return [f"{label} is ignored, because it is 0 with all settings." for label in empty]

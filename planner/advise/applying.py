@@ -27,9 +27,9 @@ def apply_commands(scenario: Scenario, configured: Configured) -> tuple[Command,
         SettingError: A setting is unknown or out of bounds.
     """
     changes = changes_of(scenario, configured)
-    supposed: tuple[Command, ...] = ()
+    assumed: tuple[Command, ...] = ()
     if scenario.edits:
         number = count(len(scenario.edits), "edit")
         text = f"The replay also assumes {number} of the cluster; these commands change only settings."
-        supposed = (Command(section="notes", note=text),)
-    return (*supposed, *settings_commands(changes, CommandOptions()))
+        assumed = (Command(section="notes", note=text),)
+    return (*assumed, *settings_commands(changes, CommandOptions()))

@@ -71,9 +71,9 @@ def _doubts(advice: Advice) -> Iterator[str]:
         yield "It is better by less than 1 % of the average of all settings."
     elif not any(sure[side] and wins[side][0] > wins[side][1] for side in gained):
         days = len(advice.evidence.days)
-        told = ", ".join(f"{side} on {wins[side][0]} of {days}" for side in gained)
+        days_won = ", ".join(f"{side} on {wins[side][0]} of {days}" for side in gained)
         more = f" Replay at least {_FEWEST_DAYS} days." if days < _FEWEST_DAYS else ""
-        yield f"It is better in {told} cluster days, which could be chance.{more}"
+        yield f"It is better in {days_won} cluster days, which could be chance.{more}"
     loss = advice.question.loss_percent
     if advice.question.weight is None:
         yield from (

@@ -91,16 +91,16 @@ class Collector:
             await self._of_brokers(("runtime-config",), bases, tags, {})
             cluster = await self._cluster(tags)
             names = {"cluster": cluster}
-            self._tell("cluster")
+            self._report("cluster")
             once = ("leader", "version", "dynamic-config-values", "isolation-policies", "failure-domains")
             await self._each(partial(self._ask, request_named(n), self._first, (), names) for n in once)
             namespaces = await self._namespaces()
-            self._tell("namespaces")
+            self._report("namespaces")
             slow = ["policies", "anti-affinity"]
             if self.options.with_topics:
                 slow += ["persistent-topics", "partitioned-topics"]
             await self._of_namespaces(slow, namespaces)
-            self._tell("load, owners and bundles")
+            self._report("load, owners and bundles")
             await self._moment(cluster, namespaces, bases, tags, store)
             await self._who_left(brokers)
 
@@ -146,25 +146,25 @@ class Collector:
     async def _cluster(self, tags: Mapping[str, str]) -> str:
         if self.options.cluster:
             return self.options.cluster
-        said: dict[str, None] = {}
-        for config in self._told("runtime-config", tags):
+        names: dict[str, None] = {}
+        for config in self._reported("runtime-config", tags):
             name = config.get("clusterName")
             if isinstance(name, str) and name:
-                said[name] = None
-        if not said:
+                names[name] = None
+        if not names:
             part = await self._ask(request_named("clusters"), self._first, (), {})
-            said = dict.fromkeys(n for n in self._texts(part, _TENANT) if n != "global") if part.good else {}
-        if len(said) != 1:
+            names = dict.fromkeys(n for n in self._texts(part, _TENANT) if n != "global") if part.good else {}
+        if len(names) != 1:
             raise CaptureError(
-                f"The name of the cluster is unknown ({', '.join(said)[:200] or 'no broker names it'}).",
+                f"The name of the cluster is unknown ({', '.join(names)[:200] or 'no broker names it'}).",
                 where=self._first,
                 remedy="Set it with --cluster.",
             )
-        return next(iter(said))
+        return next(iter(names))
 
     async def _namespaces(self) -> list[str]:
         """Return the namespaces that are wanted, as far as one may list them."""
-        self._tell("tenants")
+        self._report("tenants")
         tenants = self._wanted.tenants
         if tenants is None:
             part = await self._ask(request_named("tenants"), self._first, (), {})
@@ -211,7 +211,7 @@ class Collector:
         tags: Mapping[str, str],
         store: MetadataStore | None,
     ) -> None:
-        config: Mapping[str, Any] = next(self._told("runtime-config", tags), {})
+        config: Mapping[str, Any] = next(self._reported("runtime-config", tags), {})
         extensible = "Extensible" in str(config.get(LOAD_MANAGER_CLASS_NAME, ""))
         names = {"cluster": cluster}
         await self._of_namespaces(("bundles",), namespaces)
@@ -252,7 +252,7 @@ class Collector:
             return {broker: base for broker, base in bases.items() if broker == name}
         return {}
 
-    def _told(self, request: str, tags: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    def _reported(self, request: str, tags: Mapping[str, str]) -> Iterator[dict[str, Any]]:
         """Yield the objects that the brokers answered to a request."""
         for tag in tags.values():
             part = self._parts.find(stem_of(request, tag))
@@ -262,8 +262,9 @@ class Collector:
     def _unlisted(self, tags: Mapping[str, str], known: Sequence[str]) -> list[str]:
         """Return namespaces that nobody listed and some broker owns bundles of; not those of one broker."""
         found: dict[str, None] = {}
-        told = self._parts.find("version")
-        decides = release(self._parts.read(told).decode(errors="replace").strip(' "\n') if told and told.good else "")
+        version = self._parts.find("version")
+        text = self._parts.read(version).decode(errors="replace") if version and version.good else ""
+        decides = release(text.strip(' "\n'))
         for tag in tags.values():
             part = self._parts.find(stem_of("owned", tag))
             if part is not None and part.good:
@@ -290,7 +291,7 @@ class Collector:
 
     async def _who_left(self, brokers: Sequence[str]) -> None:
         """Ask again which brokers there are."""
-        self._tell("brokers, again")
+        self._report("brokers, again")
         with contextlib.suppress(CaptureError, FormatError):
             request = request_named("brokers-all")
             part = await self._ask(request, self._first, (), {}, stem="brokers-after", again=True)
@@ -387,7 +388,7 @@ class Collector:
             kept = self._parts.add(stem, await self._fetch(request, base, path, stem))
         self._done += 1
         self._failed += not kept.good
-        self._tell(self._stage)
+        self._report(self._stage)
         if request.required and not kept.good:
             raise CaptureError(
                 f"No answer: {_trouble(kept)}.",
@@ -443,7 +444,7 @@ class Collector:
     def _note(self, text: str) -> None:
         self.notes[f"{text}."] = None
 
-    def _tell(self, stage: str) -> None:
+    def _report(self, stage: str) -> None:
         self._stage = stage
         self._progress(
             Progress(stage, self._done, max(self._done, self._total), self._failed, self._client.pace.in_flight)

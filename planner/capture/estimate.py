@@ -80,10 +80,10 @@ def carried_on(
     """
     now, current = after.bundles, tuple(BUNDLE_STATS.values())
     place = np.array([after.brokers.position.get(name, -1) for name in before.brokers.name] + [-1], dtype=np.int64)
-    told = (rows >= 0) & np.append(before.bundles.has_stats, False)[rows]
-    teller = np.where(told, place[np.append(before.bundles.owner, -1)[rows]], -1)
+    reported = (rows >= 0) & np.append(before.bundles.has_stats, False)[rows]
+    teller = np.where(reported, place[np.append(before.bundles.owner, -1)[rows]], -1)
     values = {name: np.append(getattr(before.bundles, name), 0)[rows] for name in current}
-    bundles = replace(averages, **_where(told, values, now))
+    bundles = replace(averages, **_where(reported, values, now))
     for number, broker in enumerate(reports):
         theirs = {name: getattr(bundles, name) for name in current}
         bundles = replace(bundles, **_where(now.owner != broker, theirs, now))

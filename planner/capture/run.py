@@ -180,9 +180,9 @@ def _check_somebody_answered(options: CaptureOptions, parts: Sequence[Part]) -> 
     Raises:
         CaptureError: With the first reason.
     """
-    told = [part for part in parts if part.file.partition(".")[0] in MOMENT]
-    if told and not any(part.good for part in told) and not options.metadata_store:
-        first = told[0]
+    moment = [part for part in parts if part.file.partition(".")[0] in MOMENT]
+    if moment and not any(part.good for part in moment) and not options.metadata_store:
+        first = moment[0]
         reason = first.note or f"HTTP {first.status}"
         raise CaptureError(
             f"No broker returned its load or its bundles. The first error: {reason.rstrip('.')}.",

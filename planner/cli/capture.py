@@ -72,14 +72,14 @@ def capture(*, out: Path, cluster: Cluster, secrets: Secrets = Credentials(), bo
 
 def _printer() -> Callable[["Progress"], None]:
     """Return a function that reports progress on standard error: once a second, and at each new stage."""
-    stage, told_s = "", 0.0
+    stage, reported_s = "", 0.0
 
-    def tell(progress: "Progress") -> None:
-        nonlocal stage, told_s
+    def report(progress: "Progress") -> None:
+        nonlocal stage, reported_s
         now_s = time.monotonic()
-        if progress.stage != stage or now_s - told_s >= _EVERY_S:
-            stage, told_s = progress.stage, now_s
+        if progress.stage != stage or now_s - reported_s >= _EVERY_S:
+            stage, reported_s = progress.stage, now_s
             failed = f", {progress.failed} without answer" if progress.failed else ""
             sys.stderr.write(f"{progress.stage}: {progress.done:,} of {progress.total:,}{failed}\n")
 
-    return tell
+    return report

@@ -101,13 +101,13 @@ def ingest(
     from planner.history.ingest import ingest as make
 
     options = Options(interval_s * 1_000, report_valid_s * 1_000, sample_valid_s * 1_000, cluster)
-    done = make(inputs, out, options, progress=_tell)
+    done = make(inputs, out, options, progress=_report)
     sys.stdout.writelines(f"{line}\n" for line in done.lines)
     if done.rows_set_aside:
         sys.stdout.write(f"Rows set aside are in {out / SET_ASIDE}.\n")
     return 1 if done.damaged else 0
 
 
-def _tell(line: str) -> None:
+def _report(line: str) -> None:
     sys.stderr.write(f"{line}\n")
     sys.stderr.flush()

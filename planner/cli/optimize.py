@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from planner.cli.output import SHOWN, opened, tell_price, warn_switched_off, write_file
+from planner.cli.output import SHOWN, opened, show_price, warn_switched_off, write_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -160,7 +160,7 @@ def _left_by(captured: "Snapshot", scenario: str | None) -> "tuple[Snapshot, Bas
 
     if scenario is None:
         return captured, None
-    tell_price(captured, asked := content_of(open_scenario(scenario)))
+    show_price(captured, asked := content_of(open_scenario(scenario)))
     return left_by(captured, asked), Basis(captured, asked)
 
 

@@ -61,9 +61,9 @@ def warn_switched_off(snapshot: "Snapshot") -> None:
         sys.stderr.write(f"{'warning' if one.stops_shedding else 'note'}: {one.text}\n")
 
 
-def tell_price(snapshot: "Snapshot", *scenarios: "Scenario") -> None:
+def show_price(snapshot: "Snapshot", *scenarios: "Scenario") -> None:
     """Say on standard error how long simulations will take, where that is long."""
     from planner.simulate.price import price_of, price_text
 
-    if told := price_text([price_of(snapshot, scenario) for scenario in scenarios]):
-        sys.stderr.write(f"note: {told} on this machine. Press Ctrl+C to stop.\n")
+    if text := price_text([price_of(snapshot, scenario) for scenario in scenarios]):
+        sys.stderr.write(f"note: {text} on this machine. Press Ctrl+C to stop.\n")

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from planner.cli.output import SHOWN, opened, tell_price, warn_switched_off, write_file
+from planner.cli.output import SHOWN, opened, show_price, warn_switched_off, write_file
 
 _SHORT = 12
 
@@ -64,7 +64,7 @@ def plan(
             f"({linked.snapshot_digest[:_SHORT]}); this is a different one ({digest[:_SHORT]}).\n"
         )
     asked = content_of(linked)
-    tell_price(cluster, asked)
+    show_price(cluster, asked)
     trace = simulate(cluster, asked)
     findings = diagnose(trace)
     if report is not None:

@@ -163,15 +163,15 @@ def _follow(stored: "StoredJob") -> None:
     from planner.replay import jobs
     from planner.replay.report import progress_line
 
-    said, stopping = "", False
+    last_line, stopping = "", False
     while True:
         try:
             status = jobs.read_status(stored.folder)
             if status.ended:
                 return
-            if (line := progress_line(status)) != said and not stopping:
-                said = line
-                sys.stderr.write(f"{said}\n")
+            if (line := progress_line(status)) != last_line and not stopping:
+                last_line = line
+                sys.stderr.write(f"{last_line}\n")
                 sys.stderr.flush()
             time.sleep(_LOOK_S)
         except KeyboardInterrupt:

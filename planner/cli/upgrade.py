@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from cyclopts import Parameter
 
-from planner.cli.output import opened, tell_price
+from planner.cli.output import opened, show_price
 from planner.cluster.releases import ReleaseName
 
 _MOST_HOURS: Final = 168
@@ -44,7 +44,7 @@ def upgrade(
     _, cluster = opened(snapshot)
     asked = content_of(open_scenario(scenario)) if scenario else None
     target = to or next_release(cluster.info.pulsar_version)
-    answer = ask_upgrade(cluster, target, asked, hours, tell_price)
+    answer = ask_upgrade(cluster, target, asked, hours, show_price)
     if as_json:
         sys.stdout.write(json.dumps(upgrade_json(answer), indent=1) + "\n")
         return

@@ -76,12 +76,12 @@ def watch(
         spare_urls=spare_admin_url,
     )
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    said: set[str] = set()
+    printed: set[str] = set()
     predictions = ShadowWatch(history, print_line) if shadow else None
     answers = RawAnswers(history, int(raw_gib * GIB)) if raw_gib else None
 
-    def tell(watched: "Watched") -> None:
-        _print(watched, said)
+    def report(watched: "Watched") -> None:
+        _print(watched, printed)
         if predictions is None or watched.snapshot is None:
             return
         try:
@@ -93,7 +93,7 @@ def watch(
             print_line(f"shadow: {shown(text)} Captures continue.", sys.stderr)
 
     try:
-        watch_cluster(options, tell, cycle_ms=lambda: predictions.cycle_ms if predictions is not None else 0)
+        watch_cluster(options, report, cycle_ms=lambda: predictions.cycle_ms if predictions is not None else 0)
     except KeyboardInterrupt:  # how it is meant to end
         return
     finally:
@@ -104,13 +104,13 @@ def watch(
             print_scores(predictions, "shadow: ")
 
 
-def _print(watched: "Watched", said: set[str]) -> None:
+def _print(watched: "Watched", printed: set[str]) -> None:
     if watched.snapshot is None:
         sys.stderr.write(f"{watched.number}: {watched.error}\n")
         return
     for warning in watched.snapshot.info.warnings:
-        if (kind := _DIGITS.sub("", warning)) not in said:  # numbers change from one capture to the next
-            said.add(kind)
+        if (kind := _DIGITS.sub("", warning)) not in printed:  # numbers change from one capture to the next
+            printed.add(kind)
             sys.stderr.write(f"note: {warning}\n")
     print_line(f"{watched.number}: {watched.folder} in {watched.took_s:.1f} s")
 

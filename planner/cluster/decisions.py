@@ -199,7 +199,7 @@ def block(
     return ReasonBlock(code, spread[0], spread[1], table, spread[2])
 
 
-def tell(
+def add_reasons(
     reasons: list[ReasonBlock],
     code: ReasonCode,
     which: BoolArray,

@@ -15,7 +15,7 @@ from importlib import resources
 from pathlib import Path
 from typing import BinaryIO
 
-from planner.cluster.errors import PlannerError, ReplayError, spelled
+from planner.cluster.errors import PlannerError, ReplayError, with_suggestions
 
 PRIVATE = 0o700
 """Rights of the folders that hold what was captured: names of topics and addresses are their owner's alone."""
@@ -40,7 +40,7 @@ def check_spelling(path: Path) -> Path:
         ReplayError: Its name is not UTF-8, so that no job and no worker can be told of it.
     """
     found = path.resolve()
-    if spelled(str(found)) != str(found):
+    if with_suggestions(str(found)) != str(found):
         raise ReplayError(
             "The name of this folder or of a parent folder is not UTF-8.",
             where=str(found),
@@ -248,8 +248,8 @@ def writing(
     except caught as error:
         if full is not None and getattr(error, "errno", None) in _FULL:
             raise kind(full[0], where=str(where), remedy=full[1]) from error
-        said = getattr(error, "strerror", None) or (str(error).splitlines() or [type(error).__name__])[0]
-        raise kind(f"{what}: {said[:200].rstrip('.')}.", where=str(where), remedy=remedy) from error
+        reason = getattr(error, "strerror", None) or (str(error).splitlines() or [type(error).__name__])[0]
+        raise kind(f"{what}: {reason[:200].rstrip('.')}.", where=str(where), remedy=remedy) from error
 
 
 def reading(

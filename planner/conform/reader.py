@@ -159,8 +159,8 @@ def _checked(data: Any, where: str, release: str) -> Vector:
     config = data.get("config") or {}
     if not isinstance(config, dict):
         raise wrong(f"Not a vector: 'config' is {_json_type(config)}.")
-    said = release or str(data.get("release") or REFERENCE.name)
-    return Vector(data["kind"], data["id"], config, data["input"], data["expected"], where, said)
+    name = release or str(data.get("release") or REFERENCE.name)
+    return Vector(data["kind"], data["id"], config, data["input"], data["expected"], where, name)
 
 
 def _json_type(value: Any) -> str:

@@ -332,12 +332,12 @@ def split_cascade(case: Outcome) -> Iterator[Finding]:
             if by_traffic
             else f"{_BY_TOPICS}, which halves the number of topics"
         )
-        depth_said = f", with children split again up to {deepest} times" if deepest > 1 else ""
+        depth_text = f", with children split again up to {deepest} times" if deepest > 1 else ""
         yield Finding(
             code="split_cascade",
             title=f"Split cascade in {space}",
             evidence=(
-                f"{count(len(mine), 'split')} within {minutes:.0f} min{depth_said}: from {before} to"
+                f"{count(len(mine), 'split')} within {minutes:.0f} min{depth_text}: from {before} to"
                 f" {count(now, 'bundle')}.{full} Reason of the last split:"
                 f" {mine[-1].why or 'requested by a command'}."
             ),

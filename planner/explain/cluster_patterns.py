@@ -67,7 +67,7 @@ def unlike_machines(case: Outcome) -> Iterator[Finding]:
     """A few brokers differ from others of the same cores in network speed, memory, release or load manager."""
     table = case.trace.end.brokers
     cores = np.rint(table.cpu_limit_percent).astype(int).tolist()
-    said: list[str] = []
+    parts: list[str] = []
     odd: list[str] = []
     nic = managers = False
     numbers: tuple[tuple[str, FloatArray, str, float, bool], ...] = (
@@ -87,22 +87,22 @@ def unlike_machines(case: Outcome) -> Iterator[Finding]:
                 nic = nic or of_network
                 odd += [table.name[i] for i in few]
                 names = listed([table.name[i] for i in few])
-                said.append(f"{label} {values[few[0]] / size:g} {unit} on {names}, {usual / size:g} {unit} on others")
+                parts.append(f"{label} {values[few[0]] / size:g} {unit} on {names}, {usual / size:g} {unit} on others")
     for what, texts, of_manager in (
         ("release", table.version, False),
         ("load manager", table.load_manager_class, True),
     ):
-        told = Counter(text for text in texts if text)
-        if len(told) > 1:
+        counted = Counter(text for text in texts if text)
+        if len(counted) > 1:
             managers = managers or of_manager
-            usual_text = told.most_common(1)[0][0]
+            usual_text = counted.most_common(1)[0][0]
             few_names = [name for name, text in zip(table.name, texts, strict=True) if text and text != usual_text]
             odd += few_names
             other = next(text for text in texts if text and text != usual_text)
-            said.append(
+            parts.append(
                 f"{what} {without_package(other)} on {listed(few_names)}, {without_package(usual_text)} on others"
             )
-    if not said:
+    if not parts:
         return
     speed = (
         f" Network usage is a percentage of the NIC speed that the machine reports. Check that speed, or set"
@@ -113,7 +113,7 @@ def unlike_machines(case: Outcome) -> Iterator[Finding]:
     yield Finding(
         code="unlike_machines",
         title="Unexpected differences between machines",
-        evidence=f"Among brokers with the same number of cores: {'; '.join(said)}.",
+        evidence=f"Among brokers with the same number of cores: {'; '.join(parts)}.",
         remedy="Make these machines equal unless the difference is intended: shedding compares brokers by percentages"
         f" of their own limits.{speed}",
         severity="high" if nic or managers else "medium",

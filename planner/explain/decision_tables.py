@@ -92,8 +92,8 @@ def moves_frame(decision: CycleDecision) -> pd.DataFrame:
     rows = []
     for one in decision.unloads:
         move, size = one.move, one.move.throughput_bytes_per_s / MIB
-        told = one.reason.text, move.reason.text
-        rows.append((move.bundle, move.source, destination(one), size, move.msg_rate_per_s, *told))
+        text = one.reason.text, move.reason.text
+        rows.append((move.bundle, move.source, destination(one), size, move.msg_rate_per_s, *text))
     columns = ["bundle", "from", "to", "MiB/s", "msg/s", "what happens", "why it was selected"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -157,9 +157,9 @@ def step_lines(snapshot: Snapshot, selection: Selection) -> list[str]:
     for step in selection.steps:
         total = sum(len(group) for group in step.reasons)
         first = islice((r for group in step.reasons for r in group.rows(names, bundles)), _SAID)
-        said = "; ".join(f"{r.broker}: {r.text}" for r in first)
+        text = "; ".join(f"{r.broker}: {r.text}" for r in first)
         more = f"; and {total - _SAID:,} more" if total > _SAID else ""
-        what = f"failed: {step.failure}" if step.failure else f"{said}{more}"
+        what = f"failed: {step.failure}" if step.failure else f"{text}{more}"
         left = f"{count(len(step.kept), 'broker')} left"
         lines.append(f"**{_FILTERS.get(step.name, step.name)}**: {left}{f' ({what})' if what else ''}.")
     return lines
@@ -176,8 +176,8 @@ def candidate_frame(snapshot: Snapshot, selection: Selection) -> pd.DataFrame:
             rows.append((f"pass {call}", reason.broker, "taken" if taken else may, reason.text))
     for step in selection.steps:
         verb = "restored by" if step.name == "restored" else "excluded by"
-        told = f"{verb}: {_FILTERS.get(step.name, step.name)}"
-        rows += [("filters", r.broker, told, r.text) for group in step.reasons for r in group.rows(*names)]
+        text = f"{verb}: {_FILTERS.get(step.name, step.name)}"
+        rows += [("filters", r.broker, text, r.text) for group in step.reasons for r in group.rows(*names)]
     frame = pd.DataFrame(rows, columns=["step", "broker", "verdict", "why"])
     return frame if rows and len(selection.calls) > 1 else frame.drop(columns="step")
 

@@ -285,8 +285,8 @@ def held_back(case: Outcome) -> Iterator[Finding]:
         return
     quiet = [cycle.index for cycle in case.trace.cycles if not cycle.unloads][:_ASKED_AGAIN]
     names = {index: case.trace.cycles[index].view.brokers.name for index in quiet}
-    told = (Quiet(index + 1, names[index], case.decision(index).shedding) for index in quiet)
-    held = case.profile.held_back(told, case.trace.settings)
+    quiet_cycles = (Quiet(index + 1, names[index], case.decision(index).shedding) for index in quiet)
+    held = case.profile.held_back(quiet_cycles, case.trace.settings)
     if held is None:
         return
     yield Finding(

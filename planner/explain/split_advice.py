@@ -89,8 +89,8 @@ def _advice(snapshot: Snapshot, bundle: int, config: Settings) -> SplitAdvice:
     best = next((option for option in options if option.verdict in _CAN), None)
     need = _need(snapshot, bundle, config)
     if not topics_listed(snapshot):
-        told = "the snapshot lists no topics, so the topics of each child are unknown"
-        return SplitAdvice("Not known", f"{need or 'The bundle is below every limit'}; {told}.", options)
+        text = "the snapshot lists no topics, so the topics of each child are unknown"
+        return SplitAdvice("Not known", f"{need or 'The bundle is below every limit'}; {text}.", options)
     if len(rows) < 2:  # noqa: PLR2004 - one topic cannot be divided
         cure = "; add partitions to the topic" if need else ""
         why = (
@@ -108,15 +108,15 @@ def _advice(snapshot: Snapshot, bundle: int, config: Settings) -> SplitAdvice:
         first = int(np.argmax(traffic))
         share = float(traffic[first] / traffic.sum())
         name = topics.name[int(rows[first])].as_py()
-        told = f"After any split, one child keeps at least {best.largest * 100:.0f} % of the traffic: {name} alone has"
-        return SplitAdvice("Not worth it", f"{told} {share * 100:.0f} %. Add partitions to this topic.", options)
+        text = f"After any split, one child keeps at least {best.largest * 100:.0f} % of the traffic: {name} alone has"
+        return SplitAdvice("Not worth it", f"{text} {share * 100:.0f} %. Add partitions to this topic.", options)
     keeps = f"with {best.algorithm}, the largest child keeps {best.largest * 100:.0f} % of the traffic"
     if np.isnan(best.largest):
         keeps = f"{best.algorithm} divides its {count(len(rows), 'topic')}, none of which currently has traffic"
     if need:
         return SplitAdvice("Worth it", f"{need}; {keeps}.", options)
-    told = "The bundle is below every limit and small compared with its broker; it can be moved as a whole"
-    return SplitAdvice("No need", f"{told}. If split, {keeps}.", options)
+    text = "The bundle is below every limit and small compared with its broker; it can be moved as a whole"
+    return SplitAdvice("No need", f"{text}. If split, {keeps}.", options)
 
 
 def _need(snapshot: Snapshot, bundle: int, config: Settings) -> str:

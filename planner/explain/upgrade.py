@@ -197,11 +197,11 @@ def _concerns(switch: Switch, running: set[type], snapshot: Snapshot, now: Setti
     if followers:
         return not running.isdisjoint(followers)
     if switch is SLA_OF_CLUSTER:
-        told = (
+        text = (
             {n for n in snapshot.namespaces if n.count("/") == 1 and is_heartbeat_or_sla_namespace(n, config.release)}
             for config in (now, then)
         )
-        return next(told) != next(told)
+        return next(text) != next(text)
     if switch is FOUR_PARTS:
         own = (n for n in snapshot.namespaces if n.count("/") > 1)
         return any(not is_heartbeat_or_sla_namespace(n, snapshot.settings.release) for n in own)

@@ -58,14 +58,14 @@ def counter_grid(
             hovertemplate=f"%{{customdata}}<br>cycle %{{x}}: %{{z:d}} of {needed:g} needed<extra></extra>",
         )
     )
-    for places, symbol, said in ((marked, "square-open", mark), (in_vain, "x-thin", "reached, but no bundle fits")):
+    for places, symbol, label in ((marked, "square-open", mark), (in_vain, "x-thin", "reached, but no bundle fits")):
         if places or places is marked:
             figure.add_scatter(
                 x=[cycle for _, cycle in places],
                 y=[row + _BELOW for row, _ in places],
                 mode="markers",
                 marker={"symbol": symbol, "size": 17, "color": WARNING, "line": {"width": 3, "color": WARNING}},
-                hovertemplate=f"{said} in cycle %{{x}}<extra></extra>",
+                hovertemplate=f"{label} in cycle %{{x}}<extra></extra>",
             )
     figure = finish(figure, height=_AXIS_PX + _ROW_PX * max(1, len(names)), x_title="cycle")
     _label_rows(figure, names)

@@ -31,8 +31,8 @@ def frontier_figure(
     hover = "%{x:,} moves: %{y:.1f} %"
     peaks = [step.peak * 100 for step in steps]
     add_line(figure, "best plan found", moves, peaks, ACCENT, hover, width=2.5, mode=None)
-    least, said = [frontier.least_with(step.moves) * 100 for step in steps], f"%{{x:,}} moves: {below} %{{y:.1f}} %"
-    add_line(figure, below, moves, least, MUTED, said, width=1.5, look={"dash": "dot"}, mode=None)
+    least, label = [frontier.least_with(step.moves) * 100 for step in steps], f"%{{x:,}} moves: {below} %{{y:.1f}} %"
+    add_line(figure, below, moves, least, MUTED, label, width=1.5, look={"dash": "dot"}, mode=None)
     figure.add_scatter(
         x=[len(plan.moves)],
         y=[plan.peak * 100],

@@ -178,9 +178,9 @@ def _mean(table: FloatArray) -> FloatArray:
 
 
 def _bands(figure: go.Figure, table: FloatArray, cycles: np.ndarray, unit: str) -> None:
-    nobody: BoolArray = np.isfinite(table).sum(axis=1) == 0
-    levels = np.nanpercentile(np.where(nobody[:, np.newaxis], 0.0, table), (0, 10, 90, 100), axis=1)
-    levels[:, nobody] = np.nan
+    unowned: BoolArray = np.isfinite(table).sum(axis=1) == 0
+    levels = np.nanpercentile(np.where(unowned[:, np.newaxis], 0.0, table), (0, 10, 90, 100), axis=1)
+    levels[:, unowned] = np.nan
     for low, high, name, opacity in (
         (levels[0], levels[3], "lowest to highest", 0.18),
         (levels[1], levels[2], "middle 80 %", 0.35),

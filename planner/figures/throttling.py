@@ -38,8 +38,8 @@ def dispatch_timeline(
     figure = make_subplots(rows=3, cols=1, shared_xaxes=True, vertical_spacing=0.06, row_heights=[0.56, 0.22, 0.22])
     steps, hover = {"shape": "hv"}, "%{x:g} s: %{y:,.0f} "
     filled: dict[str, Any] = {"fill": "tozeroy", "fillcolor": "rgba(0,114,178,0.25)"}
-    said = f"{hover}delivered"
-    add_line(figure, "delivered", begins, delivered, ACCENT, said, look=steps, row=1, mode=None, **filled)
+    label = f"{hover}delivered"
+    add_line(figure, "delivered", begins, delivered, ACCENT, label, look=steps, row=1, mode=None, **filled)
     for name, values, colour, dash in (("demand", demand, MUTED, "dot"), ("allowed", allowed, WARNING, "solid")):
         look = {**steps, "dash": dash}
         add_line(figure, name, begins, values, colour, hover + name, look=look, row=1, mode=None)

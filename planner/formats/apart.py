@@ -105,10 +105,10 @@ def _error_to_json(error: PlannerError) -> dict[str, Any]:
     return {"what": error.what, "where": error.where, "remedy": error.remedy}
 
 
-def _error_from_json(told: dict[str, Any]) -> PlannerError:
-    if "violations" in told:
-        return SnapshotError([Violation(**one) for one in told["violations"]], told["total"])
-    return FormatError(**told)
+def _error_from_json(fields: dict[str, Any]) -> PlannerError:
+    if "violations" in fields:
+        return SnapshotError([Violation(**one) for one in fields["violations"]], fields["total"])
+    return FormatError(**fields)
 
 
 class _NoPandas(MetaPathFinder):

@@ -176,7 +176,7 @@ def _read_run(day: DayFolder, run: str, low: int, high: int, columns: Columns) -
         moments = pq.read_table(day.path / names[MOMENTS], page_checksum_verification=True)
         inside = pc.and_(pc.greater_equal(moments["time_ms"], low), pc.less(moments["time_ms"], high))
         files = {part: _open(day.path / names[part], part) for part in TABLES if part in names}
-        wanted = {part: some and ["time_ms", "position", *some] for part, some in columns.items()}
+        wanted = {part: chosen and ["time_ms", "position", *chosen] for part, chosen in columns.items()}
     except (pa.ArrowException, OSError, KeyError) as error:
         raise damaged(day.path, error) from error
     with contextlib.ExitStack() as stack:

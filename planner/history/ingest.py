@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import TypeAdapter
 
-from planner.cluster.errors import PlannerError, ReplayError, spelled
+from planner.cluster.errors import PlannerError, ReplayError, with_suggestions
 from planner.cluster.files import PRIVATE, check_spelling, put_in_place
 from planner.cluster.units import DAY_MS
 from planner.history.day_writer import STAGING, Runs, clear_staging, commit_day, delete_day, writing_history
@@ -177,7 +177,7 @@ class IngestResult:
             *lines,
             f"{self.rows_read:,} rows read = {self.rows_kept:,} kept + {self.rows_set_aside:,} set aside",
             *(f"  {count:,} set aside: {reason}" for reason, count in self.reasons[:10]),
-            *(f"not made: {said}" for said in self.damaged),
+            *(f"not made: {item}" for item in self.damaged),
         ]
 
 
@@ -210,15 +210,17 @@ def ingest(
         clear_staging(root, keep=READ)
         ledger = _without_segments(read_ledger(root), found)
         settings = {name: getattr(chosen, name) for name in ("interval_ms", "report_ms", "sample_ms")}
-        anew = bool(ledger.sources) and ledger.settings != settings
-        read = found if anew else changed_sources(found, ledger.sources, chosen.cluster)
+        afresh = bool(ledger.sources) and ledger.settings != settings
+        read = found if afresh else changed_sources(found, ledger.sources, chosen.cluster)
         progress(f"{len(found):,} files, {len(read):,} of them new or changed.")
         with ExitStack() as stack:
-            stack.enter_context(_said_plainly(root))
+            stack.enter_context(_plain_errors(root))
             stack.callback(clear_staging, root)
-            places = {spelled(str(path if path.is_dir() else path.parent)) for path in map(Path.resolve, inputs)}
+            places = {
+                with_suggestions(str(path if path.is_dir() else path.parent)) for path in map(Path.resolve, inputs)
+            }
             opened = cache(partial(_opened, session, stack, [str(root), *sorted(places)]))  # when there is work for it
-            return _Ingest(opened, root, chosen, progress).run(found, read, ledger, settings, anew=anew)
+            return _Ingest(opened, root, chosen, progress).run(found, read, ledger, settings, afresh=afresh)
 
 
 def _without_segments(ledger: Ledger, found: Sequence[Source]) -> Ledger:
@@ -267,7 +269,7 @@ def _opened(session: "SparkSession | None", stack: ExitStack, folders: Sequence[
 
 
 @contextmanager
-def _said_plainly(root: Path) -> Iterator[None]:
+def _plain_errors(root: Path) -> Iterator[None]:
     """Turn what Spark throws into one sentence; a lost connection is an OSError, too, but none of the disk."""
     try:
         yield
@@ -296,15 +298,15 @@ class _Ingest:
         self.aside = root / STAGING / READ
 
     def run(
-        self, found: list[Source], read: list[Source], ledger: Ledger, settings: dict[str, int], *, anew: bool
+        self, found: list[Source], read: list[Source], ledger: Ledger, settings: dict[str, int], *, afresh: bool
     ) -> IngestResult:
         pieces = self._parsed(read)
         entries = self._entries(pieces, read)
-        known = {} if anew else dict(ledger.sources)
+        known = {} if afresh else dict(ledger.sources)
         everything = known | entries
-        plan = plan_days(self.root, everything, frozenset(entries), anew=anew)
+        plan = plan_days(self.root, everything, frozenset(entries), afresh=afresh)
         reasons = self._set_aside(pieces, read)
-        if entries and not anew:  # a run that is killed from here on need not read them again
+        if entries and not afresh:  # a run that is killed from here on need not read them again
             write_ledger(self.root, Ledger(settings=settings, sources=everything))
         again = [Source(path, e.kind, e.size, e.changed_ns) for path in plan.read_too for e in [everything[path]]]
         self.progress(f"{len(plan.make):,} days to make, {plan.unchanged:,} unchanged.")
@@ -447,9 +449,9 @@ class _Ingest:
             before = {piece.block: lines for piece, lines in zip(in_order, starts, strict=False)}
             work.append((sum(piece.rows for piece in mine), _ToPutAside(sources[n].path, before, tuple(mine))))
         reasons: Counter[str] = Counter()
-        for some in self._on_spark(partial(_put_aside_one, self.root), work, _ToPutAside, dict[str, int]):
-            reasons.update(some)
-        return tuple(sorted(reasons.items(), key=lambda said: (-said[1], said[0]))[:_MOST_REASONS])
+        for chunk in self._on_spark(partial(_put_aside_one, self.root), work, _ToPutAside, dict[str, int]):
+            reasons.update(chunk)
+        return tuple(sorted(reasons.items(), key=lambda item: (-item[1], item[0]))[:_MOST_REASONS])
 
     # --- second stage
 
@@ -545,8 +547,8 @@ def _put_aside_one(root: Path, given: _ToPutAside) -> dict[str, int]:
     rows, name = listed(), _aside_name(given.path)
     unfinished = root / STAGING / f"{uuid.uuid4().hex}-{name}"
     with writing_history(root), pq.ParquetWriter(unfinished, _ASIDE_SCHEMA, compression="zstd") as writer:
-        while some := list(islice(rows, _ASIDE_BATCH)):
-            writer.write_table(pa.Table.from_pylist(some, schema=_ASIDE_SCHEMA))
+        while chunk := list(islice(rows, _ASIDE_BATCH)):
+            writer.write_table(pa.Table.from_pylist(chunk, schema=_ASIDE_SCHEMA))
     with writing_history(root):
         put_in_place(unfinished, root / SET_ASIDE / name)
     return dict(reasons.most_common(_MOST_REASONS))

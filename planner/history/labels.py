@@ -109,6 +109,6 @@ def unpacked(text: str) -> tuple[str, str]:
 
 def difference(others: "list[str]") -> dict[str, str]:
     """Return the labels in which series differ, with what the first of them says."""
-    said = [json.loads(text) if text else {} for text in others]
-    names = sorted({name for labels in said for name in labels})
-    return {name: said[0].get(name, "") for name in names if len({labels.get(name) for labels in said}) > 1}
+    values = [json.loads(text) if text else {} for text in others]
+    names = sorted({name for labels in values for name in labels})
+    return {name: values[0].get(name, "") for name in names if len({labels.get(name) for labels in values}) > 1}

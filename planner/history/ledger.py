@@ -101,9 +101,9 @@ def read_ledger(root: Path) -> Ledger:
     except FileNotFoundError:
         return Ledger()
     except (FormatError, OSError, ValidationError) as error:
-        said = first_error(error, LEDGER) if isinstance(error, ValidationError) else error
+        reason = first_error(error, LEDGER) if isinstance(error, ValidationError) else error
         raise ReplayError(
-            f"The ledger is damaged: {f'{said.strerror}.' if isinstance(said, OSError) else said.what}",
+            f"The ledger is damaged: {f'{reason.strerror}.' if isinstance(reason, OSError) else reason.what}",
             where=str(path),
             remedy="Delete it. The raw files are then read again, and unchanged days stay.",
         ) from error

@@ -156,12 +156,12 @@ def _usual(text: bytes, cluster: str, line: int) -> Record | None:
         FormatError: The report is of a moment, cluster or broker that cannot be, or of something that is no bundle.
     """
     try:
-        said = _read_line(text)
+        given = _read_line(text)
         if not text.isascii():
             text.decode()
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
-    report: Any = said.report
+    report: Any = given.report
     if _repeats_a_key(text, len(report.lastStats)):
         return None
     own: list[float] = []
@@ -175,21 +175,21 @@ def _usual(text: bytes, cluster: str, line: int) -> Record | None:
         first = getattr(report, keys[0])
         value = first if first != _ABSENT else getattr(report, keys[-1])
         own.append(value if value != _ABSENT or column == "reported_bundles" else 0)
-    if not said.broker or max(own[_UPDATED], own[_STARTED]) > LAST_MS:
+    if not given.broker or max(own[_UPDATED], own[_STARTED]) > LAST_MS:
         return None
     own += _emas_of(report)
     stats = report.lastStats
     values = chain(own, chain.from_iterable(map(_values_of, stats.values())))
     return Record(
         Kind.REPORT,
-        cluster if said.cluster is msgspec.UNSET else said.cluster,
-        _moment(said.time_ms, "time_ms"),
-        broker=_broker(said.broker, {}),
+        cluster if given.cluster is msgspec.UNSET else given.cluster,
+        _moment(given.time_ms, "time_ms"),
+        broker=_broker(given.broker, {}),
         names=list(map(_checked, stats)),
         values=np.fromiter(values, np.float64, len(own) + len(stats) * len(BUNDLE_STATS)),
         text=_facts(*_facts_of(report)),
         line=line,
-        clock_lag_ms=said.time_ms - int(own[_UPDATED]) if own[_UPDATED] else None,
+        clock_lag_ms=given.time_ms - int(own[_UPDATED]) if own[_UPDATED] else None,
     )
 
 
@@ -362,16 +362,16 @@ def _topics(value: Mapping[str, Any], cluster: str, line: int) -> Record:
 
 
 def _topic_values(stats: Mapping[str, Any], name: str) -> Sequence[float]:
-    said = TopicStats.of(stats, name)
+    given = TopicStats.of(stats, name)
     counters = (_NAN if stats.get(key) is None else float(whole(stats[key], f"{name}: {key}")) for key in COUNTERS)
-    return [*said.rates, float(said.producers), float(said.consumers), *counters]
+    return [*given.rates, float(given.producers), float(given.consumers), *counters]
 
 
 def _message(value: Mapping[str, Any], cluster: str, line: int) -> Record:
     at = _moment(value.get("publish_time_ms"), "publish_time_ms")
     what = next((kind for kind, ending in SYSTEM_TOPICS.items() if value["topic"].endswith(ending)), None)
-    key, said = value["key"], value.get("value")
-    content: Mapping[str, Any] = said if isinstance(said, dict) else {}
+    key, given = value["key"], value.get("value")
+    content: Mapping[str, Any] = given if isinstance(given, dict) else {}
     if what == "loads" and isinstance(content.get("cpu"), dict):
         return _report(content, cluster, line, {"broker": key, "time_ms": at})
     if what == "top_bundles" and isinstance(content.get("topBundlesLoadData"), list):

@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from planner.cluster.errors import FormatError, spelled
+from planner.cluster.errors import FormatError, with_suggestions
 from planner.cluster.files import check_file, content_of_file, plain_file
 from planner.cluster.units import DAY_MS
 from planner.formats import folder as snapshot_folder
@@ -262,7 +262,7 @@ def day_folder(root: Path, cluster: str, day: str) -> Path:
 
 def cluster_of_folder(folder: Path) -> str:
     """Return the cluster whose days a folder of a history holds."""
-    return unquote(spelled(folder.name).removeprefix(_CLUSTER))
+    return unquote(with_suggestions(folder.name).removeprefix(_CLUSTER))
 
 
 def stamp_of(time_ms: int) -> str:
@@ -349,8 +349,10 @@ def _manifest(folder: Path) -> DayManifest | None:
             f"It cannot be read: {error.strerror}.", where=_where(folder), remedy="Use a complete day of a history."
         ) from error
     except (FormatError, ValidationError) as error:
-        said = first_error(error, MANIFEST) if isinstance(error, ValidationError) else error
-        raise FormatError(f"The manifest is damaged: {said.what}", where=said.where, remedy=_remedy(folder)) from error
+        reason = first_error(error, MANIFEST) if isinstance(error, ValidationError) else error
+        raise FormatError(
+            f"The manifest is damaged: {reason.what}", where=reason.where, remedy=_remedy(folder)
+        ) from error
 
 
 def segments_of(folder: Path) -> dict[int, Path]:

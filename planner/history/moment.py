@@ -119,9 +119,9 @@ class MomentMaker:
         return self._last
 
     def _version(self) -> str:
-        said = [text["version"] for text in self.state.broker_texts if text.get("version")]
-        if said:
-            most: str = max(sorted(set(said)), key=said.count)
+        found = [text["version"] for text in self.state.broker_texts if text.get("version")]
+        if found:
+            most: str = max(sorted(set(found)), key=found.count)
             return most[:MAX_VERSION]
         return self.state.base.info.pulsar_version if self.state.base is not None else REFERENCE.name
 
@@ -229,9 +229,9 @@ class MomentMaker:
         if len(topics):
             serving = self.state.topics["owner"][topics]
             newest = np.argsort(self.state.topics["owner_ms"][topics], kind="stable")
-            said = np.full(size, -1, dtype=np.int64)
-            said[of_topics[newest]] = serving[newest]
-            owner = np.where(owner >= 0, owner, said)
+            found = np.full(size, -1, dtype=np.int64)
+            found[of_topics[newest]] = serving[newest]
+            owner = np.where(owner >= 0, owner, found)
             counted = np.bincount(of_topics, minlength=size)
             sums = np.zeros((size, len(BUNDLE_VALUES)))
             gauges = np.nan_to_num(self.state.topics["gauges"][topics])

@@ -72,7 +72,7 @@ def _has_manifest_of_a_day(path: Path) -> bool:
     if not (path / MANIFEST).is_file():
         return False
     try:
-        said = json.loads(content_of_file(path / MANIFEST))
+        manifest = json.loads(content_of_file(path / MANIFEST))
     except (OSError, ValueError, RecursionError):
         return False
-    return isinstance(said, dict) and said.get("format") == FORMAT
+    return isinstance(manifest, dict) and manifest.get("format") == FORMAT

@@ -57,14 +57,16 @@ def changed_sources(found: list[Source], known: Mapping[str, SourceEntry], clust
     return [source for source in found if read.get(source.path) != (source, cluster)]
 
 
-def plan_days(root: Path, entries: Mapping[str, SourceEntry], just_read: frozenset[str], *, anew: bool = False) -> Plan:
+def plan_days(
+    root: Path, entries: Mapping[str, SourceEntry], just_read: frozenset[str], *, afresh: bool = False
+) -> Plan:
     """Compare what the files contribute with the days that are complete.
 
     Args:
         root: The history.
         entries: All files, those just read included.
         just_read: Paths of those.
-        anew: Every day is made anew, because rows become history in another way than before.
+        afresh: Every day is made anew, because rows become history in another way than before.
 
     Raises:
         ReplayError: A day has to be made anew, and one of its files is gone or not given, or it was not made by an
@@ -89,7 +91,7 @@ def plan_days(root: Path, entries: Mapping[str, SourceEntry], just_read: frozens
         if any(entries[path].kind not in (SourceKind.SNAPSHOT, SourceKind.HISTORY) for path in given):
             base, name = _base(moments, key[0], day_start_ms(key[1]))
         before = there.get(key)
-        if anew or before is None or (before.manifest.sources, before.manifest.base) != (plain, name):
+        if afresh or before is None or (before.manifest.sources, before.manifest.base) != (plain, name):
             if before is not None:
                 _check_is_read(before, entries)
             make.append(DayPlan(*key, plain, base, name))

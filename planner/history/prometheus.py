@@ -135,9 +135,9 @@ def records_of_answer(
     data = answer.get("data")
     result = data.get("result") if isinstance(data, dict) else None
     if not isinstance(result, list) or not result:
-        said = str(answer.get("error") or "it contains no series")[:200].rstrip(".")
+        reason = str(answer.get("error") or "it contains no series")[:200].rstrip(".")
         tally.rows += 1
-        raise FormatError(f"Prometheus answered without data: {said}.", remedy=_EXPORT)
+        raise FormatError(f"Prometheus answered without data: {reason}.", remedy=_EXPORT)
     for item in result:
         yield from _records_of_series(item, cluster, line, tally)
 

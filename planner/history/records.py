@@ -237,7 +237,7 @@ class DayFacts:
     lag_ms: dict[str, list[int]] = field(default_factory=dict)
     brokers: set[str] = field(default_factory=set)
     late: int = 0
-    _said: dict[str, tuple[Sequence[str], int]] = field(default_factory=dict)
+    _given: dict[str, tuple[Sequence[str], int]] = field(default_factory=dict)
 
     def add(self, record: Record) -> None:
         """Take note of a record."""
@@ -245,10 +245,10 @@ class DayFacts:
             self.lag_ms.setdefault(record.broker, []).append(record.clock_lag_ms)
         self.brokers.add(record.broker)
         names = bundles_of(record)
-        before = self._said.get(record.broker)
+        before = self._given.get(record.broker)
         if before is not None and before[1] <= record.time_ms and before[0] == names:
             return  # the same bundles as before, as a rule
-        self._said[record.broker] = (names, record.time_ms)
+        self._given[record.broker] = (names, record.time_ms)
         for name in names:
             known = self.first_ms.get(name)
             if known is None or record.time_ms < known:

@@ -69,7 +69,7 @@ class Rivals:
         self._group = self._number = np.zeros(0, dtype=np.int64)
         self._first_ms: Int64Array = np.zeros(0, dtype=np.int64)
         self._rows: Int64Array = np.zeros(0, dtype=np.int64)
-        self._told: BoolArray = np.zeros(0, dtype=bool)
+        self._reported: BoolArray = np.zeros(0, dtype=bool)
 
     def add(self, key: _Key, number: int, known: Mapping[_Key, int]) -> None:
         """Take a new series, among those that are known by metric, broker, bundle or topic, and other labels."""
@@ -92,7 +92,7 @@ class Rivals:
             rows = [(g, number) for g, key in enumerate(self._groups) for _, number in sorted(self._members[key])]
             table = np.array(rows, dtype=np.int64).reshape(-1, 2)
             self._group, self._number = table[:, 0], table[:, 1]
-            self._told = np.zeros(len(self._groups), dtype=bool)
+            self._reported = np.zeros(len(self._groups), dtype=bool)
         return self._groups
 
     def _fit(self, count: int) -> None:
@@ -130,9 +130,9 @@ class Rivals:
         rows = int(self._rows[late[both]].sum())
         self._rows[:] = 0
         found = np.unique(group[again][both])
-        for at in found[~self._told[found]].tolist():
+        for at in found[~self._reported[found]].tolist():
             self._conflict(groups[at])
-        self._told[found] = True
+        self._reported[found] = True
         return late, rows
 
     def _conflict(self, key: _Key) -> None:

@@ -239,8 +239,8 @@ def lags_of(pieces: Iterable[RunPart]) -> tuple[tuple[str, str, float], ...]:
     lags: dict[tuple[str, str], list[int]] = {}
     for piece in pieces:
         for batch in batches_of(piece, ("broker", "measure", "carry")):
-            said = batch.filter(pc.and_(pc.invert(batch["carry"]), pc.is_valid(batch["measure"])))
-            for broker, lag_ms in zip(said["broker"].to_pylist(), said["measure"].to_pylist(), strict=True):
+            given = batch.filter(pc.and_(pc.invert(batch["carry"]), pc.is_valid(batch["measure"])))
+            for broker, lag_ms in zip(given["broker"].to_pylist(), given["measure"].to_pylist(), strict=True):
                 lags.setdefault((piece.cluster, broker), []).append(lag_ms)
     return tuple((*key, float(np.median(found))) for key, found in sorted(lags.items()))
 
@@ -268,5 +268,5 @@ def without_strays(
             wrong = pc.and_(bad, pc.invert(batch["carry"]))
             rows = batch.filter(wrong).select(kept).to_pylist()
             reasons = [years_off if far else clock_off for far in years.filter(wrong).to_pylist()]
-            said = [empty | row | {"text": reason, "measure": 0} for row, reason in zip(rows, reasons, strict=True)]
-            yield pa.RecordBatch.from_pylist(said, schema=SCHEMA)
+            given = [empty | row | {"text": reason, "measure": 0} for row, reason in zip(rows, reasons, strict=True)]
+            yield pa.RecordBatch.from_pylist(given, schema=SCHEMA)

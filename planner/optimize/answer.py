@@ -176,10 +176,10 @@ class _Solver:
             try:
                 found = self.solve(snapshot, gone=True)
             except ScenarioError:
-                raise _nobody_takes(model, blocked) from None
+                raise _no_broker_takes(model, blocked) from None
             return replace(found, notes=(*found.notes, LEAVING))
         if blocked:
-            raise _nobody_takes(model, blocked)
+            raise _no_broker_takes(model, blocked)
         if (state.spent > model.budgets + EPSILON).any():
             row = int(np.flatnonzero(state.spent > model.budgets + EPSILON)[0])
             raise ScenarioError(
@@ -195,7 +195,7 @@ class _Solver:
         return _level(work, start, state)
 
 
-def _nobody_takes(model: Model, bundles: list[int]) -> ScenarioError:
+def _no_broker_takes(model: Model, bundles: list[int]) -> ScenarioError:
     names = [model.snapshot.bundle_names[at] for at in bundles]
     first = bundles[0]
     space = int(model.snapshot.bundles.namespace[first])

@@ -74,9 +74,9 @@ def alone(model: Model) -> tuple[float, int, int]:
     """
     demand, usage = stuck(model)
     least, bundle, suits = model.peak(usage), -1, -1
-    some = np.flatnonzero(model.movable)
-    size = (model.usage.bundle[:, some] * model.scale[:, model.counts].min(axis=1, keepdims=True)).max(axis=0)
-    for at in some[np.argsort(-size, kind="stable")[:_ALONE]].tolist():
+    movable = np.flatnonzero(model.movable)
+    size = (model.usage.bundle[:, movable] * model.scale[:, model.counts].min(axis=1, keepdims=True)).max(axis=0)
+    for at in movable[np.argsort(-size, kind="stable")[:_ALONE]].tolist():
         with_it = np.maximum(((demand + model.usage.bundle[:, [at]]) * model.scale).max(axis=0), model.usage.fixed)
         may = model.rules.static(int(model.snapshot.bundles.namespace[at])) & model.takes
         if not model.forced[at]:
@@ -105,8 +105,8 @@ def room(model: Model, start: State, *, under: float | None = None, weight: Floa
     most = np.inf if under is None else under
     fixed = min(float(model.usage.fixed[model.counts].max(initial=0.0)), most)
     peak = program.add(1, cost=0.0 if weight is not None else 1.0, low=fixed, high=most)
-    some = np.flatnonzero(model.movable)
-    flows = _Flows(model, program, some, weight)
+    movable = np.flatnonzero(model.movable)
+    flows = _Flows(model, program, movable, weight)
     for row in range(len(model.scale)):
         parts = flows.of(row)
         for broker in np.flatnonzero(model.counts & (model.scale[row] > 0)).tolist():
@@ -116,7 +116,7 @@ def room(model: Model, start: State, *, under: float | None = None, weight: Floa
             program.row(np.concatenate(columns), np.concatenate(values), high=-here)
     for row, budget in enumerate(model.budgets.tolist()):
         if np.isfinite(budget) and len(flows.out):
-            program.row(flows.out, model.cost[row, some], high=budget)
+            program.row(flows.out, model.cost[row, movable], high=budget)
     found = program.solve()
     if not found.feasible:
         return np.inf
@@ -131,17 +131,17 @@ class _Flows:
         unit: What a flow of 1 is, of each resource. Shape (resources,).
     """
 
-    def __init__(self, model: Model, program: Program, some: Int64Array, weight: FloatArray | None) -> None:
+    def __init__(self, model: Model, program: Program, movable: Int64Array, weight: FloatArray | None) -> None:
         self.model, self.program = model, program
-        self.load = model.usage.bundle[:, some]
+        self.load = model.usage.bundle[:, movable]
         self.unit = np.maximum(self.load.max(axis=1, initial=0.0), 1.0)
         self.out: Int64Array = np.zeros(0, dtype=np.int64)
-        if len(some) <= _MOST_BUNDLES:
-            self.out = program.add(len(some), cost=0.0 if weight is None else weight[some], high=1.0)
-            program.low[-1][model.forced[some]] = 1.0
-        self.owner = model.owner[some]
+        if len(movable) <= _MOST_BUNDLES:
+            self.out = program.add(len(movable), cost=0.0 if weight is None else weight[movable], high=1.0)
+            program.low[-1][model.forced[movable]] = 1.0
+        self.owner = model.owner[movable]
         group, self.masks = model.groups
-        self.group = group[model.snapshot.bundles.namespace[some]]
+        self.group = group[model.snapshot.bundles.namespace[movable]]
 
     def of(self, row: int) -> dict[int, list[tuple[Int64Array, FloatArray]]]:
         """Add the flows of a resource; return their columns and signs by broker."""

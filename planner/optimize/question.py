@@ -169,9 +169,9 @@ def model_of(snapshot: Snapshot, question: Question, *, gone: bool = False) -> M
     Raises:
         ScenarioError: The question makes no sense, or not for this cluster; the message says why.
     """
-    settings, supposed = snapshot.settings, Assumptions()
-    usage = UsageModel.of(snapshot, settings, supposed)
-    _, load = load_of(snapshot, supposed)
+    settings, assumptions = snapshot.settings, Assumptions()
+    usage = UsageModel.of(snapshot, settings, assumptions)
+    _, load = load_of(snapshot, assumptions)
     bundles = snapshot.bundles
     owner = bundles.owner.astype(np.int64)
     owner[owner >= 0] = np.where(usage.alive[owner[owner >= 0]], owner[owner >= 0], -1)

@@ -267,8 +267,8 @@ def _picked(state: State, broker: int) -> Int64Array:
     by_size = mine[np.argsort(state.without(broker, mine), kind="stable")]
     large = by_size[: _MOST_BUNDLES // 2]
     rest = by_size[_MOST_BUNDLES // 2 :]
-    some = rest[np.linspace(0, len(rest) - 1, _MOST_BUNDLES // 2).astype(np.int64)]
-    return np.concatenate([large, np.unique(some)])
+    chosen = rest[np.linspace(0, len(rest) - 1, _MOST_BUNDLES // 2).astype(np.int64)]
+    return np.concatenate([large, np.unique(chosen)])
 
 
 def _receiver(state: State, bundle: int, after: FloatArray, most: float) -> int:
@@ -339,9 +339,9 @@ def try_again(
     while best > goal and steps > 0 and not should_stop():
         part, around = float(random.choice(_GIVEN_UP)), random.random() < _AROUND_THE_HOTTEST
         if around:
-            some = random.random(len(state.usage)) < part
-            some[state.hottest()] = True
-            gone = [bool(some[to] or some[model.owner[bundle]]) for bundle, to in kept]
+            chosen = random.random(len(state.usage)) < part
+            chosen[state.hottest()] = True
+            gone = [bool(chosen[to] or chosen[model.owner[bundle]]) for bundle, to in kept]
         else:
             gone = (random.random(len(kept)) < part).tolist()
         state.restore([move for move, left in zip(kept, gone, strict=True) if model.forced[move[0]] or not left])

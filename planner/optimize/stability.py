@@ -60,11 +60,11 @@ class Stability:
     @property
     def sentence(self) -> str:
         """What there is to know, in a sentence or two."""
-        said = self._once_on
+        text = self._once_on
         return (
-            f"Shedding is off, so nothing undoes the plan for now. Once shedding is on: {said}"
+            f"Shedding is off, so nothing undoes the plan for now. Once shedding is on: {text}"
             if self.was_off
-            else said
+            else text
         )
 
     @property
@@ -72,16 +72,16 @@ class Stability:
         splits = f" Pulsar splits {count(self.splits, 'bundle')} automatically." if self.splits else ""
         if self.stable:
             return f"Stable: with the current settings, nothing is shed in {CYCLES} cycles.{splits}"
-        said = (
+        text = (
             f"Not stable: Pulsar sheds {count(len(self.shed), 'bundle')} within {CYCLES} cycles, starting in cycle"
             f" {self.cycle}; the plan had moved {self.undone:,} of them.{splits}"
         )
         if self.keeps == LEFT_OFF:
             return (
-                f"{said} No single threshold prevents this; the script can leave shedding off (--leave-shedding-off)."
+                f"{text} No single threshold prevents this; the script can leave shedding off (--leave-shedding-off)."
             )
         changes = ", ".join(f"{name} = {value}" for name, value in self.keeps.items())
-        return f"{said} To make the plan stable, set {changes}."
+        return f"{text} To make the plan stable, set {changes}."
 
 
 def after_plan(plan: Plan, cancelled: Callable[[], bool] = lambda: False) -> Snapshot:

@@ -88,8 +88,8 @@ def _waves(plan: Plan, most_clients: int, *, overtaking: bool) -> tuple[Wave, ..
             moves = [(at, to, replace(move, destination=name, acceptable=(name,), why=why))]
             waiting[at] = (waiting[at][0], replace(move, source=name))
         else:
-            some = waiting if overtaking else [next(iter(waiting))]
-            at = min(some, key=lambda one: _excess(state, one, waiting[one][0], limits))
+            candidates = waiting if overtaking else [next(iter(waiting))]
+            at = min(candidates, key=lambda one: _excess(state, one, waiting[one][0], limits))
             moves = [(at, *waiting.pop(at))]
             over = (moves[0][2].destination,)
         for bundle, to, _ in moves:

@@ -67,7 +67,7 @@ class _Worker:
             sys.stdout.write(f"{time.strftime('%Y-%m-%d %H:%M:%S', time.gmtime())} {line}\n")
             sys.stdout.flush()
 
-    def tell(self, *, now: bool = True, **changes: Any) -> None:
+    def report(self, *, now: bool = True, **changes: Any) -> None:
         """Change the status, and write it if that is due."""
         with self.writing:
             if self.status.ended:
@@ -85,7 +85,7 @@ class _Worker:
         stage = {"done": "Done", "cancelled": "Cancelled", "failed": "Failed"}[state]
         self.say(" ".join(filter(None, (f"{stage}.", what, remedy))))
         with suppress(ReplayError):  # the disk does not even take this: the job is found to be lost
-            self.tell(
+            self.report(
                 state=state,
                 stage=stage,
                 what=what,
@@ -111,7 +111,7 @@ class _Worker:
                 self.cancelled.set()
                 self.say("Cancellation was requested.")
                 with suppress(ReplayError):
-                    self.tell(stage="Stopping")
+                    self.report(stage="Stopping")
                 threading.Thread(target=self.on_cancel, daemon=True).start()
                 if not self.over.wait(_GRACE_S):
                     self.end("cancelled", "This job was cancelled.", "Retry continues with the remaining tasks.")
@@ -127,12 +127,12 @@ class _Worker:
 
     def run(self) -> None:
         """Work on the job from its place in the queue to its end."""
-        self.tell()
+        self.report()
         while not self.cancelled.is_set():
             if number := ahead(self.folder):
                 stage = f"Waiting for {number} other job{'s' if number > 1 else ''}"
                 if stage != self.status.stage:
-                    self.tell(stage=stage)
+                    self.report(stage=stage)
             else:
                 with turn(self.folder) as mine:
                     if mine and not self.cancelled.is_set():
@@ -145,12 +145,12 @@ class _Worker:
         """Run the tasks that are left and put the results together."""
         (self.folder / RESERVE).touch()
         job = job_from_json(content_of_file(self.folder / "spec.json"))
-        self.tell(state="starting", stage="Reading the days of the history")
+        self.report(state="starting", stage="Reading the days of the history")
         tasks = tasks_of(job)
         writer = ResultWriter(results_folder(self.folder), tasks, every_s=_FLUSH_S)
         left = [task for task in tasks if task.task not in writer.finished]
         kept = len(tasks) - len(left)
-        self.tell(tasks=len(tasks), kept=kept, done=kept, failed=0, started_ms=time.time_ns() // NS_PER_MS)
+        self.report(tasks=len(tasks), kept=kept, done=kept, failed=0, started_ms=time.time_ns() // NS_PER_MS)
         self.say(f"{len(tasks):,} tasks, {kept:,} of them finished before.")
         if writer.damaged:
             self.say(f"{writer.damaged:,} parts of the results were damaged. Their tasks run again.")
@@ -160,7 +160,7 @@ class _Worker:
         except ReplayError:
             if not self.cancelled.is_set():  # what is cancelled fails as a rule
                 raise
-        self.tell(state="finishing", stage="Collecting the results")
+        self.report(state="finishing", stage="Collecting the results")
         self._conclude(writer.finish(time.monotonic() - self.begin_s))
 
     def _replay(self, job: Job, tasks: Sequence[ReplayTask], writer: ResultWriter) -> None:
@@ -168,7 +168,7 @@ class _Worker:
         try:
             with _runner(job, tasks, self) as results:
                 self.replaying_s = time.monotonic()
-                self.tell(state="running", stage="Replaying")
+                self.report(state="running", stage="Replaying")
                 for result in results:
                     failed += bool(result.error)
                     self._one_more(writer, result, failed)
@@ -186,7 +186,7 @@ class _Worker:
     def waits_for(self, what: str) -> None:
         """Say what the job waits for; "" when it goes on."""
         self.say(f"{what}." if what else "Continuing.")
-        self.tell(stage=what or "Replaying", remaining_s=None)
+        self.report(stage=what or "Replaying", remaining_s=None)
 
     def progress(self, done: int, failed: int) -> None:
         """Say how many tasks have ended, how fast, and how long the others will take."""
@@ -194,7 +194,7 @@ class _Worker:
         taken = time.monotonic() - self.replaying_s
         rate = mine / taken if taken > 0 else 0.0
         left = self.status.tasks - done
-        self.tell(
+        self.report(
             now=not left,
             done=done,
             failed=failed,
@@ -222,21 +222,21 @@ def _runner(job: Job, tasks: Sequence[ReplayTask], worker: _Worker) -> Iterator[
     if not tasks:
         yield iter(())
     elif job.runner == "local":
-        worker.tell(where="one process of this machine")
+        worker.report(where="one process of this machine")
         yield run_local(tasks, stop)
     elif job.runner == "processes":
         count = min(job.workers or cores(), len(tasks))
-        worker.tell(where=f"{count} process{'es' if count > 1 else ''} of this machine")
+        worker.report(where=f"{count} process{'es' if count > 1 else ''} of this machine")
         yield run_processes(tasks, count, stop)
     else:
-        worker.tell(stage="Starting Spark")
+        worker.report(stage="Starting Spark")
         with open_session(f"planner replay {worker.folder.name}", worker.folder, job.workers) as session:
             worker.on_cancel = session.cancel
             where = f"{session.place.in_words}, {session.parallel} tasks at once"
             worker.say(f"Running on {where}.")
-            worker.tell(where=where)
+            worker.report(where=where)
             if session.place.kind != "local":
-                worker.tell(stage="Checking the Spark workers")
+                worker.report(stage="Checking the Spark workers")
                 check_workers(session, "planner.replay.kernel", [job.history])
             yield run_spark(tasks, session, stop, worker.waits_for)
 

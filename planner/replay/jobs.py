@@ -265,15 +265,15 @@ def open_job(name: str, root: Path | None = None) -> StoredJob:
 
 
 def _stored(folder: Path) -> StoredJob:
-    job, said = None, ""
+    job, reason = None, ""
     try:
         with reading("spec.json", ReplayError):
             job = job_from_json(content_of_file(folder / "spec.json"))
     except PlannerError as error:
-        said = f"The request of this job cannot be read: {error.where}: {error.what}"
+        reason = f"The request of this job cannot be read: {error.where}: {error.what}"
     status = read_status(folder)
-    if said and status.ended and not status.what:
-        status = replace(status, what=said[:_MOST_SAID], remedy="Delete the job, and submit it again.")
+    if reason and status.ended and not status.what:
+        status = replace(status, what=reason[:_MOST_SAID], remedy="Delete the job, and submit it again.")
     return StoredJob(name=folder.name, folder=folder, job=job, status=status)
 
 

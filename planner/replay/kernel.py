@@ -209,7 +209,7 @@ def replay_days(task: ReplayTask) -> Iterator[DayResult]:
 
 def _result(task: ReplayTask, day: str, begin: Snapshot, cycles: list[Cycle], running: Simulation) -> DayResult:
     trace = Stretch(task.scenario, running.config, begin, tuple(cycles))
-    said = asdict(summary(trace)) | {
+    values = asdict(summary(trace)) | {
         "shed_bytes_per_s": sum(e.throughput_bytes_per_s for e in trace.events if e.kind == "shed"),
         "events": blast_radius(trace.events).bundles,
     }
@@ -217,7 +217,7 @@ def _result(task: ReplayTask, day: str, begin: Snapshot, cycles: list[Cycle], ru
         task.task,
         day,
         len(cycles),
-        {name: None if value is None else float(value) for name, value in said.items()},
+        {name: None if value is None else float(value) for name, value in values.items()},
         _intervals(task, day, trace),
         _moves(task, day, trace.events),
         trace.digest(),

@@ -95,10 +95,10 @@ class ReplayResults:
         for name, path in files:
             if not Path(path).is_file():
                 return f"{name} is missing"
-        said = (str(error).splitlines() or [type(error).__name__])[0]
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
         for name, path in files:
-            said = said.replace(path, name)
-        return said[:200].rstrip(".")
+            reason = reason.replace(path, name)
+        return reason[:200].rstrip(".")
 
     def _check(self) -> None:
         """See that every file has the columns that questions are about; a file of an earlier version may lack some."""

@@ -286,9 +286,9 @@ def _checked(folder: Path, index: Path) -> dict[str, Path]:
         for name in FILES.keys() & digests.keys():
             check_file(files[name], digests[name])
     except (OSError, PlannerError, AttributeError, TypeError) as error:
-        said = error.what if isinstance(error, PlannerError) else str(error)
+        reason = error.what if isinstance(error, PlannerError) else str(error)
         raise ReplayError(
-            f"The results cannot be read: {said.rstrip('.')[:200]}.", where=index.name, remedy=_AGAIN
+            f"The results cannot be read: {reason.rstrip('.')[:200]}.", where=index.name, remedy=_AGAIN
         ) from error
     return files
 

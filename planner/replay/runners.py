@@ -136,7 +136,7 @@ def run_spark(
     tasks: Sequence[ReplayTask],
     session: OpenSession,
     cancelled: Cancelled,
-    told: Callable[[str], None] = lambda _: None,
+    report: Callable[[str], None] = lambda _: None,
 ) -> Iterator[TaskResult]:
     """Run tasks on Spark.
 
@@ -149,13 +149,13 @@ def run_spark(
         tasks: What to run; each must see the history under the same path as here.
         session: Where to run them.
         cancelled: Is asked between waves.
-        told: Is told when Spark does not work as it should, and "" when it does again.
+        report: Is told when Spark does not work as it should, and "" when it does again.
 
     Raises:
         ReplayError: Spark is gone, or fails whatever it is given.
     """
     waves = _Waves(session, tasks)
-    guard = Guard(session, told)
+    guard = Guard(session, report)
     pool = ThreadPoolExecutor(_WAVES)
     running: dict[Future[list[bytes]], Sequence[ReplayTask]] = {}
     try:

@@ -231,10 +231,10 @@ def _memory(case: Case, outcome: _Outcome) -> LeaderMemory:
     made, metrics = outcome.explained or case.made, case.seen.counted.after
     after = made.after if outcome.explained is None else carried_out(case.made.after, made.after)
     counters = made.decision.shedder.profile.counters
-    if counters is not None and counters.told is not None and metrics:
+    if counters is not None and counters.reported is not None and metrics:
         before = made.before.shedding.state if made.before is not None else made.decision.shedder.initial()
         counted = case.seen.counted.at_last_cycle
-        state = counters.told(before, made.after.shedding.state, counted, metrics, made.view.settings)
+        state = counters.reported(before, made.after.shedding.state, counted, metrics, made.view.settings)
         after = replace(after, shedding=after.shedding.with_state(state))
     unloaded = {unload.bundle: unload.source for unload in outcome.in_cycle}
     times = {bundle: at_ms - TAKES_MS for bundle, at_ms in case.cycle.taken_ms.items()} if case.seen.is_modular else {}
@@ -268,7 +268,7 @@ def _cycles_followed(case: Case, *, late: bool) -> int:
     """
     made, followed = case.made, case.state.cycles_followed
     profile = made.decision.shedder.profile
-    if profile.counters is None or profile.counters.told is not None:
+    if profile.counters is None or profile.counters.reported is not None:
         return followed + 1
     hits = _hits(made)
     if late or not case.cycle.stable or any(_hits(one) != hits for one in case.by_later_loads()):

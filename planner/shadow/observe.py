@@ -126,12 +126,12 @@ class Counted:
 
         They name the reason why nothing was unloaded, and the loads that were compared.
         """
-        said, was, counters = self.after, self.at_last_cycle, made.decision.shedding.counters
-        reasons = [name for name in said if name.startswith(_SKIP)]
-        if reasons and was and any((said[name] > was.get(name, 0)) != (name in counters) for name in reasons):
+        after, was, counters = self.after, self.at_last_cycle, made.decision.shedding.counters
+        reasons = [name for name in after if name.startswith(_SKIP)]
+        if reasons and was and any((after[name] > was.get(name, 0)) != (name in counters) for name in reasons):
             return False
         std = getattr(made.after.shedding.state, "load_std", None)
-        return std is None or "load_std" not in said or bool(np.isclose(std, said["load_std"], rtol=1e-6))
+        return std is None or "load_std" not in after or bool(np.isclose(std, after["load_std"], rtol=1e-6))
 
 
 def _skipped(was: Metrics, now: Metrics) -> bool:

@@ -34,9 +34,9 @@ class ShadowWatch:
 
     Args:
         root: Where the record goes, if anywhere.
-        tell: Told what is found, a line each.
+        report: Told what is found, a line each.
         interval_ms: Time from one cycle to the next; 0 for that of the settings.
-        complain: Told what goes wrong, a line each; `tell` is when there is none.
+        complain: Told what goes wrong, a line each; `report` is when there is none.
 
     Attributes:
         too_seldom: Why no cycle can count as seen in time at the pace of the last captures; empty where some can.
@@ -45,14 +45,14 @@ class ShadowWatch:
     def __init__(
         self,
         root: Path | None,
-        tell: Callable[[str], None],
+        report: Callable[[str], None],
         interval_ms: int = 0,
         complain: Callable[[str], None] | None = None,
     ) -> None:
         self.root = root
         self.interval_ms = interval_ms
-        self.tell = tell
-        self.complain = complain or tell
+        self.report = report
+        self.complain = complain or report
         self.state = ShadowState()
         self.last: Snapshot | None = None
         self.cycles: list[ShadowCycle] = []
@@ -86,7 +86,7 @@ class ShadowWatch:
             return ()
         self.cycles = [*self.cycles, *result.cycles][-_MOST_CYCLES:]
         for cycle in result.cycles:
-            self.tell(describe(cycle))
+            self.report(describe(cycle))
         if self.root is not None:
             self._keep(self.root, result, snapshot)
         return result.cycles
@@ -105,13 +105,13 @@ class ShadowWatch:
             return
         every_s = snapshot.settings.integer(REPORT_UPDATE_MIN_INTERVAL_MILLIS) / 1000
         apart_s = median(gap for gap, _ in self._pace) / 1000
-        told = (
+        text = (
             f"Captures are {apart_s:,.0f} s apart, but brokers report every {every_s:g} s. Captures miss "
             f"reports, and no cycle counts as seen in time. Watch with --interval {every_s:g} or less."
         )
         if not self.too_seldom:
-            self.complain(f"shadow: {told}")
-        self.too_seldom = told
+            self.complain(f"shadow: {text}")
+        self.too_seldom = text
 
     def _keep(self, root: Path, result: ShadowResult, snapshot: Snapshot) -> None:
         folder = HistoryFolder(root, 1).folder_of(snapshot.info.cluster)
@@ -169,12 +169,12 @@ class ShadowWatch:
 def describe(cycle: ShadowCycle) -> str:
     """Return a line about a cycle."""
     if not cycle.acts:
-        told = "no unloads predicted, and none happened"
+        text = "no unloads predicted, and none happened"
     else:
-        told = f"{len(cycle.predicted)} predicted, {len(cycle.actual)} unloaded"
+        text = f"{len(cycle.predicted)} predicted, {len(cycle.actual)} unloaded"
     verdict = "right" if cycle.right else "wrong"
     splits = f", {len(cycle.actual_splits)} split" if cycle.actual_splits else ""
     counted = Counter(f"{d.what} ({d.cause})" for d in cycle.differences)
     kinds = ", ".join(f"{count} {kind}" for kind, count in counted.most_common(_KINDS))
     late = "" if cycle.in_time or not cycle.acts else "; input not seen in time"
-    return f"cycle {cycle.number}: {verdict}: {told}{splits}{f'; {kinds}' if kinds else ''}{late}"
+    return f"cycle {cycle.number}: {verdict}: {text}{splits}{f'; {kinds}' if kinds else ''}{late}"

@@ -29,7 +29,7 @@ from planner.share.commands import (
 )
 from planner.share.export import csv_text
 from planner.simulate.admin_commands import SHOWN, Command, Role, shutdown_command
-from planner.simulate.edits.edit import some
+from planner.simulate.edits.edit import some_of
 from planner.simulate.event import Event
 from planner.simulate.scenario import Scenario
 
@@ -139,7 +139,8 @@ def _real_names(start: Snapshot, captured: Snapshot, asked: Sequence[Command]) -
     known = {*captured.brokers.name, *(name for command in asked for name in command.asks)}
     invented = tuple(name for name in start.brokers.name if name not in known)
     if invented:
-        yield Command(section="brokers", note=_NAMES.format(some(invented, shown=SHOWN)), by_hand=True, asks=invented)
+        note = _NAMES.format(some_of(invented, shown=SHOWN))
+        yield Command(section="brokers", note=note, by_hand=True, asks=invented)
 
 
 def _keeping(
@@ -271,16 +272,16 @@ def summary(plan: Plan) -> str:
     if not plan.moves:
         return f"Nothing to move: the highest usage is {before:.1f} %; {plan.lower_bound}."
     splits = f" and {count(len(plan.splits), 'split')}" if plan.splits else ""
-    some = f"{count(moves, 'move')}{splits} ({count(clients, 'client')} disconnected)"
+    moves_text = f"{count(moves, 'move')}{splits} ({count(clients, 'client')} disconnected)"
     verb = "brings" if moves == 1 and not plan.splits else "bring"
-    said = f"{some} {verb} the highest usage from {before:.1f} % to {plan.peak * 100:.1f} %"
+    text = f"{moves_text} {verb} the highest usage from {before:.1f} % to {plan.peak * 100:.1f} %"
     if plan.question.drain:
         who = plan.question.drain[0] if len(plan.question.drain) == 1 else f"{len(plan.question.drain)} brokers"
-        said = (
-            f"{some} {'empties' if verb == 'brings' else 'empty'} {who}; the highest usage of the others goes from"
-            f" {before:.1f} % to {plan.peak * 100:.1f} %"
+        text = (
+            f"{moves_text} {'empties' if verb == 'brings' else 'empty'} {who}; the highest usage of the others goes"
+            f" from {before:.1f} % to {plan.peak * 100:.1f} %"
         )
     if plan.question.under_percent is not None:
         least = cost_text(plan.question.cost, plan.bound)
-        return f"{said}; {plan.question.lower_bound(least)}."
-    return f"{said}; {plan.lower_bound}."
+        return f"{text}; {plan.question.lower_bound(least)}."
+    return f"{text}; {plan.lower_bound}."

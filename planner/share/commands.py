@@ -140,7 +140,7 @@ def final_moves(trace: Trace) -> tuple[Relocation, ...]:
     A child counts as served by the broker of the bundle it is cut from. Bundles of a namespace that a scenario makes
     anew are left out, and so are those that nobody serves at the end.
     """
-    anew = _made_anew(trace)
+    recreated = _recreated(trace)
     arrived: dict[tuple[str, str], tuple[int, str]] = {}
     events = trace.events
     for at, event in enumerate(events):
@@ -152,7 +152,7 @@ def final_moves(trace: Trace) -> tuple[Relocation, ...]:
     for row, (name, owner) in enumerate(zip(end.bundle_names, bundles.owner.tolist(), strict=True)):
         source = start_owner.of(name)
         destination = end.brokers.name[owner] if owner >= 0 else ""
-        if not destination or destination == source or name.rpartition("/")[0] in anew:
+        if not destination or destination == source or name.rpartition("/")[0] in recreated:
             continue
         at, why = arrived.get((name, destination), (len(events), ""))
         move = moved(end, row, source, destination, why)
@@ -166,8 +166,8 @@ def plan_commands(trace: Trace, options: CommandOptions | None = None) -> tuple[
     how = options or CommandOptions()
     changes, dynamic = changed_settings(trace), trace.start.info.dynamic_settings
     edits = trace.scenario.edits
-    supposed = [f"Assumption: {text}" for text in (edit.supposed() for edit in edits) if text]
-    notes = [Command(section="notes", note=note) for note in (*supposed, *trace.notes)]
+    assumed = [f"Assumption: {text}" for text in (edit.assumption() for edit in edits) if text]
+    notes = [Command(section="notes", note=note) for note in (*assumed, *trace.notes)]
     asked = [command for edit in edits for command in edit.commands(trace.start.info.cluster, how.program)]
     work = [*_splits(trace, how), *_unloads(trace, how)]
     if needs_restart(changes) and any(command.words for command in work):
@@ -190,7 +190,7 @@ def needs_restart(changes: Mapping[str, tuple[SettingValue, SettingValue]]) -> b
     return bool(restarting(changes)) or LOAD_MANAGER_CLASS_NAME in changes
 
 
-def _made_anew(trace: Trace) -> set[str]:
+def _recreated(trace: Trace) -> set[str]:
     """Return the namespaces that a scenario makes anew."""
     return {namespace for edit in trace.scenario.edits for namespace in edit.recreated()}
 
@@ -244,8 +244,8 @@ def _migration(changes: Mapping[str, tuple[SettingValue, SettingValue]]) -> Iter
 
 def planned_splits(trace: Trace) -> tuple[Event, ...]:
     """Return the splits of a plan in their order, without those of namespaces that a scenario makes anew."""
-    anew = _made_anew(trace)
-    return tuple(e for e in trace.events if e.kind == "split" and e.bundle.rpartition("/")[0] not in anew)
+    recreated = _recreated(trace)
+    return tuple(e for e in trace.events if e.kind == "split" and e.bundle.rpartition("/")[0] not in recreated)
 
 
 def _splits(trace: Trace, how: CommandOptions) -> Iterator[Command]:

@@ -163,11 +163,11 @@ def _changes(trace: Trace) -> Iterator[str]:
             for name, (before, after) in changed.items()
         ]
         yield _table(["setting", "before", "after"], rows)
-    supposed = scenario_to_json(trace.scenario).get("assumptions", {})
-    if supposed:
+    assumed = scenario_to_json(trace.scenario).get("assumptions", {})
+    if assumed:
         rows = [
             [_name(name), _text(str(getattr(Assumptions(), name))), _text(str(value))]
-            for name, value in sorted(supposed.items())
+            for name, value in sorted(assumed.items())
         ]
         yield "### Assumptions"
         yield _table(["assumption", "default", "here"], rows)
@@ -228,8 +228,8 @@ def _losses(trace: Trace) -> Iterator[str]:
         yield "Too few brokers: no broker would remain to take over."
         return
 
-    def cells(name: str, told: Callable[[FailureReview, int], str]) -> list[str]:
-        return [name, *(told(review, int(review.worst_first()[0])) for review in reviews)]
+    def cells(name: str, cell: Callable[[FailureReview, int], str]) -> list[str]:
+        return [name, *(cell(review, int(review.worst_first()[0])) for review in reviews)]
 
     rows = [
         cells("Worst loss", lambda review, at: _name(", ".join(review.names(at)))),

@@ -81,9 +81,9 @@ def read_scenario_file(data: bytes, name: str = "") -> LinkedScenario:
     )
 
 
-def _snapshot(said: Any, name: str) -> tuple[str, str]:
-    digest = said.get("digest", "") if isinstance(said, dict) else None
-    called = said.get("name", "") if isinstance(said, dict) else None
+def _snapshot(value: Any, name: str) -> tuple[str, str]:
+    digest = value.get("digest", "") if isinstance(value, dict) else None
+    called = value.get("name", "") if isinstance(value, dict) else None
     if not isinstance(digest, str) or not isinstance(called, str) or not _DIGEST.fullmatch(digest):
         raise FormatError(
             "The file does not name its snapshot correctly.",

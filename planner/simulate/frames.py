@@ -46,8 +46,8 @@ class Frames:
         """Return namespaces of a later snapshot that the start did not have, each once: their traffic is left out."""
         if frame.namespaces == known:
             return []
-        told = {*known, *self._unknown_namespaces}
-        fresh = [n for n in frame.namespaces if n not in told and not is_heartbeat_or_sla_namespace(n, release)]
+        named = {*known, *self._unknown_namespaces}
+        fresh = [n for n in frame.namespaces if n not in named and not is_heartbeat_or_sla_namespace(n, release)]
         self._unknown_namespaces.update(fresh)
         return fresh
 

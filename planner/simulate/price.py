@@ -43,12 +43,12 @@ class Price:
 def price_of(snapshot: Snapshot, scenario: Scenario) -> Price:
     """Return what the run of a scenario will cost."""
     joining = sum(len(edit.joining()) for edit in scenario.edits)
-    anew = sum(int(getattr(edit, "bundles", 0)) for edit in scenario.edits if edit.recreated())
-    bundles, brokers = len(snapshot.bundles) + anew, len(snapshot.brokers) + joining
+    recreated = sum(int(getattr(edit, "bundles", 0)) for edit in scenario.edits if edit.recreated())
+    bundles, brokers = len(snapshot.bundles) + recreated, len(snapshot.brokers) + joining
     quiet_min = min(scenario.settings_over(snapshot).integer(SHEDDING_INTERVAL_MINUTES), WATCHED_MIN) - 1
     each_s = _CYCLE_S + bundles * (_BUNDLE_S + brokers * _PAIR_S)
     each_s += max(quiet_min, 0) * (_MINUTE_S + bundles * _MINUTE_BUNDLE_S)
-    once_s = anew * (_LOOKUP_S + bundles * _LOOKUP_BUNDLE_S) + joining * brokers * _JOIN_S
+    once_s = recreated * (_LOOKUP_S + bundles * _LOOKUP_BUNDLE_S) + joining * brokers * _JOIN_S
     return Price(scenario.cycles, bundles, brokers, scenario.cycles * each_s + once_s)
 
 

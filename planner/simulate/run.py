@@ -146,12 +146,12 @@ class Simulation:
         self.config = scenario.settings_over(start)
         self._manager = scenario.load_manager_over(start)
         self._extensible = self._manager is LoadManager.EXTENSIBLE
-        self.assumptions = supposed = scenario.assumptions
-        self.cluster = Cluster(start, supposed, self._manager, self.config)
+        self.assumptions = assumed = scenario.assumptions
+        self.cluster = Cluster(start, assumed, self._manager, self.config)
         self._clock = Clock(
             self.start_ms,
-            supposed.stats_interval_s * 1000,
-            scenario.seed if supposed.spread_reports else None,
+            assumed.stats_interval_s * 1000,
+            scenario.seed if assumed.spread_reports else None,
             start.brokers.name,
         )
         self._shedder, _ = effective_shedder(self._manager, self.config)
@@ -188,12 +188,12 @@ class Simulation:
             return []
         unused = modular.unreported(self.start)
         rate = DEFAULT_TRAFFIC.msg_rate_in_per_s + DEFAULT_TRAFFIC.msg_rate_out_per_s
-        said = (
+        text = (
             f"The leader, {self.start.info.leader}, owns bundles without topics ({len(unused):,}). "
             f"Pulsar's leader permanently counts those that it assigned to itself ({rate:.0f} msg/s each "
             "if no average is known), so it may place bundles differently."
         )
-        return [said] if unused else []
+        return [text] if unused else []
 
     # Time
 

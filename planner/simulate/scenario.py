@@ -141,9 +141,9 @@ def scenario_from_json(document: Any) -> Scenario:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"])[:200]
-        said = str(first["msg"]).replace("Input should", "it should").replace("valid tuple", "list")
+        text = str(first["msg"]).replace("Input should", "it should").replace("valid tuple", "list")
         raise ScenarioError(
-            f"The scenario cannot be read: {said[:300]}.",
+            f"The scenario cannot be read: {text[:300]}.",
             where=where or "scenario",
             remedy="Correct that field. A scenario that the planner exports shows the format.",
         ) from error

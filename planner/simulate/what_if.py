@@ -386,7 +386,7 @@ class _Question:
         view = self.scene.view
         broker = view.brokers.position.get(self.broker, -2)
         bundle = view.bundle_position.get(self.target.bundle, -2)
-        said: list[str] = []
+        texts: list[str] = []
         for part in shedding.reasons:
             about = part.bundles == bundle if self.target.bundle else part.brokers == broker
             if not self.target.bundle:
@@ -402,9 +402,9 @@ class _Question:
                     values=part.values[rows],
                     others=part.others[rows],
                 )
-                said += [reason.text for reason in kept.rows(view.brokers.name, view.bundle_names)]
-        said += [u.reason.text for u in unloads if self.target.is_shed((u.move,))]
-        return tuple(dict.fromkeys(said))
+                texts += [reason.text for reason in kept.rows(view.brokers.name, view.bundle_names)]
+        texts += [u.reason.text for u in unloads if self.target.is_shed((u.move,))]
+        return tuple(dict.fromkeys(texts))
 
     def _traffic_factor(self) -> float | None:
         """Return the traffic of the broker, relative to now, at which the answer flips."""
@@ -538,7 +538,7 @@ def _scaled(view: Snapshot, broker: str, factor: float) -> Snapshot:
     of_broker[at] = factor
     of_bundle = np.where(bundles.owner == at, factor, 1.0)
     traffic = [term + name for term in ("", "short_term_", "long_term_") for name in TRAFFIC_COLUMNS]
-    told = (*USAGE_COLUMNS, "weighted_max_ema", "msg_throughput_ema_bytes_per_s", *traffic)
-    columns = {name: frozen(getattr(brokers, name) * of_broker) for name in told}
+    per_bundle = (*USAGE_COLUMNS, "weighted_max_ema", "msg_throughput_ema_bytes_per_s", *traffic)
+    columns = {name: frozen(getattr(brokers, name) * of_broker) for name in per_bundle}
     scaled = {name: frozen(getattr(bundles, name) * of_bundle) for name in traffic}
     return view.with_columns(brokers=replace(brokers, **columns), bundles=replace(bundles, **scaled))

@@ -43,12 +43,12 @@ class JavaRuntime:
 def java_version(executable: Path) -> int | None:
     """Return the major version of a `java` executable; None when it does not run or does not say."""
     try:
-        said = subprocess.run(  # noqa: S603 - the executable was found or named by the operator
+        answer = subprocess.run(  # noqa: S603 - the executable was found or named by the operator
             [str(executable), "-version"], capture_output=True, text=True, timeout=30, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    found = _VERSION.search(said.stderr + said.stdout)
+    found = _VERSION.search(answer.stderr + answer.stdout)
     return int(found[1]) if found else None
 
 

@@ -234,7 +234,7 @@ class OpenSession:
         """Return what to say when an error means that Spark itself is gone; None when it only failed at something."""
         text = f"{type(error).__name__}: {error}"
         if self.place.kind == "connect":
-            if any(said in text for said in _STARTED_ANEW):
+            if any(reported in text for reported in _STARTED_ANEW):
                 what = "The Spark Connect server was restarted and no longer knows this job."
             elif "UNAVAILABLE" in text or "RETRIES_EXCEEDED" in text or not self.answers():
                 what = "The Spark Connect server no longer answers."
@@ -279,14 +279,14 @@ class OpenSession:
 class Guard:
     """Looks whether anybody works for a session, as Spark itself would wait for ever or for many minutes.
 
-    `told` is told in words what is missing, and "" when it is there again.
+    `report` is told in words what is missing, and "" when it is there again.
     """
 
-    def __init__(self, session: OpenSession, told: Callable[[str], None]) -> None:
-        self.session, self.told = session, told
+    def __init__(self, session: OpenSession, report: Callable[[str], None]) -> None:
+        self.session, self.report = session, report
         self.wait_s = max(2 * _wait_s(), _SAY_S)
         self.looked_s = self.missing_since_s = 0.0
-        self.said = False
+        self.reported = False
 
     def look(self) -> None:
         """Look, if it is time to.
@@ -300,9 +300,9 @@ class Guard:
         self.looked_s = now_s
         connect = self.session.place.kind == "connect"
         if self.session.answers() if connect else self.session.has_executors():
-            if self.said:
-                self.told("")
-            self.missing_since_s, self.said = 0.0, False
+            if self.reported:
+                self.report("")
+            self.missing_since_s, self.reported = 0.0, False
             return
         self.missing_since_s = self.missing_since_s or now_s
         missing_s = now_s - self.missing_since_s
@@ -318,9 +318,9 @@ class Guard:
             )
             where = self.session.place.in_words
             raise ReplayError(f"{what}, since {missing_s:.0f} s.", where=where, remedy=remedy)
-        if missing_s >= min(_SAY_S, self.wait_s / 2) and not self.said:
-            self.said = True
-            self.told(f"{what}: waiting")
+        if missing_s >= min(_SAY_S, self.wait_s / 2) and not self.reported:
+            self.reported = True
+            self.report(f"{what}: waiting")
 
 
 @contextmanager

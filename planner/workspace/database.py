@@ -269,8 +269,8 @@ class Workspace:
             if known is not None:
                 return known
             info = snapshot.info
-            told = ("cluster", "pulsar_version", "captured_at_ms", "source", "description", "warnings")
-            columns: dict[str, Any] = {column: getattr(info, column) for column in told}
+            info_columns = ("cluster", "pulsar_version", "captured_at_ms", "source", "description", "warnings")
+            columns: dict[str, Any] = {column: getattr(info, column) for column in info_columns}
             columns |= {part: len(getattr(snapshot, part)) for part in ("brokers", "namespaces", "bundles", "topics")}
             saved = SavedSnapshot(
                 digest=digest,

@@ -96,14 +96,14 @@ def load_manager_of(answers: Answers, store: MetadataStore, brokers: CapturedBro
     """Return which load manager the cluster runs, as its settings, its brokers' reports, or their refusal tell."""
     for broker in brokers.names:
         tag = brokers.aliases.get(broker)
-        said = [store.node(f"{REPORTS}/{broker}")]
+        reports = [store.node(f"{REPORTS}/{broker}")]
         if tag is not None:
-            said += [
+            reports += [
                 answers.json(f"{stem}.{tag}", dict) or {}
                 for stem in ("runtime-config", "load-report")
                 if answers.has(f"{stem}.{tag}")
             ]
-        for answer in said:
+        for answer in reports:
             name = answer.get(LOAD_MANAGER_CLASS_NAME)
             if isinstance(name, str) and name:
                 return LoadManager.EXTENSIBLE if "Extensible" in name else LoadManager.MODULAR

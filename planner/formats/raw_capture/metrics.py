@@ -36,19 +36,19 @@ def leader_metrics(answers: Answers, tag: str) -> dict[str, float]:
     the rest, and apart.
     """
     metrics = read_metrics(answers, tag) if tag else []
-    said: dict[str, float] = {"unloaded": 0.0} if metrics else {}
+    values: dict[str, float] = {"unloaded": 0.0} if metrics else {}
     for name, labels, value in metrics:
         if not 0 <= value < _MOST:
             continue
         if name == _UNLOADED:
-            said["unloaded"] += value
+            values["unloaded"] += value
         elif name == _BY_REASON and labels.get("reason") == "Admin" and labels.get("result") == "Success":
-            said["unloaded"] -= value
+            values["unloaded"] -= value
         elif name == _BY_REASON and labels.get("result") == "Skip":
-            said[f"Skip/{labels.get('reason', '')[:40]}"] = value
+            values[f"Skip/{labels.get('reason', '')[:40]}"] = value
         elif name == _STATS and labels.get("stat") in _STATISTICS:
-            said[f"load_{labels['stat']}"] = value
-    return {name: value for name, value in said.items() if value >= 0}
+            values[f"load_{labels['stat']}"] = value
+    return {name: value for name, value in values.items() if value >= 0}
 
 
 def _of_admin(answers: Answers, tag: str) -> Iterator[Metric]:

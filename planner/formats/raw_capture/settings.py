@@ -57,8 +57,8 @@ def read_capture_settings(
         for b in answered
     ]
     configured = [values for values in configured if values]
-    told = _dynamic(answers, store)
-    dynamic = told or {}
+    overrides = _dynamic(answers, store)
+    dynamic = overrides or {}
     if not configured:
         answers.warn(
             f"The settings in force were not captured; the defaults of {decides.name}"
@@ -66,13 +66,17 @@ def read_capture_settings(
         )
     given: dict[str, Any] = {}
     for name in sorted({name for values in (*configured, dynamic) for name in values}):
-        said = [values[name] for values in configured if name in values]
-        if len(set(map(str, said))) > 1:
+        stated = [values[name] for values in configured if name in values]
+        if len(set(map(str, stated))) > 1:
             answers.warn(
-                f"The brokers differ in {name} ({', '.join(dict.fromkeys(map(str, said)))}); {said[0]} is shown."
+                f"The brokers differ in {name} ({', '.join(dict.fromkeys(map(str, stated)))}); {stated[0]} is shown."
             )
-        given[name] = dynamic.get(name, said[0] if said else None)
-    texts = None if told is None else {name: text for name, value in told.items() if (text := _text(value)) is not None}
+        given[name] = dynamic.get(name, stated[0] if stated else None)
+    texts = (
+        None
+        if overrides is None
+        else {name: text for name, value in overrides.items() if (text := _text(value)) is not None}
+    )
     return CapturedSettings(_settings(given, answers, decides), "brokers" if configured else "defaults", texts)
 
 

@@ -70,7 +70,7 @@ def snapshot_of_capture(files: Mapping[str, bytes]) -> Snapshot:
     brokers = find_brokers(answers, store)
     manager = load_manager_of(answers, store, brokers)
     leader, leader_since_ms = _leader(answers, store)
-    decides = release(_told_version(answers))
+    decides = release(_reported_version(answers))
     captured = read_capture_settings(answers, store, brokers, leader, decides)
     config = captured.in_force
     cluster = cluster_of(answers, store)
@@ -169,19 +169,19 @@ def _moment(answers: Answers) -> int:
 def _leader(answers: Answers, store: MetadataStore) -> tuple[str, int]:
     """Return the leader, and when it was elected; 0 unknown."""
     nodes = [(store.node(path), store.created_ms.get(path, 0)) for path in _LEADER_NODES]
-    said = [(answers.json("leader", dict, "The leader comes from the metadata store.") or {}, 0), *nodes]
-    leader = next((name for answer, _ in said if isinstance(name := answer.get("brokerId"), str) and name), "")
+    found = [(answers.json("leader", dict, "The leader comes from the metadata store.") or {}, 0), *nodes]
+    leader = next((name for answer, _ in found if isinstance(name := answer.get("brokerId"), str) and name), "")
     return leader, next((at for node, at in nodes if leader and node.get("brokerId") == leader), 0)
 
 
-def _told_version(answers: Answers) -> str:
+def _reported_version(answers: Answers) -> str:
     return "" if answers.trouble("version") else answers.text("version").strip().strip('"')
 
 
 def _version(answers: Answers, reports: Sequence[Report]) -> str:
-    said: list[object] = [_told_version(answers)]
-    said += [report.get(key) for report in reports for key in ("brokerVersionString", "brokerVersion")]
-    known = [text for text in said if isinstance(text, str) and _VERSION.fullmatch(text)]
+    found: list[object] = [_reported_version(answers)]
+    found += [report.get(key) for report in reports for key in ("brokerVersionString", "brokerVersion")]
+    known = [text for text in found if isinstance(text, str) and _VERSION.fullmatch(text)]
     if not known:
         answers.warn(f"The version of Pulsar was not captured; {REFERENCE.name} is shown.")
     elif len(set(known[1:] or known)) > 1:

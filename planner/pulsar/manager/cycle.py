@@ -227,9 +227,9 @@ def next_cycle(
     if explain:
         notes += _order_notes(decision, shedder.decide(the_other_way_round(snapshot), known, config)[1], _LISTED)
         for grown in once_larger(snapshot):
-            told = _order_notes(decision, shedder.decide(grown, known, config)[1], _GROWN)
-            notes += told
-            if told:
+            order_notes = _order_notes(decision, shedder.decide(grown, known, config)[1], _GROWN)
+            notes += order_notes
+            if order_notes:
                 break
     return remembered, CycleDecision(shedder, decision, (*notes, *decision.notes), unloads)
 
@@ -271,11 +271,11 @@ def _order_notes(decision: SheddingDecision, other: SheddingDecision, what: str)
     mine, yours = ([move for move in one if move not in set(two)] for one, two in ((here, there), (there, here)))
     if not mine and not yours:
         return ()
-    said = [
+    reasons = [
         f"{moves[0][0]} from {moves[0][1]}{f' to {moves[0][2]}' if moves[0][2] else ''}" if moves else "nothing"
         for moves in (yours, mine)
     ]
-    return (f"{what}. Pulsar may choose differently ({said[0]} instead of {said[1]}).",)
+    return (f"{what}. Pulsar may choose differently ({reasons[0]} instead of {reasons[1]}).",)
 
 
 def _visited(moves: tuple[Move, ...]) -> list[Move]:
@@ -297,7 +297,7 @@ class _Frame:
     seed: int
     explain: bool
 
-    def _said(self, code: ReasonCode, move: Move, other: str | None = None, **values: float) -> Reason:
+    def _reason(self, code: ReasonCode, move: Move, other: str | None = None, **values: float) -> Reason:
         return Reason(code, move.source, move.bundle, values, other)
 
     def modular(self, memory: LeaderMemory, decision: SheddingDecision) -> tuple[LeaderMemory, tuple[Unload, ...]]:
@@ -327,17 +327,17 @@ class _Frame:
                     snapshot, move.bundle, place, self.config, self.seed, filters=filters, explain=self.explain
                 )
             except PulsarError:
-                unloads.append(Unload(replace(move, destination=None), self._said(_PLACEMENT_FAILED, move)))
+                unloads.append(Unload(replace(move, destination=None), self._reason(_PLACEMENT_FAILED, move)))
                 continue
             to, acceptable = found.decision.selected, found.decision.acceptable
             if to is None or to == move.source:
                 code = _NO_DESTINATION if to is None else _SAME_BROKER
-                unloads.append(Unload(replace(move, destination=None), self._said(code, move), acceptable, found))
+                unloads.append(Unload(replace(move, destination=None), self._reason(code, move), acceptable, found))
                 continue
             drawn = len(acceptable) > 1
-            why = self._said(_DRAWN, move, to, brokers=float(len(acceptable))) if drawn else None
+            why = self._reason(_DRAWN, move, to, brokers=float(len(acceptable))) if drawn else None
             went = replace(move, destination=to)
-            unloads.append(Unload(went, why or self._said(_UNLOADED, move, to), acceptable, found))
+            unloads.append(Unload(went, why or self._reason(_UNLOADED, move, to), acceptable, found))
             recent[move.bundle] = snapshot.info.captured_at_ms
             affinities[move.bundle] = to
         shed = replace(memory.shedding, recently_unloaded_bundles=recent)
@@ -352,11 +352,11 @@ class _Frame:
         namespace = move.bundle.rpartition("/")[0]
         source = self.snapshot.brokers.position[move.source]
         if namespace in self.config.names(SHEDDING_EXCLUDED_NAMESPACES):
-            return self._said(_EXCLUDED, move)
+            return self._reason(_EXCLUDED, move)
         if not filters.may_leave_isolation(namespace, source):
-            return self._said(_ISOLATED, move)
+            return self._reason(_ISOLATED, move)
         verdict = filters.may_leave_group(namespace, source)
-        return None if verdict.allowed else self._said(_ANTI_AFFINITY, move, members=float(verdict.members))
+        return None if verdict.allowed else self._reason(_ANTI_AFFINITY, move, members=float(verdict.members))
 
     def extensible(self, memory: LeaderMemory, decision: SheddingDecision) -> tuple[LeaderMemory, tuple[Unload, ...]]:
         """Publish every decision; without a destination the next lookup finds one."""
@@ -367,7 +367,7 @@ class _Frame:
         filters: ExtensibleFilters | None = None
         for move in decision.moves:
             if move.destination is not None:
-                why = self._said(_HANDED_OVER, move, move.destination)
+                why = self._reason(_HANDED_OVER, move, move.destination)
                 unloads.append(Unload(move, why, (move.destination,)))
                 continue
             filters = filters or ExtensibleFilters(self.snapshot, self.config)
@@ -375,9 +375,9 @@ class _Frame:
                 self.snapshot, move.bundle, lookups, self.config, self.seed, filters=filters, explain=self.explain
             )
             to, acceptable = found.decision.selected, found.decision.acceptable
-            why = self._said(_LOOKED_UP, move, to, brokers=float(len(acceptable)))
+            why = self._reason(_LOOKED_UP, move, to, brokers=float(len(acceptable)))
             if to is None:
-                why = self._said(_NOBODY_TAKES_IT, move)
+                why = self._reason(_NOBODY_TAKES_IT, move)
             unloads.append(Unload(replace(move, destination=to), why, acceptable, found))
         shed = memory.shedding
         bundles = {**shed.recently_unloaded_bundles, **{u.move.bundle: now for u in unloads}}

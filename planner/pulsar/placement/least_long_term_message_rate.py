@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from planner.cluster.arrays import FloatArray, frozen
-from planner.cluster.decisions import PlacementDecision, ReasonBlock, ReasonCode, tell
+from planner.cluster.decisions import PlacementDecision, ReasonBlock, ReasonCode, add_reasons
 from planner.cluster.hashing import hash_map_order, java_string_hashes
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE
@@ -125,10 +125,10 @@ def _compared(
     higher = ~best & ~overloaded & ~unknown
     too_busy = _ALL_OVERLOADED if (chosen & overloaded).any() else _OVERLOADED
     reasons: list[ReasonBlock] = []
-    tell(reasons, _LOWEST, best & ~overloaded, here, rate)
-    tell(reasons, _HIGHER, higher, here, rate, lowest)
-    tell(reasons, too_busy, overloaded, here, usage * 100, limit * 100)
-    tell(reasons, _ALL_UNKNOWN if (chosen & unknown).any() else _UNKNOWN_RATE, unknown, here)
+    add_reasons(reasons, _LOWEST, best & ~overloaded, here, rate)
+    add_reasons(reasons, _HIGHER, higher, here, rate, lowest)
+    add_reasons(reasons, too_busy, overloaded, here, usage * 100, limit * 100)
+    add_reasons(reasons, _ALL_UNKNOWN if (chosen & unknown).any() else _UNKNOWN_RATE, unknown, here)
     return among.those(chosen), tuple(reasons)
 
 

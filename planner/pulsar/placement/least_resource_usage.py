@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from planner.cluster.arrays import BoolArray, frozen
-from planner.cluster.decisions import PlacementDecision, ReasonBlock, ReasonCode, tell
+from planner.cluster.decisions import PlacementDecision, ReasonBlock, ReasonCode, add_reasons
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.names import AVERAGE_RESOURCE_USAGE_DIFFERENCE_THRESHOLD_PERCENTAGE, HISTORY_RESOURCE_PERCENTAGE
 from planner.cluster.once import once
@@ -107,7 +107,7 @@ class LeastResourceUsage:
         subject = snapshot.bundle_position.get(bundle, -1)
         reasons: list[ReasonBlock] = []
         for code, which in ((_BELOW, below), (_ABOVE if below.any() else _FALLBACK, ~below)):
-            tell(reasons, code, which, here, usage_here * 100, difference * 100, average * 100, bundles=subject)
+            add_reasons(reasons, code, which, here, usage_here * 100, difference * 100, average * 100, bundles=subject)
         drawn = draw(acceptable, bundle, seed)
         return UsageAverages(usages), PlacementDecision(bundle, acceptable, drawn, tuple(reasons))
 

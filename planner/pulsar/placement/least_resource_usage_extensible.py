@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from planner.cluster.decisions import PlacementDecision, ReasonBlock, ReasonCode, tell
+from planner.cluster.decisions import PlacementDecision, ReasonBlock, ReasonCode, add_reasons
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.names import (
     AVERAGE_RESOURCE_USAGE_DIFFERENCE_THRESHOLD_PERCENTAGE,
@@ -115,9 +115,11 @@ class LeastResourceUsageExtensible:
         subject = snapshot.bundle_position.get(bundle, -1)
         with_data, without = (_ABOVE, _NO_DATA) if below.any() else (_ABOVE_ALL, _NO_DATA_ALL)
         reasons: list[ReasonBlock] = []
-        tell(reasons, without, ~known & (here >= 0), here, bundles=subject)
+        add_reasons(reasons, without, ~known & (here >= 0), here, bundles=subject)
         for code, which in ((_BELOW, below[known]), (with_data, ~below[known])):
-            tell(reasons, code, which, here[known], usages * 100, difference * 100, average * 100, bundles=subject)
+            add_reasons(
+                reasons, code, which, here[known], usages * 100, difference * 100, average * 100, bundles=subject
+            )
         return state, PlacementDecision(bundle, acceptable, draw(acceptable, bundle, seed), tuple(reasons))
 
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array
-from planner.cluster.decisions import Line, Move, ReasonBlock, ReasonCode, SheddingDecision, block, tell
+from planner.cluster.decisions import Line, Move, ReasonBlock, ReasonCode, SheddingDecision, add_reasons, block
 from planner.cluster.hashing import hash_map_order, hash_map_size
 from planner.cluster.java import ContradictoryOrderError, tim_sort, to_int
 from planner.cluster.load_manager import LoadManager
@@ -171,7 +171,7 @@ class _Pairs:
         names = self.names
         return ((names[low], names[high]) for low, high in zip(self.low.tolist(), self.high.tolist(), strict=True))
 
-    def tell(self, reasons: list[ReasonBlock], code: ReasonCode, *numbers: FloatArray | float) -> None:
+    def add_reasons(self, reasons: list[ReasonBlock], code: ReasonCode, *numbers: FloatArray | float) -> None:
         """Add a reason for both brokers of each pair, each with its own score; the middle one has no partner.
 
         Args:
@@ -249,7 +249,7 @@ class _Counters:
             counts = np.array(hits, dtype=np.float64)
             waiting = pairs[~fired]
             numbers = (waiting.difference, low, counts[:, 0], needed[0], counts[:, 1], needed[1])
-            waiting.tell(reasons, _COUNTING, *numbers)
+            waiting.add_reasons(reasons, _COUNTING, *numbers)
         return fired
 
 
@@ -446,8 +446,8 @@ class AvgShedder:
         counters = _Counters(memory.state)
         apart = counters.count(pairs, low, high)
         middle = ~apart & (pairs.low == pairs.high)
-        pairs[middle].tell(reasons, _MIDDLE)
-        pairs[~apart & ~middle].tell(reasons, _CLOSE, pairs.difference[~apart & ~middle], low)
+        pairs[middle].add_reasons(reasons, _MIDDLE)
+        pairs[~apart & ~middle].add_reasons(reasons, _CLOSE, pairs.difference[~apart & ~middle], low)
         needed = (
             config.integer(_AVG_SHEDDER_HIT_COUNT_LOW_THRESHOLD),
             config.integer(_AVG_SHEDDER_HIT_COUNT_HIGH_THRESHOLD),
@@ -482,7 +482,7 @@ def _even_out(
     by_rate = rate_quota > min_rate
     enough = by_rate | (throughput_quota > min_throughput)
     too_little = (rate_quota[~enough], min_rate, throughput_quota[~enough] / MIB, min_throughput / MIB)
-    pairs[~enough].tell(reasons, _TOO_LITTLE, *too_little)
+    pairs[~enough].add_reasons(reasons, _TOO_LITTLE, *too_little)
     pairs, by_rate = pairs[enough], by_rate[enough]
     quota = np.where(by_rate, rate_quota[enough], throughput_quota[enough])
     if not len(pairs):
@@ -499,14 +499,14 @@ def _even_out(
     destinations = np.repeat(pairs.low, np.diff(donors.bounds))
     for code, which in ((_TAKEN, fit.taken), (_TOO_BIG, fit.too_big), (_EMPTY, ~fit.taken & ~fit.too_big)):
         numbers = (donors.values, fit.left)[: len(code.fields)]
-        tell(reasons, code, which, donors.owners, *numbers, bundles=donors.bundles, others=destinations)
+        add_reasons(reasons, code, which, donors.owners, *numbers, bundles=donors.bundles, others=destinations)
     gives = fit.count > 0
     giving, without = pairs[gives], pairs[~gives]
     if len(giving):
         low, high, points = giving.low, giving.high, giving.points
         reasons.append(block(_DONOR, high, values=(points[high], giving.difference, quota[gives]), others=low))
         reasons.append(block(_RECEIVER, low, values=(points[low], giving.difference), others=high))
-    without.tell(reasons, _NO_FIT, quota[~gives])
+    without.add_reasons(reasons, _NO_FIT, quota[~gives])
     chosen = donors.bundles[fit.taken]
     to = [snapshot.brokers.name[i] for i in destinations[fit.taken].tolist()]
     moves = moves_of(snapshot, _TAKEN, chosen, (donors.values[fit.taken], fit.left[fit.taken]), to)

@@ -44,7 +44,7 @@ def lacking(snapshot: Snapshot, needs: Sequence[Need]) -> tuple[Need, ...]:
     of traffic: a cluster without any traffic lacks nothing.
     """
     tables = snapshot.brokers, snapshot.bundles
-    if not any(_told(table, TRAFFIC_COLUMNS) for table in tables):
+    if not any(_is_known(table, TRAFFIC_COLUMNS) for table in tables):
         return ()
     return tuple(need for need in needs if _empty(tables[0], need.brokers) or _empty(tables[1], need.bundles))
 
@@ -55,10 +55,10 @@ def lacking_notes(strategy: str, snapshot: Snapshot, needs: Sequence[Need]) -> t
     return (f"{strategy} is decided here without {without}. The snapshot does not contain this.",) if without else ()
 
 
-def _told(table: BrokerTable | BundleTable, columns: Sequence[str]) -> bool:
+def _is_known(table: BrokerTable | BundleTable, columns: Sequence[str]) -> bool:
     """Say whether some row has a number above zero in some of these columns."""
     return any(bool((getattr(table, name) > 0).any()) for name in columns)
 
 
 def _empty(table: BrokerTable | BundleTable, columns: Sequence[str]) -> bool:
-    return bool(columns) and not _told(table, columns)
+    return bool(columns) and not _is_known(table, columns)

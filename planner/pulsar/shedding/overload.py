@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from planner.cluster.decisions import Line, ReasonBlock, ReasonCode, SheddingDecision, tell
+from planner.cluster.decisions import Line, ReasonBlock, ReasonCode, SheddingDecision, add_reasons
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.memory import SheddingMemory
 from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE, LOAD_SHEDDING_STRATEGY
@@ -118,16 +118,16 @@ class OverloadShedder:
         usage = overload_usage(snapshot.brokers, config)[active]
         reasons: list[ReasonBlock] = list(unknown)
         below = usage < threshold
-        tell(reasons, _BELOW, below, active, usage * 100, threshold * 100)
+        add_reasons(reasons, _BELOW, below, active, usage * 100, threshold * 100)
         over, used = active[~below], usage[~below]
         counts = snapshot.reported_counts()[over]
         single = counts <= 1
-        tell(reasons, _SINGLE, single, over, used * 100, threshold * 100, counts)
+        add_reasons(reasons, _SINGLE, single, over, used * 100, threshold * 100, counts)
         over, used = over[~single], used[~single]
         required = snapshot.brokers.throughput_bytes_per_s(over) * (used - threshold + ADDITIONAL_MARGIN)
         moves, gives = take_until(snapshot, memory, config, over, required, (_TAKEN, _ENOUGH), reasons)
-        tell(reasons, _DONOR, gives, over, used * 100, threshold * 100, required / MIB)
-        tell(reasons, _NO_CANDIDATE, ~gives, over, used * 100, threshold * 100)
+        add_reasons(reasons, _DONOR, gives, over, used * 100, threshold * 100, required / MIB)
+        add_reasons(reasons, _NO_CANDIDATE, ~gives, over, used * 100, threshold * 100)
         scores = np.full(len(snapshot.brokers), np.nan)
         scores[active] = usage
         decision = SheddingDecision(tuple(moves), tuple(reasons), scores, (Line("threshold", threshold),))

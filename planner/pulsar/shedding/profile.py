@@ -91,15 +91,15 @@ class Counters:
         after_unloads: The state after bundles left some brokers: what counted up to that starts anew.
         least: The state with counters no higher than in either of two.
         full: States in which the counters of every broker are about to act.
-        told: The state after a cycle of which a leader's metrics tell (`SnapshotInfo.leader_metrics`), given the one
-            before, the one that was worked out, and what they said before and say now; None where they say nothing.
+        reported: The state after a cycle, from what a leader's metrics report (`SnapshotInfo.leader_metrics`): given
+            the state before, the computed one, and the metrics before and now. None where they report nothing.
     """
 
     cycles_to_know: Callable[[Settings], int]
     after_unloads: Callable[[Any, Collection[str]], Any]
     least: Callable[[Any, Any], Any]
     full: Callable[[Any, Sequence[str], Settings], Iterator[Any]]
-    told: Callable[[Any, Any, Mapping[str, float], Mapping[str, float], Settings], Any] | None = None
+    reported: Callable[[Any, Any, Mapping[str, float], Mapping[str, float], Settings], Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

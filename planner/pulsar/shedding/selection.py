@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array
-from planner.cluster.decisions import Move, ReasonBlock, ReasonCode, block, tell
+from planner.cluster.decisions import Move, ReasonBlock, ReasonCode, add_reasons, block
 from planner.cluster.memory import SheddingMemory
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
@@ -121,7 +121,7 @@ def rank_donors(
     recent = _recent(snapshot, unloaded_ms)[bundles]
     unseen = rank < 0
     owner = snapshot.bundles.owner
-    tell(reasons, NOT_CONSIDERED, unseen, owner[bundles], bundles=bundles)
+    add_reasons(reasons, NOT_CONSIDERED, unseen, owner[bundles], bundles=bundles)
     if (recent & ~unseen).any():
         held = bundles[recent & ~unseen]
         now = snapshot.info.captured_at_ms
@@ -214,6 +214,6 @@ def take_until(
     required = np.repeat(required_bytes_per_s, sizes) / MIB
     owners, mib = donors.owners, values / MIB
     columns = (mib[taken], before[taken] / MIB, required[taken])
-    tell(reasons, codes[0], taken, owners, mib, before / MIB, required, bundles=donors.bundles)
-    tell(reasons, codes[1], ~taken, owners, mib, required, bundles=donors.bundles)
+    add_reasons(reasons, codes[0], taken, owners, mib, before / MIB, required, bundles=donors.bundles)
+    add_reasons(reasons, codes[1], ~taken, owners, mib, required, bundles=donors.bundles)
     return moves_of(snapshot, codes[0], donors.bundles[taken], columns), count > 0

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from planner.cluster.arrays import Int64Array
-from planner.cluster.decisions import Line, Move, ReasonBlock, ReasonCode, SheddingDecision, block, tell
+from planner.cluster.decisions import Line, Move, ReasonBlock, ReasonCode, SheddingDecision, add_reasons, block
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.memory import SheddingMemory
 from planner.cluster.names import HISTORY_RESOURCE_PERCENTAGE
@@ -266,22 +266,22 @@ def _shed_above(
     usage = np.array([ema[names[i]] for i in active.tolist()])
     limit = limits.average + limits.threshold
     below = usage < limit
-    tell(reasons, _BELOW, below, active, usage * 100, limits.average * 100, limits.threshold * 100, limit * 100)
+    add_reasons(reasons, _BELOW, below, active, usage * 100, limits.average * 100, limits.threshold * 100, limit * 100)
     over, over_usage = active[~below], usage[~below]
     with np.errstate(invalid="ignore"):  # usages can be infinite, where a limit is tiny
         share = over_usage - limits.average - limits.threshold + ADDITIONAL_MARGIN
         required = snapshot.brokers.throughput_bytes_per_s(over) * share
     little, minimum = required < limits.minimum_bytes_per_s, limits.minimum_bytes_per_s / MIB
-    tell(reasons, _TOO_LITTLE, little, over, over_usage * 100, limit * 100, required / MIB, minimum)
+    add_reasons(reasons, _TOO_LITTLE, little, over, over_usage * 100, limit * 100, required / MIB, minimum)
     counts = snapshot.reported_counts()[over]
     single = ~little & (counts <= 1)
-    tell(reasons, _SINGLE, single, over, over_usage * 100, limit * 100, counts)
+    add_reasons(reasons, _SINGLE, single, over, over_usage * 100, limit * 100, counts)
     shedding = ~little & ~single
     over, over_usage, required = over[shedding], over_usage[shedding] * 100, required[shedding]
     moves, gives = take_until(snapshot, memory, config, over, required, (_TAKEN, _ENOUGH), reasons)
     numbers = (limits.average * 100, limits.threshold * 100, limit * 100, required / MIB)
-    tell(reasons, _DONOR, gives, over, over_usage, *numbers)
-    tell(reasons, _NO_CANDIDATE, ~gives, over, over_usage, limit * 100)
+    add_reasons(reasons, _DONOR, gives, over, over_usage, *numbers)
+    add_reasons(reasons, _NO_CANDIDATE, ~gives, over, over_usage, limit * 100)
     return moves
 
 

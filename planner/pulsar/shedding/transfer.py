@@ -546,23 +546,23 @@ def _check(snapshot: Snapshot, loads: _Loads, rules: _Rules, unloaded: Mapping[s
             since_ms = updated_ms - marks[names[broker]]
             if since_ms < rules.delay_ms:
                 log.say(COOLING, broker, -1, -1, since_ms / 1000, rules.delay_ms / 1000)
-                _tell_rest(snapshot, log, CYCLE_COOLING, broker)
+                _explain_rest(snapshot, log, CYCLE_COOLING, broker)
                 return _Check(None, "CoolDown", marks)
             del marks[names[broker]]
         counted.append(loads.load[broker])
     if not counted:
-        _tell_rest(snapshot, log, CYCLE_OUTDATED if outdated else CYCLE_NO_BROKERS)
+        _explain_rest(snapshot, log, CYCLE_OUTDATED if outdated else CYCLE_NO_BROKERS)
         return _Check(None, "OutDatedData" if outdated else "NoBrokers", marks)
     missing = np.flatnonzero(snapshot.brokers.registered & ~snapshot.brokers.has_load_data).tolist()
     if missing:
         for broker in missing:
             log.say(NO_DATA, broker)
-        _tell_rest(snapshot, log, CYCLE_NO_DATA, missing[0])
+        _explain_rest(snapshot, log, CYCLE_NO_DATA, missing[0])
         return _Check(None, "NoLoadData", marks)
     return _Check(_Statistics.of(counted), None, marks)
 
 
-def _tell_rest(snapshot: Snapshot, log: TransferLog, code: ReasonCode, other: int = -1) -> None:
+def _explain_rest(snapshot: Snapshot, log: TransferLog, code: ReasonCode, other: int = -1) -> None:
     """Give every broker that has no reason yet the same one."""
     log.say_rest(code, range(len(snapshot.brokers)), other=other)
 
@@ -587,25 +587,25 @@ def _full(state: TransferState, brokers: Sequence[str], config: Settings) -> Ite
 _BEFORE_COMPARING = ("CoolDown", "NoBrokers", "OutDatedData", "NoLoadData")
 
 
-def _told(
+def _reasons(
     before: TransferState,
     after: TransferState,
     was: Mapping[str, float],
-    said: Mapping[str, float],
+    numbers: Mapping[str, float],
     config: Settings,
 ) -> TransferState:
     """Return the state by the loads that were really compared; a leader that skipped the cycle compared none."""
-    skipped = {name for name in _BEFORE_COMPARING if said.get(f"Skip/{name}", 0) > was.get(f"Skip/{name}", 0)}
+    skipped = {name for name in _BEFORE_COMPARING if numbers.get(f"Skip/{name}", 0) > was.get(f"Skip/{name}", 0)}
     # Without load data it may also have found nothing after it compared: only above the threshold.
     if skipped and (skipped != {"NoLoadData"} or before.hit_count < config.integer(_HITS)):
         return before
-    std = said.get("load_std")
+    std = numbers.get("load_std")
     if std is None or math.isclose(std, after.load_std, rel_tol=1e-6):
         return after
     if math.isclose(std, before.load_std, rel_tol=1e-6):
         return before
     called = std > config.number(_BROKER_LOAD_TARGET_STD)
-    return TransferState(before.hit_count + 1 if called else 0, said.get("load_avg", after.load_avg), std)
+    return TransferState(before.hit_count + 1 if called else 0, numbers.get("load_avg", after.load_avg), std)
 
 
 _PROFILE = Profile(
@@ -656,7 +656,7 @@ _PROFILE = Profile(
         after_unloads=_after_unloads,
         least=_least,
         full=_full,
-        told=_told,
+        reported=_reasons,
     ),
     calmer=lambda _: Remedy(
         "Lower loadBalancerMaxNumberOfBrokerSheddingPerCycle, or raise loadBalancerBrokerLoadTargetStd.",

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from planner.cluster.arrays import BoolArray, Int64Array, IntArray
-from planner.cluster.decisions import ReasonBlock, ReasonCode, ReasonLog, SplitDecision, SplitOrder, tell
+from planner.cluster.decisions import ReasonBlock, ReasonCode, ReasonLog, SplitDecision, SplitOrder, add_reasons
 from planner.cluster.errors import PulsarError
 from planner.cluster.hashing import hash_map_order
 from planner.cluster.names import (
@@ -367,10 +367,10 @@ class _Run:
         below = owned & ~self.few[bundles] & ~narrow & (self.exceeded[bundles] == 0)
         reasons: list[ReasonBlock] = []
         few = self.few[bundles]
-        tell(reasons, _FEW_TOPICS, few, brokers, self.loads.topics[bundles], bundles=bundles)
-        tell(reasons, _NOT_OWNED, ~owned & ~few, brokers, bundles=bundles)
-        tell(reasons, _TOO_NARROW, narrow, brokers, bundles=bundles)
-        tell(reasons, _BELOW, below, brokers, *self.loads.numbers(bundles), bundles=bundles)
+        add_reasons(reasons, _FEW_TOPICS, few, brokers, self.loads.topics[bundles], bundles=bundles)
+        add_reasons(reasons, _NOT_OWNED, ~owned & ~few, brokers, bundles=bundles)
+        add_reasons(reasons, _TOO_NARROW, narrow, brokers, bundles=bundles)
+        add_reasons(reasons, _BELOW, below, brokers, *self.loads.numbers(bundles), bundles=bundles)
         return reasons
 
     def decision(self) -> SplitDecision:

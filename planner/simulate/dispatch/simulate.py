@@ -205,7 +205,7 @@ class _Dispatch:
         self._update_cursors()
         # what is told of it; all by period, streams last
         self._period = 0
-        self._told = {name: np.zeros((periods, size), dtype=np.int64) for name in MATRICES}
+        self._recorded = {name: np.zeros((periods, size), dtype=np.int64) for name in MATRICES}
         self._events, self._bound = np.zeros((2, periods, len(LIMITS), size), dtype=np.int32)
         self._left = np.full((periods, len(LIMITS), size), -1, dtype=np.int64)
 
@@ -226,7 +226,7 @@ class _Dispatch:
         fresh = arrived - self._arrived
         self._arrived = arrived
         self._waiting += fresh
-        self._told["published_msgs"][self._period] += fresh * s.messages
+        self._recorded["published_msgs"][self._period] += fresh * s.messages
         if k:
             self._consume()
         if k and k % self._stats_steps == 0:
@@ -406,9 +406,9 @@ class _Dispatch:
         self._permits[rows] -= sent[0]
         self._in_flight[rows] += sent[0]
         for left, amount, unit in zip(allowed, sent, ("msgs", "bytes"), strict=True):
-            self._told[f"delivered_{unit}"][self._period, rows] += amount
+            self._recorded[f"delivered_{unit}"][self._period, rows] += amount
             over = np.where(left < NO_BOUND, np.maximum(amount - left, 0), 0)
-            self._told[f"over_delivered_{unit}"][self._period, rows] += over
+            self._recorded[f"over_delivered_{unit}"][self._period, rows] += over
         charges = entries * self._charge[rows], sent[1]
         for limit, positions, applies in limits:
             for column, charge in zip(limit.columns, charges, strict=True):
@@ -421,15 +421,15 @@ class _Dispatch:
 
     def close_period(self) -> None:
         """End a period: tell of debts, and of what waits."""
-        s, told = self.streams, {name: column[self._period] for name, column in self._told.items()}
+        s, recorded = self.streams, {name: column[self._period] for name, column in self._recorded.items()}
         for at, unit in enumerate(("msgs", "bytes")):
             shared = np.maximum(self._logs.columns[at].debt()[s.log], self._brokers.columns[at].debt()[s.broker])
             own = self._own.columns[at].debt()
             debt = np.maximum(np.where(self._shares, shared, 0), np.where(self._limited, own, 0))
-            told[f"debt_{unit}"][:] = debt
+            recorded[f"debt_{unit}"][:] = debt
         waiting = (self._waiting + self._replays) * s.messages
-        told["waiting_msgs"][:] = waiting
-        told["demand_msgs"][:] = told["delivered_msgs"] + np.minimum(waiting, np.maximum(self._permits, 0))
+        recorded["waiting_msgs"][:] = waiting
+        recorded["demand_msgs"][:] = recorded["delivered_msgs"] + np.minimum(waiting, np.maximum(self._permits, 0))
         self._period += 1
 
     def trace(self, topics: Sequence[TopicLoad], period_s: float) -> DispatchTrace:
@@ -442,7 +442,7 @@ class _Dispatch:
             "subscription": s.slot,
             "backlog_at_start_msgs": s.waiting * s.messages,
             "drained_s": np.where(np.isinf(self._drained), np.nan, self._drained),
-            **{name: told.T for name, told in self._told.items()},
+            **{name: recorded.T for name, recorded in self._recorded.items()},
             **{name: np.moveaxis(cube, 0, 2) for name, cube in cubes.items()},
         }
         return DispatchTrace(tuple(topics), period_s, **{name: frozen(column) for name, column in columns.items()})

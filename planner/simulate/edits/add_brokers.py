@@ -8,7 +8,7 @@ from pydantic import Field
 
 from planner.cluster.text import count
 from planner.simulate.admin_commands import SHOWN, Command
-from planner.simulate.edits.edit import Ask, AtMinute, Cores, Edit, EditContext, NicGbps, size_text, some
+from planner.simulate.edits.edit import Ask, AtMinute, Cores, Edit, EditContext, NicGbps, size_text, some_of
 from planner.simulate.edits.running import Running
 
 
@@ -53,6 +53,6 @@ class AddBrokers(Edit):
         run.join(self.joining(), self.cores, self.nic_gbps, now, "joins the cluster, empty")
 
     def commands(self, cluster: str, program: Sequence[str]) -> Iterator[Command]:
-        names = some(self.joining(), shown=SHOWN)
+        names = some_of(self.joining(), shown=SHOWN)
         text = f"By hand: start {count(self.count, 'broker')}, and note the real ids for {names}."
         yield Command(section="brokers", note=text, by_hand=True, asks=self.joining())

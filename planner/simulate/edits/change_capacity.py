@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from planner.simulate.admin_commands import SHOWN, Command
-from planner.simulate.edits.edit import AtMinute, BrokerNames, Cores, Edit, EditContext, NicGbps, size_text, some
+from planner.simulate.edits.edit import AtMinute, BrokerNames, Cores, Edit, EditContext, NicGbps, size_text, some_of
 from planner.simulate.edits.running import Running
 
 
@@ -29,7 +29,7 @@ class ChangeCapacity(Edit):
 
     def what(self) -> str:
         return (
-            f"change {some(self.brokers, 'all brokers')} to "
+            f"change {some_of(self.brokers, 'all brokers')} to "
             f"{size_text(self.cores, self.nic_gbps) or 'the present size'}"
         )
 
@@ -39,7 +39,7 @@ class ChangeCapacity(Edit):
             run.cluster.report_at_once(now)
 
     def commands(self, cluster: str, program: Sequence[str]) -> Iterator[Command]:
-        who, size = some(self.brokers, "every broker", SHOWN), size_text(self.cores, self.nic_gbps)
+        who, size = some_of(self.brokers, "every broker", SHOWN), size_text(self.cores, self.nic_gbps)
         text = f"By hand: change the machine of {who} to {size or 'its present size'}."
         yield Command(section="brokers", note=text, by_hand=True)
 

@@ -136,7 +136,7 @@ class Edit:
         """
         yield from ()
 
-    def supposed(self) -> str:
+    def assumption(self) -> str:
         """Return the sentence that a plan says of what only happens, such as traffic that changes; empty for none."""
         return ""
 
@@ -186,7 +186,7 @@ def size_text(cores: float, nic_gbps: float) -> str:
     return " and ".join(part for part in parts if part)
 
 
-def some(names: Sequence[str], everyone: str = "", shown: int = 2) -> str:
+def some_of(names: Sequence[str], everyone: str = "", shown: int = 2) -> str:
     """Return the first few of many names, or what stands for all of them where none is given."""
     if not names:
         return everyone

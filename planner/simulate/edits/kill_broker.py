@@ -28,7 +28,7 @@ class KillBroker(Edit):
         why = f"died {timeout:g} s ago; its session has ended"
         run.at(now + timeout * 1000, lambda then: run.gone(broker, then, "broker_lost", why))
 
-    def supposed(self) -> str:
+    def assumption(self) -> str:
         return f"{self.broker} dies at minute {self.at_min:g}."
 
     def emptied(self) -> tuple[str, ...]:

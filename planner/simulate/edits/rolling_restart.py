@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 from planner.cluster.units import MS_PER_MIN
 from planner.simulate.admin_commands import SHOWN, Command
-from planner.simulate.edits.edit import Ask, AtMinute, BrokerNames, Edit, Minutes, some
+from planner.simulate.edits.edit import Ask, AtMinute, BrokerNames, Edit, Minutes, some_of
 from planner.simulate.edits.running import Running
 
 
@@ -30,7 +30,7 @@ class RollingRestart(Edit):
     pause_min: Annotated[Minutes, Ask(label="Pause (min)", half=True)] = 3.0
 
     def what(self) -> str:
-        return f"restart {some(self.brokers, 'all brokers')} one by one, {self.down_min:g} min each"
+        return f"restart {some_of(self.brokers, 'all brokers')} one by one, {self.down_min:g} min each"
 
     def emptied(self) -> tuple[str, ...]:
         return self.brokers or ("every broker",)
@@ -43,7 +43,7 @@ class RollingRestart(Edit):
 
     def commands(self, cluster: str, program: Sequence[str]) -> Iterator[Command]:
         text = (
-            f"By hand: restart {some(self.brokers, 'all brokers', SHOWN)} one by one, each down for "
+            f"By hand: restart {some_of(self.brokers, 'all brokers', SHOWN)} one by one, each down for "
             f"{self.down_min:g} min and {self.pause_min:g} min apart. Continue only then: a restart moves "
             "bundles by itself."
         )

@@ -18,8 +18,8 @@ _SHAPES = {
 }
 
 
-def _length(_: EditContext, said: Mapping[str, Any]) -> float:
-    return 0.0 if said["shape"] == "step" else 60.0
+def _length(_: EditContext, values: Mapping[str, Any]) -> float:
+    return 0.0 if values["shape"] == "step" else 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class ScaleTraffic(Edit):
     kind: Literal["scale_traffic"] = "scale_traffic"
     scope: Annotated[Literal["cluster", "namespace", "bundle", "topic"], Ask(label="Of", pick="tabs")] = "cluster"
     target: Annotated[
-        OptionalName, Ask(pick=lambda said: said["scope"], help="For a partitioned topic: all its partitions")
+        OptionalName, Ask(pick=lambda values: values["scope"], help="For a partitioned topic: all its partitions")
     ] = ""
     factor: Annotated[float, Field(ge=0, le=1_000_000), Ask(label="Factor", step=0.5, half=True, help="0 stops it")] = (
         2.0
@@ -79,7 +79,7 @@ class ScaleTraffic(Edit):
             self.scope, self.target, Shape(self.shape, self.factor, run.start_ms, self.at_min, self.duration_min)
         )
 
-    def supposed(self) -> str:
+    def assumption(self) -> str:
         lasts = f" over {self.duration_min:g} min" if self.duration_min else ""
         return (
             f"traffic of {self.target or 'the cluster'} changes to {self.factor:g}x ({self.shape}) from "

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from planner.cluster.snapshot import IsolationPolicy
 from planner.simulate.admin_commands import Command, Word, command_of, option, positional
-from planner.simulate.edits.edit import Ask, Edit, EditContext, Name, some
+from planner.simulate.edits.edit import Ask, Edit, EditContext, Name, some_of
 from planner.simulate.edits.running import Running
 
 _Expressions: TypeAlias = Annotated[tuple[Name, ...], Field(max_length=100)]
@@ -47,7 +47,7 @@ class SetIsolation(Edit):
     def what(self) -> str:
         if not self.namespaces:
             return f"remove the isolation policy {self.name}"
-        return f"isolate {some(self.namespaces)} on {some(self.primary, 'no broker')} ({self.name})"
+        return f"isolate {some_of(self.namespaces)} on {some_of(self.primary, 'no broker')} ({self.name})"
 
     def apply(self, run: Running, now: int) -> None:
         made = IsolationPolicy(self.name, self.namespaces, self.primary, self.secondary, self.min_limit)

@@ -38,7 +38,7 @@ class SplitBundle(Edit):
             label="Positions",
             pick="positions",
             placeholder="0x20000000, 0x30000000",
-            when=lambda said: _needs_positions(said["algorithm"]),
+            when=lambda values: _needs_positions(values["algorithm"]),
         ),
     ] = ()
     unload: Annotated[bool, Ask(label="Unload the children")] = False

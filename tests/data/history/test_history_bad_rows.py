@@ -21,7 +21,7 @@ from planner.formats.reading import read_snapshot
 from planner.history import lines as module
 from planner.history import prometheus, records, sources
 from planner.history.days import snapshot_at
-from planner.history.ingest import SET_ASIDE, _said_plainly, ingest
+from planner.history.ingest import SET_ASIDE, _plain_errors, ingest
 from planner.history.ledger import read_ledger
 from planner.history.manifest import MANIFEST, complete_days, day_folder, day_of
 from planner.history.records import SCHEMA, RowSetAside, Stream, Tally, batches
@@ -350,8 +350,8 @@ def test_one_damaged_manifest_costs_its_own_day(spark: "SparkSession", tmp_path:
     "lost", [ConnectionRefusedError(111, "Connection refused"), ConnectionResetError(104, "reset")]
 )
 def test_a_lost_jvm_is_not_taken_for_the_disk(tmp_path: Path, lost: Exception) -> None:
-    with pytest.raises(ReplayError, match="Java process has ended") as caught, _said_plainly(tmp_path):
+    with pytest.raises(ReplayError, match="Java process has ended") as caught, _plain_errors(tmp_path):
         raise lost
     assert "run the same command again" in caught.value.remedy
-    with pytest.raises(ReplayError, match="Cannot write"), _said_plainly(tmp_path):
+    with pytest.raises(ReplayError, match="Cannot write"), _plain_errors(tmp_path):
         raise PermissionError(13, "Permission denied")

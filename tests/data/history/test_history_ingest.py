@@ -308,7 +308,7 @@ def test_troubles_of_spark_have_a_remedy(tmp_path: Path) -> None:
         ("Error while sending or receiving", "Java process has ended"),
         ("something else.\n\tat org.apache", "something else. Run the same"),
     ):
-        with pytest.raises(ReplayError, match=words) as caught, module._said_plainly(tmp_path):
+        with pytest.raises(ReplayError, match=words) as caught, module._plain_errors(tmp_path):
             raise RuntimeError(text)
         assert "\n" not in str(caught.value)
         assert caught.value.remedy

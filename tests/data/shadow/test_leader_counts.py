@@ -52,14 +52,14 @@ def test_a_leader_that_skipped_before_it_compared_counts_no_hit() -> None:
     """As recorded: a broker without load data; the loads that were compared last look like those of this cycle."""
     counters = TRANSFER.profile.counters
     assert counters is not None
-    assert counters.told is not None
+    assert counters.reported is not None
     config = cluster((0.2,), {0: (1.0,)}, load_manager=LoadManager.EXTENSIBLE).settings
     before, after = TransferState(0, 0.3, 0.4), TransferState(1, 0.3, 0.4)
     said = {"load_std": 0.4, "load_avg": 0.3}
     for reason, state in (("NoLoadData", before), ("CoolDown", before), ("HitCount", after), ("NoBundles", after)):
         was = {"Skip/NoLoadData": 2.0, "Skip/CoolDown": 1.0}
         now = {**was, **said, f"Skip/{reason}": was.get(f"Skip/{reason}", 0) + 1}
-        assert counters.told(before, after, was, now, config) is state, reason
+        assert counters.reported(before, after, was, now, config) is state, reason
 
 
 def test_what_the_leader_did_not_count_was_unloaded_by_hand(busy: Snapshot, chosen: dict[str, int]) -> None:
@@ -153,17 +153,17 @@ def test_the_extensible_leader_says_which_loads_it_compared() -> None:
     """Recorded: the loads that were seen called for shedding, and those that the leader had did not."""
     counters = TRANSFER.profile.counters
     assert counters is not None
-    assert counters.told is not None
+    assert counters.reported is not None
     before = TransferState(0, 0.2241, 0.18456)
     seen = TransferState(1, 0.2241, 0.18457)
     config = Settings().changed(loadBalancerBrokerLoadTargetStd=0.1)
     said = {"load_avg": 0.2, "load_std": 0.068}
-    assert counters.told(before, seen, {}, said, config) == TransferState(0, 0.2, 0.068)
-    assert counters.told(before, seen, {}, {"load_std": 0.18456}, config) == before, "it skipped the cycle"
-    assert counters.told(before, seen, {}, {"load_std": 0.18457}, config) is seen
-    assert counters.told(before, seen, {}, {}, config) is seen
+    assert counters.reported(before, seen, {}, said, config) == TransferState(0, 0.2, 0.068)
+    assert counters.reported(before, seen, {}, {"load_std": 0.18456}, config) == before, "it skipped the cycle"
+    assert counters.reported(before, seen, {}, {"load_std": 0.18457}, config) is seen
+    assert counters.reported(before, seen, {}, {}, config) is seen
     held = TransferState(0, 0.2241, 0.05)
-    assert counters.told(before, held, {}, {"load_std": 0.2}, config).hit_count == 1
+    assert counters.reported(before, held, {}, {"load_std": 0.2}, config).hit_count == 1
 
 
 def test_what_is_counted_before_it_is_seen_belongs_to_the_next_cycle(busy: Snapshot, chosen: dict[str, int]) -> None:
