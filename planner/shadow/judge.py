@@ -119,7 +119,7 @@ def _of_leader(case: Case, left: Mapping[str, str]) -> tuple[Case, Mapping[str, 
         return case, left
     missing = _counted_and_not_seen(case, left)
     if missing:
-        back = {bundle for bundle, source in missing.items() if case.seen.owners[bundle] == source}
+        back = {bundle for bundle, source in missing.items() if case.seen.owners.get(bundle) == source}
         between = case.state.between.without_unloads(missing)
         cycle = replace(case.cycle, returned=case.cycle.returned | back)
         return replace(case, cycle=cycle, state=replace(case.state, between=between)), {**left, **missing}

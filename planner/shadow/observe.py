@@ -223,8 +223,8 @@ class Observation:
         return source in self.staying and (bundle in predicted or not away)
 
     def relocations(self, moved: Mapping[str, str]) -> tuple[Relocation, ...]:
-        """Return bundles that left a broker, with the broker that has them now."""
-        return tuple(Relocation(bundle, source, self.owners[bundle]) for bundle, source in moved.items())
+        """Return bundles that left a broker, with the broker that has them now; empty for none, or when split since."""
+        return tuple(Relocation(bundle, source, self.owners.get(bundle, "")) for bundle, source in moved.items())
 
     def taken_ms(self, bundle: str) -> int:
         """Return when a broker took a bundle between the two captures, ms since 1970; 0 when that is not known."""
@@ -321,7 +321,7 @@ def _emptied(
     """
     had, lost = Counter(owners_before.values()), Counter(left.values())
     emptied = {name for name, count in lost.items() if count == had[name] > 1}
-    placed = {source for bundle, source in left.items() if owners[bundle]}
+    placed = {source for bundle, source in left.items() if owners.get(bundle)}
     return frozenset(emptied & (_silent(before, after) | (emptied - placed)))
 
 

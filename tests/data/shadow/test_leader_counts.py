@@ -5,11 +5,13 @@ from dataclasses import replace
 import numpy as np
 
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.relocation import Relocation
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.pulsar.shedding.transfer import SHEDDER as TRANSFER
 from planner.pulsar.shedding.transfer import TransferState
 from planner.shadow.follow import shadow_step
+from planner.shadow.observe import observe
 from planner.shadow.record import Cause, score_of
 from planner.shadow.state import ShadowState
 from tests.app.simulate.traces import START_MS, cluster
@@ -183,3 +185,12 @@ def test_a_leader_that_counts_anew_was_started_again(busy: Snapshot, chosen: dic
     again = still(counted(moved(busy, chosen), 0), (90, 110))
     state, _, _ = follow([*still(counted(busy, 5), (0, 60)), *still(after, (60, 90)), *again[:1]])
     assert state.memory is None
+
+
+def test_a_bundle_that_left_and_was_split_since_is_no_fault(busy: Snapshot) -> None:
+    """What left in a cycle stays known after the bundle is gone; the count of the leader may put it outside later."""
+    seen = observe(at(busy, 0), at(busy, 10), ShadowState())
+    bundle = busy.bundle_names[0]
+    assert seen.relocations({bundle: "broker-1"})[0].destination == seen.owners[bundle]
+    gone = replace(seen, owners={name: owner for name, owner in seen.owners.items() if name != bundle})
+    assert gone.relocations({bundle: "broker-1"}) == (Relocation(bundle, "broker-1", ""),)
