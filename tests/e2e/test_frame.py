@@ -54,9 +54,11 @@ def test_a_long_scenario_stays_in_one_line(server: Server, visitor: Window) -> N
     steps = (Step(ScaleTraffic(factor=1.3)), Step(AddBrokers(count=1)), Step(ScaleTraffic(factor=1.1)))
     digest = next(sample.digest for sample in samples() if sample.file == "pip-364.json")
     link = encode_link(Scenario(steps=steps, settings=strategies), digest, "PIP-364")
-    page = visitor(width=1440, height=900).open(f"{server.url}/what-if?scenario={link}", "bundles shed")
+    page = visitor(width=1100, height=900).open(f"{server.url}/what-if?scenario={link}", "bundles shed")
     expect(page.locator(".st-key-scenario-bar")).to_contain_text("AvgShedder instead of ThresholdShedder")
     assert 30 < rectangle(page, ".st-key-page-head")["height"] <= MOST_PX
+    page.locator(".st-key-scenario-bar [data-testid=stTooltipIcon]").first.hover()
+    expect(page.get_by_role("tooltip")).to_contain_text("1.1x traffic of the cluster")
 
 
 def test_the_drawer_opens_at_its_form_and_closes_at_a_link(server: Server, visitor: Window) -> None:
