@@ -20,7 +20,8 @@ from planner.share.carry_out import summary
 from planner.simulate.scenario import Scenario
 from planner.web import state, tasks
 from planner.web.session import SessionValue
-from planner.web.tasks import ANSWERS, Newest, Progress, Report, Stopped, Work
+from planner.web.task import Progress, Report, Stopped, Work
+from planner.web.tasks import ANSWERS, Newest
 
 AT_ONCE_BUNDLES = 20_000
 """Bundles up to which a page answers what it was not asked."""
@@ -97,7 +98,7 @@ def look_further(view: state.Current, questions: Sequence[Question], first: Plan
     left = [(one, plan) for one, plan in found if plan is not None and plan.gap_percent > _PROVEN_PERCENT]
     keys = frozenset(_further(view, one) for one, _ in left)
     for key in _SEARCHED.get() - keys:
-        ANSWERS.leave(key, tasks.watcher())
+        ANSWERS.leave(tasks.watcher(), key)
     _SEARCHED.put(frozenset())
     if not left:
         return
@@ -110,7 +111,7 @@ def look_further(view: state.Current, questions: Sequence[Question], first: Plan
             if st.button("Continue search" if stopped else "Stop search"):
                 _STOPPED.put("" if stopped else _key(view, questions[-1]))
                 for key in keys:
-                    ANSWERS.leave(key, tasks.watcher())
+                    ANSWERS.leave(tasks.watcher(), key)
                 st.rerun()
 
     if stopped:

@@ -76,7 +76,7 @@ class Page:
         except PlannerError as error:
             show_error(error)
         finally:
-            simulations.runs().rest()
+            simulations.SIMULATIONS.rest()
 
     def _show(self) -> None:
         st.set_page_config(page_title=f"{self.title} · Pulsar bundle planner")

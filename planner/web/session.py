@@ -9,7 +9,6 @@ that no choice can be lost between two runs.
 import time
 from collections.abc import Callable
 from typing import Any, Generic, NoReturn, TypeVar
-from uuid import uuid4
 
 import streamlit as st
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
@@ -48,9 +47,6 @@ class SessionValue(Generic[T]):
         del st.session_state[self._name]
         return found
 
-
-SESSION = SessionValue("session", lambda: uuid4().hex)
-"""What this session is called where sessions share something."""
 
 _AGAIN = SessionValue("again", bool)
 

@@ -20,7 +20,8 @@ from planner.pulsar.manager.splits import next_splits
 from planner.simulate.sequence import CycleStep, decide_cycles, same_load
 from planner.web import address
 from planner.web.session import SessionValue
-from planner.web.tasks import Limits, Task, Tasks, watcher
+from planner.web.task import Limits, Task
+from planner.web.tasks import Tasks, watcher
 from planner.workspace.database import SavedSnapshot, Workspace, open_workspace
 from planner.workspace.samples import Sample, load_sample, sample_by_digest, samples
 
@@ -99,7 +100,7 @@ def _coming(digest: str, *, ahead: bool = False) -> Task[Snapshot]:
 
 def load_ahead(asked: str) -> None:
     """Begin to load a saved snapshot, by the first digits of its digest; what cannot be read the page will say."""
-    if SNAPSHOTS.unfinished() >= _MOST_AHEAD:
+    if len(SNAPSHOTS.unfinished()) >= _MOST_AHEAD:
         return
     with suppress(PlannerError):
         if (saved := workspace().find(asked)) is not None:
