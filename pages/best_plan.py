@@ -22,7 +22,7 @@ from planner.share.export import json_text
 from planner.share.script import command_script
 from planner.simulate.scenario import MOST_STEPS
 from planner.simulate.strategies import under_strategy
-from planner.web import address, best_plan, names, registry, scenarios, simulations, state
+from planner.web import address, best_plan, names, registry, scenario_history, simulations, state
 from planner.web.page import Page, Subject
 from planner.web.widgets import chart, download, metrics, show_switched_off, table
 
@@ -100,7 +100,7 @@ def _strategies(view: state.Current) -> dict[str, tuple[int, float]]:
         return {}
     config, manager = view.snapshot.settings, view.snapshot.info.load_manager
     offered = offered_shedders(manager, config.release)
-    runs = {one.name: under_strategy(scenarios.as_captured(view), config, manager, one.name) for one in offered}
+    runs = {one.name: under_strategy(scenario_history.as_captured(view), config, manager, one.name) for one in offered}
     outcomes = simulations.run(view, *runs.values(), names=list(runs))
     if outcomes is None:
         return {}
@@ -159,7 +159,7 @@ def _take_away(view: state.Current, plan: Plan, found: Stability, ungrouped: flo
         fits = len(waves) + len(plan.splits) <= MOST_STEPS
 
         def take() -> None:
-            scenarios.change(view, scenario_of(plan, waves, held=False))
+            scenario_history.change(view, scenario_of(plan, waves, held=False))
             registry.go("what_if")
 
         if st.button("Open as a scenario", icon=":material/science:", disabled=not fits):

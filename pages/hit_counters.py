@@ -29,7 +29,7 @@ from planner.pulsar.shedding.protocol import Shedder
 from planner.pulsar.shedding.registry import SHEDDERS, offered_shedders
 from planner.pulsar.splitting import automatic_extensible
 from planner.simulate.sequence import CycleStep, decide_cycles, decide_split_checks, same_load
-from planner.web import address, scenarios, state
+from planner.web import address, scenario_history, state
 from planner.web.choices import SPLITS, choose_shedder
 from planner.web.live_history import LOOK_S, ask_to_follow, last_cycles, newest
 from planner.web.moves import show_memory
@@ -365,8 +365,8 @@ def _live(folder: Path, cycles: int, manager: LoadManager, picked: str, config: 
 def _config(view: state.Current, folder: Path | None) -> Settings:
     """Return the settings in force, those of the scenario over the cluster's own; a followed cluster has newer ones."""
     if folder is None:
-        return scenarios.present(view).settings_over(view.captured)
-    return newest(folder).settings.changed(**scenarios.present(view).settings)
+        return scenario_history.present(view).settings_over(view.captured)
+    return newest(folder).settings.changed(**scenario_history.present(view).settings)
 
 
 def _settings(picked: str, view: state.Current, config: Settings) -> None:
@@ -399,7 +399,7 @@ def _what_counts(view: state.Current, manager: LoadManager, config: Settings, pl
 
 def draw(view: state.Current) -> None:
     """Draw the page: choices on top, settings in the drawer."""
-    manager = scenarios.present(view).load_manager_over(view.captured)
+    manager = scenario_history.present(view).load_manager_over(view.captured)
     view = view.under(manager)
     folder = ask_to_follow(view)
     config = _config(view, folder)

@@ -20,7 +20,7 @@ from planner.simulate.event import Event
 from planner.simulate.measures import blast_radius
 from planner.simulate.moves import disconnections
 from planner.simulate.trace import Trace
-from planner.web import address, scenarios, simulations, state
+from planner.web import address, scenario_address, scenario_history, simulations, state
 from planner.web.findings import finding_cards
 from planner.web.moves import EVENT_FORMATS, EVENT_WIDTHS
 from planner.web.page import Page, Subject
@@ -136,7 +136,7 @@ def _commands(outcome: Outcome, trace: Trace) -> CommandOptions:
 
 def _report(view: state.Current, outcome: Outcome, trace: Trace, options: CommandOptions) -> None:
     """Draw downloads of the report, which is written when one is pressed."""
-    link = scenarios.link_to(view, trace.scenario)  # now, as a download knows no address
+    link = scenario_address.link_to(view, trace.scenario)  # now, as a download knows no address
 
     def text() -> str:
         return _report_text(view.saved.name, outcome, trace, options, link)
@@ -230,7 +230,7 @@ def _follow(view: state.Current, trace: Trace) -> None:
 
 def draw(view: state.Current) -> None:
     """Draw the page."""
-    present = scenarios.present(view)
+    present = scenario_history.present(view)
     found = simulations.run(view, present)
     if found is None:
         return

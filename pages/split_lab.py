@@ -31,7 +31,7 @@ from planner.pulsar.splitting.manual import HOT, LARGEST, SplitCommand, SplitOut
 from planner.pulsar.splitting.protocol import SplitAlgorithm
 from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS, split_algorithm
 from planner.simulate.admin_commands import quoted, split_command
-from planner.web import address, scenarios, state
+from planner.web import address, scenario_history, state
 from planner.web.page import Page, Subject
 from planner.web.setting_form import setting_form
 from planner.web.widgets import chart, show_error, show_notes, table
@@ -163,7 +163,7 @@ def _settings(view: state.Current, algorithm: SplitAlgorithm, config: Settings) 
 
 def draw(view: state.Current) -> None:
     """Draw the page: choices on top, limits in the drawer."""
-    present = scenarios.present(view)
+    present = scenario_history.present(view)
     view, config = view.under(present.load_manager_over(view.captured)), present.settings_over(view.captured)
     snapshot = view.snapshot
     if not len(snapshot.bundles):

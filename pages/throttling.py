@@ -24,7 +24,7 @@ from planner.simulate.dispatch.simulate import price_s, simulate
 from planner.simulate.dispatch.trace import DispatchTrace
 from planner.simulate.edits.registry import DispatchLimit
 from planner.simulate.scenario import Scenario, Step
-from planner.web import registry, scenarios, state
+from planner.web import registry, scenario_history, state
 from planner.web.names import short
 from planner.web.page import Page, Subject
 from planner.web.session import SessionValue
@@ -186,7 +186,7 @@ def _edit(topic: str, subscription: str, view: state.Current) -> tuple[tuple[Lim
     for level in (Level.TOPIC, Level.SUBSCRIPTION, Level.REPLICATOR):
         edit = edit_form(level, topic, subscription, snapshot.policies, snapshot.settings)
         made += [edit] if edit is not None else []
-    config = scenarios.present(view).settings_over(view.captured)
+    config = scenario_history.present(view).settings_over(view.captured)
     with st.expander("Broker settings"):
         setting_form(view, SWITCHES, config)
     return tuple(made), config
@@ -334,11 +334,11 @@ def scenario_with(present: Scenario, edits: tuple[LimitEdit, ...], before: Setti
 
 def _offer_scenario(view: state.Current, edits: tuple[LimitEdit, ...], config: Settings) -> None:
     """Offer to take the limits into the scenario, where they change the brokers' load."""
-    present = scenarios.present(view)
+    present = scenario_history.present(view)
     made = scenario_with(present, edits, view.captured.settings, config)
     help_ = "Effect on the load balancer's scores"
     if made != present and st.button("Add to the scenario", icon=":material/science:", help=help_):
-        scenarios.change(view, made)
+        scenario_history.change(view, made)
         registry.go("what_if")
 
 

@@ -18,7 +18,7 @@ from planner.pulsar.shedding.registry import SHEDDERS
 from planner.simulate.strategies import obstacle, with_obstacle
 from planner.simulate.trace import Trace
 from planner.simulate.what_if import Answer, Target, WhatIf, what_if
-from planner.web import address, names, scenarios, simulations, state
+from planner.web import address, names, scenario_history, simulations, state
 from planner.web.page import Page, Subject
 from planner.web.widgets import show_notes, table
 
@@ -187,7 +187,7 @@ def _rules(decision: CycleDecision, snapshot: Snapshot, target: Target) -> None:
 
 def draw(view: state.Current) -> None:
     """Draw the page."""
-    found = simulations.run(view, scenarios.present(view))
+    found = simulations.run(view, scenario_history.present(view))
     if found is None:
         return
     outcome, trace = found[0], found[0].trace

@@ -185,7 +185,10 @@ class TestWhatIf:
         (said,) = [error.value for error in test.error]
         test.run()
         assert [error.value for error in test.error] == [said]
-        test.session_state["untaken"] = ("Overview", *test.session_state["untaken"][1:])  # it was opened there
+        test.session_state["link_not_opened"] = (
+            "Overview",
+            *test.session_state["link_not_opened"][1:],
+        )  # it was opened there
         assert not test.run().error
 
     def test_an_opened_link_can_be_undone(self, page: Page) -> None:
