@@ -351,8 +351,8 @@ def _search(job: Job, material: Material, advice: Advice, configured: Mapping[st
             )
             if columns[0].button("Replay proposals", icon=":material/play_arrow:"):
                 chosen_method: Method = method
-                told = trials_of(advice, material.scenarios)
-                _submit(job, propose(space, told, size, method=chosen_method), f"{method} search")
+                trials = trials_of(advice, material.scenarios)
+                _submit(job, propose(space, trials, size, method=chosen_method), f"{method} search")
             chosen = advice.candidate(advice.chosen).scenario
             if columns[1].button("Replay values near the recommendation", icon=":material/filter_center_focus:"):
                 own = now.settings.changed(**chosen.settings).text(LOAD_SHEDDING_STRATEGY)

@@ -59,7 +59,7 @@ def _question(view: state.Current) -> tuple[Question, Plan | None] | None:
         return replace(base, drain=drain), None
     free = best_plan.without_budget(base)
     usual = best_plan.usual_moves(view, base)
-    frontier = best_plan.shown(view, free) if usual is not None else None
+    frontier = best_plan.best_known(view, free) if usual is not None else None
     if usual is None or frontier is None:
         return None
     most = max(frontier.frontier[-1].moves, 1) if frontier.frontier else 1
@@ -153,8 +153,8 @@ def _take_away(view: state.Current, plan: Plan, found: Stability, ungrouped: flo
     with st.container(horizontal=True):
         download("Script", partial(script, back=False), "best-plan.sh", "text/x-shellscript", type="primary")
         download("Undo script", partial(script, back=True), "best-plan-undo.sh", "text/x-shellscript")
-        told = partial(document, plan, waves, found, name=view.saved.name, ungrouped=ungrouped, basis=basis)
-        download("JSON", lambda: json_text(told()).encode(), "best-plan.json", "application/json")
+        content = partial(document, plan, waves, found, name=view.saved.name, ungrouped=ungrouped, basis=basis)
+        download("JSON", lambda: json_text(content()).encode(), "best-plan.json", "application/json")
         download("CSV", lambda: moves_csv(waves).encode(), "best-plan.csv", "text/csv")
         fits = len(waves) + len(plan.splits) <= MOST_STEPS
 
@@ -205,7 +205,7 @@ def draw(view: state.Current) -> None:
     if asked is None:
         return
     question, frontier = asked
-    plan = best_plan.shown(view, question)
+    plan = best_plan.best_known(view, question)
     if plan is None:
         return
     if frontier is not None:

@@ -86,11 +86,11 @@ def comparison_frame(found: Comparison, obstacles: Sequence[str] = (), *, alike:
     for row in found.rows:
         if not alike and _alike(row):
             continue
-        shown = {"measure": _heading(row)}
+        cells = {"measure": _heading(row)}
         for name, value, best in zip(found.names, row.values, marks(found, row, obstacles), strict=True):
             text = "not yet" if value is None else number(value)
-            shown[name] = f"★ {text}" if best else text
-        rows.append(shown)
+            cells[name] = f"★ {text}" if best else text
+        rows.append(cells)
     return pd.DataFrame(rows)
 
 
@@ -160,7 +160,7 @@ def _show(names: Sequence[str], outcomes: Sequence[Outcome]) -> None:
 
 
 def _drawn(found: Comparison, obstacles: Sequence[str]) -> list[str]:
-    """Return those scenarios whose curves can be told apart, in their order; first those that can be chosen."""
+    """Return those scenarios whose curves can be distinguished, in their order; first those that can be chosen."""
     deviation = found.of("final_std_percent")
     best = sorted(range(len(found.names)), key=lambda at: (bool(obstacles[at]), deviation[at] or 0.0))[:MOST_CURVES]
     return [name for at, name in enumerate(found.names) if at in best]

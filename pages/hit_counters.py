@@ -145,15 +145,20 @@ def _grid(
 ) -> None:
     """Draw counters as cells, those with the largest counts first; nothing when nothing was counted."""
     rows = sorted((name for name in values if max(values[name]) > 0), key=lambda name: -max(values[name]))
-    shown = rows[:_ROWS]
-    if not shown:
+    visible = rows[:_ROWS]
+    if not visible:
         st.markdown(f"{label}: no counters to show.")
         return
     more = f" Showing the {_ROWS} of {len(rows)} with the highest counts." if len(rows) > _ROWS else ""
-    marks = [(shown.index(name), cycle) for name, cycle in sorted(marked) if name in shown]
-    crosses = [(shown.index(name), cycle) for name, cycle in sorted(in_vain) if name in shown]
+    marks = [(visible.index(name), cycle) for name, cycle in sorted(marked) if name in visible]
+    crosses = [(visible.index(name), cycle) for name, cycle in sorted(in_vain) if name in visible]
     figure = counter_grid(
-        [short(name) for name in shown], np.array([values[name] for name in shown]), float(needed), marks, mark, crosses
+        [short(name) for name in visible],
+        np.array([values[name] for name in visible]),
+        float(needed),
+        marks,
+        mark,
+        crosses,
     )
     framed = f" A frame marks a cell that {mark}; its count then restarts." if marks else ""
     framed += " A cross marks a count that was reached, although no bundle fits; it also restarts." if crosses else ""
@@ -406,11 +411,11 @@ def draw(view: state.Current) -> None:
     first, middle, last = st.columns([2, 4, 2])
     picked = _what_counts(view, manager, config, first)
     choice = _choose(view, middle, last) if folder is None else None
-    shown = _cycles(middle, "Last cycles", "") if folder is not None else 0
+    latest = _cycles(middle, "Last cycles", "") if folder is not None else 0
     with st.sidebar:
         _settings(picked, view, config)
     if folder is not None:
-        _live(folder, shown, manager, picked, config)
+        _live(folder, latest, manager, picked, config)
     elif choice is not None:
         st.caption(
             f"{count(len(choice.snapshots), 'snapshot')}, the last one used for {count(choice.cycles, 'cycle')}. No"

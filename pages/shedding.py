@@ -172,8 +172,8 @@ def _reasons(view: state.Current, step: CycleStep) -> None:
             f"{count(len(rows), 'bundle')} examined{', the first are shown' if len(rows) > _SHOWN_REASONS else ''}."
         )
         if rows:
-            shown = pd.DataFrame(rows[:_SHOWN_REASONS])
-            table(shown, "bundle-reasons", height=360)
+            first = pd.DataFrame(rows[:_SHOWN_REASONS])
+            table(first, "bundle-reasons", height=360)
     show_memory(step.after, "shedding")
     show_notes(
         step.decision.shedder.profile.differences,

@@ -259,7 +259,7 @@ def _figure(snapshot: Snapshot, position: int, outcome: SplitOutcome, command: S
     largest = np.sort(np.argsort(-heights[unit], kind="stable")[:_DRAWN])
     cuts = ", ".join(f"0x{cut:08x}" for cut in outcome.boundaries[:_SAID])
     further = " and more" if len(outcome.boundaries) > _SAID else ""
-    shown = f"{count(len(rows), 'topic')}{f' (showing the {_DRAWN:,} largest)' if len(rows) > _DRAWN else ''}"
+    extent = f"{count(len(rows), 'topic')}{f' (showing the {_DRAWN:,} largest)' if len(rows) > _DRAWN else ''}"
     chart(
         topic_positions(
             (int(snapshot.bundles.low[position]), int(snapshot.bundles.high[position])),
@@ -269,7 +269,7 @@ def _figure(snapshot: Snapshot, position: int, outcome: SplitOutcome, command: S
             unit,
             outcome.boundaries,
         ),
-        f"{shown} by hash; {f'split at {cuts}{further}' if cuts else 'no split'}.",
+        f"{extent} by hash; {f'split at {cuts}{further}' if cuts else 'no split'}.",
         "split-lab",
     )
 

@@ -304,8 +304,8 @@ def _result(view: state.Current) -> None:
     title = f"All events ({len(events):,})"
     with st.expander(title, icon=":material/list:", key="all-events", on_change="rerun") as everything:
         if everything.open:
-            shown = events.head(_SHOWN_EVENTS)
-            table(shown, "events", height=360, widths=EVENT_WIDTHS, formats=EVENT_FORMATS)
+            visible = events.head(_SHOWN_EVENTS)
+            table(visible, "events", height=360, widths=EVENT_WIDTHS, formats=EVENT_FORMATS)
     st.caption(
         f"Plan digest `{outcome.digest[:16]}`. Scenario digest `{scenario_digest(present)[:16]}`. The same scenario"
         " and snapshot always give the same plan."

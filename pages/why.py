@@ -171,8 +171,8 @@ def _rules(decision: CycleDecision, snapshot: Snapshot, target: Target) -> None:
         own = rules_about(snapshot, decision.shedding.reasons, Target(broker=target.broker))
         rules = own[~own["of_bundle"].astype(bool)]
     if len(rules):
-        shown = rules.drop(columns="of_bundle").rename(columns={"acts": "sheds"})
-        table(shown, "rules", widths={"sheds": 55, "rule": 560}, hidden=("numbers",))
+        visible = rules.drop(columns="of_bundle").rename(columns={"acts": "sheds"})
+        table(visible, "rules", widths={"sheds": 55, "rule": 560}, hidden=("numbers",))
     else:
         st.info("The strategy did not examine it in this cycle.", icon=":material/info:")
     for unload in decision.unloads:
@@ -197,8 +197,8 @@ def draw(view: state.Current) -> None:
     cycle = address.number("cycle", "Cycle", first, 1, len(trace.cycles), named=True, place=left) - 1
     target = _target(trace, cycle, right)
     if shedding:
-        shown = ", ".join(map(str, shedding[:_LISTED]))
-        st.caption(f"Cycles that shed: {shown}{' …' if len(shedding) > _LISTED else ''}.")
+        listed = ", ".join(map(str, shedding[:_LISTED]))
+        st.caption(f"Cycles that shed: {listed}{' …' if len(shedding) > _LISTED else ''}.")
     decision = outcome.decision(cycle)
     st.markdown(_outcome(decision, target))
     _rules(decision, trace.cycles[cycle].view, target)

@@ -134,7 +134,7 @@ def _capture(
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _shown_as(error: BaseException) -> PlannerError:
+def _as_planner_error(error: BaseException) -> PlannerError:
     """Return what to show of an error, because the page must say something whatever fails in another thread."""
     if isinstance(error, PlannerError):
         return error
@@ -267,7 +267,7 @@ def _show(error: PlannerError) -> None:
 def _ended(task: Task[SavedSnapshot]) -> None:
     """Show the result of a capture, and put it into view."""
     if task.error is not None:
-        _show(_shown_as(task.error))
+        _show(_as_planner_error(task.error))
         return
     saved = task.result
     if saved is None or state.workspace().find(saved.digest) is None:

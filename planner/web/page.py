@@ -19,7 +19,7 @@ from planner.pulsar.load.namespace_policies import expression_notes
 from planner.pulsar.release_rules import RELEASE_RULES
 from planner.web import address, registry, scenario_address, scenario_history, simulations, state
 from planner.web.choices import adopt_settings, adopt_strategies
-from planner.web.names import BROKERS, IN_VIEW, tell
+from planner.web.names import BROKERS, IN_VIEW, draw_place
 from planner.web.scenario_bar import copy_link, draw_bar
 from planner.web.session import SessionValue, bound
 from planner.web.widgets import button, note_list, show_error, show_refused
@@ -70,7 +70,7 @@ class Page:
     welcomes: bool = False
 
     def show(self) -> None:
-        """Draw the page; what cannot be shown is said."""
+        """Draw the page, or the error of what cannot be shown."""
         try:
             self._show()
         except PlannerError as error:
@@ -223,7 +223,7 @@ def _find(view: state.Current, text: str) -> None:
         if not found:
             st.markdown(f":material/search_off: No topic, bundle, namespace or broker matches “{plain(text)}”.")
         for at in found:
-            tell(view.snapshot, at)
+            draw_place(view.snapshot, at)
 
 
 def _line(view: state.Current) -> tuple[list[tuple[str, str]], str]:

@@ -138,7 +138,7 @@ def _in_short(summary: Summary) -> str:
     )
 
 
-def _shown_as(error: BaseException) -> PlannerError:
+def _as_planner_error(error: BaseException) -> PlannerError:
     """Return what to show of an error, because a page must say something whatever fails in another thread."""
     if isinstance(error, PlannerError):
         return error
@@ -190,7 +190,7 @@ def run(view: state.Current, *scenarios: Scenario, names: Sequence[str] = ()) ->
     SIMULATIONS.wait(*asked)
     for task in asked:
         if task.error is not None:
-            show_error(_shown_as(task.error))
+            show_error(_as_planner_error(task.error))
             return None
     outcomes = [task.result for task in asked if task.result is not None]
     if len(outcomes) == len(asked):
