@@ -179,7 +179,7 @@ class Tasks:
             self._changed.notify_all()
 
     def _forget_oldest(self, but: Task[Any]) -> None:
-        """Forget the oldest tasks that have ended, first those whose tabs are closed: others would start again."""
+        """Forget the oldest tasks that have ended, first those whose tabs are closed: an open one would ask again."""
         ended = [one for one in self._tasks.values() if one.finished.is_set() and one is not but]
         for is_open, one in sorted(((self._is_watched(one), one) for one in ended), key=lambda found: found[0]):
             kept = self.limits.kept_open if is_open and self.limits.kept_open is not None else self.limits.kept
