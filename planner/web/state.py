@@ -47,7 +47,7 @@ class Current:
         saved: Its entry in the workspace.
         captured: Its content.
         visible: What a page shows in its place, such as the cluster after a scenario; None for itself.
-        variant: Names what is shown in its place.
+        variant: Names what is visible in its place.
         outcome: The simulation at whose end it is shown; None for others.
     """
 
