@@ -282,7 +282,7 @@ class Tasks:
 
         try:
             work = task.work
-            found = None if work is None or stopped() else work(task.report, stopped)
+            found = None if work is None or self._is_stopped(task) else work(task.report, stopped)
             if not is_half:
                 task.result = found
         except BaseException as error:  # noqa: BLE001 - it is raised where the answer is asked for
