@@ -1,7 +1,6 @@
 """What a slow answer is: a task with its progress, its result, and the limits of its kind."""
 
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast
@@ -99,11 +98,11 @@ class Task(Generic[T]):
         large: Whether it takes so much memory that few of its kind may be under way.
         files: What it keeps on disk; None for nothing, and where it ends without a result.
         watchers: The sessions that asked for it.
-        asked_s: When it was last watched, on the monotonic clock.
+        asked_s: When it was last watched, by the clock of its kind.
         state: Progress and partial result, replaced together.
         result: The answer; None before.
         error: Why there is none.
-        begun_s: When it had its first turn, on the monotonic clock; None before.
+        begun_s: When it had its first turn, by the same clock; None before.
         stop: Set to stop it; a task that stops has no result.
         finished: Set when it has ended, in whatever way.
     """
@@ -116,7 +115,7 @@ class Task(Generic[T]):
     large: bool = False
     files: OnDisk | None = None
     watchers: frozenset[str] = frozenset()
-    asked_s: float = field(default_factory=time.monotonic)
+    asked_s: float = 0.0
     state: tuple[Progress, T | None] = (Progress(), None)
     result: T | None = None
     error: BaseException | None = None

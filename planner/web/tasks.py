@@ -39,6 +39,7 @@ class Tasks:
         is_open: Returns whether the tab of a session is open: such a session watches what it has asked for. Without it
             a session watches what it asks for again and again.
         too_many: Returns the error when that many tasks have not ended and one more is asked for.
+        clock: Returns the time in seconds from any moment on.
     """
 
     def __init__(
@@ -47,11 +48,13 @@ class Tasks:
         after: Callable[[], object] = trim_memory,
         is_open: Callable[[str], bool] = lambda _: False,
         too_many: Callable[[int], PlannerError] = _too_many,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.limits = limits
         self._after = after
         self._is_open = is_open
         self._too_many = too_many
+        self._clock = clock
         self._tasks: OrderedDict[str, Task[Any]] = OrderedDict()
         self._waiting: list[Task[Any]] = []
         self._working: list[Task[Any]] = []
@@ -115,7 +118,7 @@ class Tasks:
                 self._waiting.append(found)
             found.watchers |= {watcher}
             found.ahead = found.ahead and ahead
-            found.asked_s = time.monotonic()
+            found.asked_s = self._clock()
             self._tasks.move_to_end(key)
             self._forget_oldest(found)
             self.look()
@@ -155,22 +158,22 @@ class Tasks:
 
     def wait(self, *asked: Task[Any]) -> None:
         """Wait for tasks as long as a page waits; meanwhile they are asked for."""
-        until_s = time.monotonic() + self.limits.patience_s
+        until_s = self._clock() + self.limits.patience_s
         for task in asked:
-            while (left_s := until_s - time.monotonic()) > 0 and not task.finished.is_set():
+            while (left_s := until_s - self._clock()) > 0 and not task.finished.is_set():
                 self.watched(asked)
                 task.finished.wait(min(left_s, self.limits.look_s))
 
     def watched(self, asked: Sequence[Task[Any]]) -> None:
         """Note that a page still watches tasks."""
         for one in asked:
-            one.asked_s = time.monotonic()
+            one.asked_s = self._clock()
         self.look()
 
     def look(self) -> None:
         """End what is stopped before its first turn, and give free turns to those who wait."""
         with self._changed:
-            self._looked_s = time.monotonic()
+            self._looked_s = self._clock()
             for one in [task for task in self._waiting if self._is_stopped(task) and not task.under_way]:
                 self._waiting.remove(one)
                 self._finish(one)
@@ -198,8 +201,8 @@ class Tasks:
         """Return whether a task is stopped; what was stopped stays so, because it is half an answer."""
         most_s = self.limits.unwatched_s
         if most_s is not None and self._is_watched(task):
-            task.asked_s = time.monotonic()
-        elif most_s is not None and time.monotonic() - task.asked_s > most_s:
+            task.asked_s = self._clock()
+        elif most_s is not None and self._clock() - task.asked_s > most_s:
             task.stop.set()
         return task.stop.is_set()
 
@@ -215,7 +218,7 @@ class Tasks:
         if task.under_way or not task.large:
             return True
         begun_s = [one.begun_s for one in (*self._working, *self._waiting) if one.large and one.begun_s is not None]
-        soon = bool(begun_s) and time.monotonic() - max(begun_s) <= self.limits.alone_s
+        soon = bool(begun_s) and self._clock() - max(begun_s) <= self.limits.alone_s
         return not soon and len(begun_s) < self.limits.at_once
 
     def _following(self) -> Task[Any] | None:
@@ -229,7 +232,7 @@ class Tasks:
         self._last |= dict.fromkeys(task.watchers, next(self._numbers))
         if task.under_way:
             return
-        task.begun_s = time.monotonic()
+        task.begun_s = self._clock()
         try:
             threading.Thread(target=self._run, args=(task,), daemon=True).start()
         except RuntimeError as error:  # the system gives no thread
@@ -267,16 +270,16 @@ class Tasks:
                 self._begin(task)
 
     def _run(self, task: Task[Any]) -> None:
-        begun_s, is_half = time.monotonic(), False
+        begun_s, is_half = self._clock(), False
 
         def stopped() -> bool:
             nonlocal begun_s, is_half
-            now_s = time.monotonic()
+            now_s = self._clock()
             if now_s - self._looked_s >= self.limits.look_s:
                 self.look()
             if now_s - begun_s >= self.limits.turn_s:
                 self._pass_on(task)
-                begun_s = time.monotonic()
+                begun_s = self._clock()
             is_half = self._is_stopped(task)
             return is_half
 
