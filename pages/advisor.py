@@ -33,7 +33,7 @@ from planner.pulsar.shedding.registry import offered_shedders
 from planner.replay.jobs import StoredJob, list_jobs, open_job, submit
 from planner.replay.spec import Job
 from planner.simulate.scenario import Scenario
-from planner.web import address, registry, scenarios, state
+from planner.web import address, registry, scenario_history, state
 from planner.web.page import Page, Subject
 from planner.web.session import bound
 from planner.web.widgets import chart, download, show_error, show_notes, table
@@ -291,7 +291,7 @@ def _what_if(job: Job, advice: Advice) -> None:
     snapshot = snapshot_of(job, cluster, last=True)
     saved = state.workspace().add(snapshot, f"{cluster}, end of {job.name}"[:200])
     chosen = advice.candidate(advice.chosen).scenario
-    scenarios.change(state.Current(saved, snapshot), replace(chosen, name=f"Advisor: {chosen.name}"[:120]))
+    scenario_history.change(state.Current(saved, snapshot), replace(chosen, name=f"Advisor: {chosen.name}"[:120]))
     state.select(saved.digest)
     registry.go("what_if")
 
@@ -351,8 +351,8 @@ def _search(job: Job, material: Material, advice: Advice, configured: Mapping[st
             )
             if columns[0].button("Replay proposals", icon=":material/play_arrow:"):
                 chosen_method: Method = method
-                told = trials_of(advice, material.scenarios)
-                _submit(job, propose(space, told, size, method=chosen_method), f"{method} search")
+                trials = trials_of(advice, material.scenarios)
+                _submit(job, propose(space, trials, size, method=chosen_method), f"{method} search")
             chosen = advice.candidate(advice.chosen).scenario
             if columns[1].button("Replay values near the recommendation", icon=":material/filter_center_focus:"):
                 own = now.settings.changed(**chosen.settings).text(LOAD_SHEDDING_STRATEGY)

@@ -22,7 +22,7 @@ from planner.share.export import json_text
 from planner.share.script import command_script
 from planner.simulate.scenario import MOST_STEPS
 from planner.simulate.strategies import under_strategy
-from planner.web import address, best_plan, names, registry, scenarios, simulations, state
+from planner.web import address, best_plan, names, registry, scenario_history, simulations, state
 from planner.web.page import Page, Subject
 from planner.web.widgets import chart, download, metrics, show_switched_off, table
 
@@ -59,7 +59,7 @@ def _question(view: state.Current) -> tuple[Question, Plan | None] | None:
         return replace(base, drain=drain), None
     free = best_plan.without_budget(base)
     usual = best_plan.usual_moves(view, base)
-    frontier = best_plan.shown(view, free) if usual is not None else None
+    frontier = best_plan.best_known(view, free) if usual is not None else None
     if usual is None or frontier is None:
         return None
     most = max(frontier.frontier[-1].moves, 1) if frontier.frontier else 1
@@ -100,7 +100,7 @@ def _strategies(view: state.Current) -> dict[str, tuple[int, float]]:
         return {}
     config, manager = view.snapshot.settings, view.snapshot.info.load_manager
     offered = offered_shedders(manager, config.release)
-    runs = {one.name: under_strategy(scenarios.as_captured(view), config, manager, one.name) for one in offered}
+    runs = {one.name: under_strategy(scenario_history.as_captured(view), config, manager, one.name) for one in offered}
     outcomes = simulations.run(view, *runs.values(), names=list(runs))
     if outcomes is None:
         return {}
@@ -153,13 +153,13 @@ def _take_away(view: state.Current, plan: Plan, found: Stability, ungrouped: flo
     with st.container(horizontal=True):
         download("Script", partial(script, back=False), "best-plan.sh", "text/x-shellscript", type="primary")
         download("Undo script", partial(script, back=True), "best-plan-undo.sh", "text/x-shellscript")
-        told = partial(document, plan, waves, found, name=view.saved.name, ungrouped=ungrouped, basis=basis)
-        download("JSON", lambda: json_text(told()).encode(), "best-plan.json", "application/json")
+        content = partial(document, plan, waves, found, name=view.saved.name, ungrouped=ungrouped, basis=basis)
+        download("JSON", lambda: json_text(content()).encode(), "best-plan.json", "application/json")
         download("CSV", lambda: moves_csv(waves).encode(), "best-plan.csv", "text/csv")
         fits = len(waves) + len(plan.splits) <= MOST_STEPS
 
         def take() -> None:
-            scenarios.change(view, scenario_of(plan, waves, held=False))
+            scenario_history.change(view, scenario_of(plan, waves, held=False))
             registry.go("what_if")
 
         if st.button("Open as a scenario", icon=":material/science:", disabled=not fits):
@@ -205,7 +205,7 @@ def draw(view: state.Current) -> None:
     if asked is None:
         return
     question, frontier = asked
-    plan = best_plan.shown(view, question)
+    plan = best_plan.best_known(view, question)
     if plan is None:
         return
     if frontier is not None:

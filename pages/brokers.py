@@ -29,8 +29,8 @@ def _one(snapshot: Snapshot, broker: int) -> None:
     rows = rows[:_SHOWN_BUNDLES]
     bundles = bundle_frame(snapshot, rows).drop(columns="owner")
     bundles.insert(0, "namespace", [snapshot.namespaces[n] for n in snapshot.bundles.namespace[rows]])
-    shown = bundles.sort_values("MiB/s", ascending=False)
-    table(shown, "bundles-of-broker", formats={"share of hash space (%)": "%.2f"})
+    by_rate = bundles.sort_values("MiB/s", ascending=False)
+    table(by_rate, "bundles-of-broker", formats={"share of hash space (%)": "%.2f"})
 
 
 def draw(view: state.Current) -> None:

@@ -50,19 +50,19 @@ def _map(snapshot: Snapshot) -> str | None:
         page = address.number(
             "rows", f"Page, of {pages}", 1, 1, pages, place=last, help=f"{_ROWS} namespaces per page, busiest first"
         )
-    shown = rows[(page - 1) * _ROWS : page * _ROWS]
-    names = [snapshot.namespaces[i] for i in shown.tolist()]
-    raster = make_raster(snapshot.bundles, shown, value)
+    visible = rows[(page - 1) * _ROWS : page * _ROWS]
+    names = [snapshot.namespaces[i] for i in visible.tolist()]
+    raster = make_raster(snapshot.bundles, visible, value)
     peak = float(np.nanmax(raster.values)) if np.isfinite(raster.values).any() else 0.0
     summary = (
-        f"{count(len(shown), 'namespace')} of {len(rows):,}, busiest first, across the hash space. {title}: at most"
+        f"{count(len(visible), 'namespace')} of {len(rows):,}, busiest first, across the hash space. {title}: at most"
         f" {rounded(peak)} {unit} in a bundle. A cell shows the highest value of its bundles. Grey bundles are unowned."
         " Click a row to open a namespace."
     )
     figure = raster_map(raster, names, f"{title} ({unit})", logarithmic=name != "owner")
     chart(figure, summary, f"raster-{name}-{page}-{text}", lambda one: address.put(namespace=one, bundle=""))
     with st.expander("The namespaces as a table"):
-        totals = [value[snapshot.bundles.namespace == i] for i in shown.tolist()]
+        totals = [value[snapshot.bundles.namespace == i] for i in visible.tolist()]
         columns = {
             "namespace": names,
             "bundles": raster.bundles,
@@ -176,8 +176,8 @@ def _topics(view: state.Current, bundle: int, cuts: tuple[int, ...], split: str)
         "MiB/s",
         cuts,
     )
-    shown = f" (the first {len(frame):,} by hash)" if len(frame) >= _TOPIC_ROWS else ""
-    summary = f"{count(len(frame), 'topic')}{shown} by position in the hash space. **Split:** {split}"
+    extent = f" (the first {len(frame):,} by hash)" if len(frame) >= _TOPIC_ROWS else ""
+    summary = f"{count(len(frame), 'topic')}{extent} by position in the hash space. **Split:** {split}"
     chart(figure, summary, f"topics-{bundle}")
     table(frame, "topics-of-bundle", height=_FEW_ROWS_PX, formats={"MiB/s": "%.4f"})
 

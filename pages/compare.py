@@ -18,7 +18,7 @@ from planner.pulsar.shedding.registry import SHEDDERS
 from planner.simulate.measures import Comparison, ComparisonRow, compare
 from planner.simulate.scenario import Scenario
 from planner.simulate.strategies import strategy_pairs, under_strategy, with_obstacle
-from planner.web import address, best_plan, scenarios, simulations, state
+from planner.web import address, best_plan, scenario_history, simulations, state
 from planner.web.page import Page, Subject
 from planner.web.widgets import chart, table
 
@@ -50,7 +50,7 @@ def _mine(view: state.Current, present: Scenario) -> dict[str, Scenario]:
     """Let saved scenarios be chosen beside the present one and the cluster as it is."""
     offered = {
         f"{present.name or 'This scenario'} (open)": present,
-        "The cluster as captured": scenarios.as_captured(view, cycles=present.cycles, seed=present.seed),
+        "The cluster as captured": scenario_history.as_captured(view, cycles=present.cycles, seed=present.seed),
     }
     for saved in state.workspace().scenarios.list(view.digest):
         label = saved.name or saved.digest[:8]
@@ -86,11 +86,11 @@ def comparison_frame(found: Comparison, obstacles: Sequence[str] = (), *, alike:
     for row in found.rows:
         if not alike and _alike(row):
             continue
-        shown = {"measure": _heading(row)}
+        cells = {"measure": _heading(row)}
         for name, value, best in zip(found.names, row.values, marks(found, row, obstacles), strict=True):
             text = "not yet" if value is None else number(value)
-            shown[name] = f"★ {text}" if best else text
-        rows.append(shown)
+            cells[name] = f"★ {text}" if best else text
+        rows.append(cells)
     return pd.DataFrame(rows)
 
 
@@ -160,7 +160,7 @@ def _show(names: Sequence[str], outcomes: Sequence[Outcome]) -> None:
 
 
 def _drawn(found: Comparison, obstacles: Sequence[str]) -> list[str]:
-    """Return those scenarios whose curves can be told apart, in their order; first those that can be chosen."""
+    """Return those scenarios whose curves can be distinguished, in their order; first those that can be chosen."""
     deviation = found.of("final_std_percent")
     best = sorted(range(len(found.names)), key=lambda at: (bool(obstacles[at]), deviation[at] or 0.0))[:MOST_CURVES]
     return [name for at, name in enumerate(found.names) if at in best]
@@ -181,7 +181,7 @@ def _differences(found: Comparison, outcomes: Sequence[Outcome]) -> list[dict[st
 
 def draw(view: state.Current) -> None:
     """Draw the page."""
-    present = scenarios.present(view)
+    present = scenario_history.present(view)
     mode = address.choice("compare", "Compare", _MODES, segments=True)
     mine, snapshot = mode == "mine", view.snapshot
     if mode == "pairs":

@@ -14,7 +14,7 @@ from planner.simulate.edits.registry import BrokerLoss
 from planner.simulate.failure_review import FailureReview
 from planner.simulate.scenario import Step
 from planner.simulate.usage_model import at_the_end
-from planner.web import address, best_plan, names, registry, scenarios, simulations, state
+from planner.web import address, best_plan, names, registry, scenario_history, simulations, state
 from planner.web.page import Page, Subject
 from planner.web.reviews import losses
 from planner.web.widgets import chart, metrics, table
@@ -46,9 +46,9 @@ def _try_it(view: state.Current, found: FailureReview) -> None:
     """Offer the exact answer: a scenario in which the worst loss happens."""
     lost = found.names(int(found.worst_first()[0]))
     if st.button(f"Simulate the worst loss: {names.short(' and '.join(lost))}", icon=":material/science:"):
-        present = scenarios.present(view)
+        present = scenario_history.present(view)
         steps = tuple(Step(BrokerLoss(broker=name, at_min=2)) for name in lost)
-        scenarios.change(view, present.with_steps(*present.steps, *steps))
+        scenario_history.change(view, present.with_steps(*present.steps, *steps))
         registry.go("what_if")
 
 
@@ -60,7 +60,7 @@ def _safe_plan(view: state.Current) -> None:
             return
         st.markdown(f"**{plain(summary(plan))}** {plain(plan.notes[-1])}")
         if st.button("Open these moves as a scenario", icon=":material/auto_awesome:", disabled=not plan.moves):
-            scenarios.change(view, scenario_of(plan, held=False))
+            scenario_history.change(view, scenario_of(plan, held=False))
             registry.go("what_if")
 
 
@@ -100,7 +100,7 @@ def _losses(found: FailureReview, frame: pd.DataFrame, limit: int) -> None:
 
 def draw(view: state.Current) -> None:
     """Draw the page."""
-    present = scenarios.present(view)
+    present = scenario_history.present(view)
     with st.container(horizontal=True):
         lost = address.choice("lose", "Lose", {"1": "any one broker", "2": "any two brokers"}, segments=True)
         when = address.choice("when", "Cluster", {"now": "as captured", "end": "after the scenario"}, segments=True)

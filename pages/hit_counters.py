@@ -29,7 +29,7 @@ from planner.pulsar.shedding.protocol import Shedder
 from planner.pulsar.shedding.registry import SHEDDERS, offered_shedders
 from planner.pulsar.splitting import automatic_extensible
 from planner.simulate.sequence import CycleStep, decide_cycles, decide_split_checks, same_load
-from planner.web import address, scenarios, state
+from planner.web import address, scenario_history, state
 from planner.web.choices import SPLITS, choose_shedder
 from planner.web.live_history import LOOK_S, ask_to_follow, last_cycles, newest
 from planner.web.moves import show_memory
@@ -145,15 +145,20 @@ def _grid(
 ) -> None:
     """Draw counters as cells, those with the largest counts first; nothing when nothing was counted."""
     rows = sorted((name for name in values if max(values[name]) > 0), key=lambda name: -max(values[name]))
-    shown = rows[:_ROWS]
-    if not shown:
+    visible = rows[:_ROWS]
+    if not visible:
         st.markdown(f"{label}: no counters to show.")
         return
     more = f" Showing the {_ROWS} of {len(rows)} with the highest counts." if len(rows) > _ROWS else ""
-    marks = [(shown.index(name), cycle) for name, cycle in sorted(marked) if name in shown]
-    crosses = [(shown.index(name), cycle) for name, cycle in sorted(in_vain) if name in shown]
+    marks = [(visible.index(name), cycle) for name, cycle in sorted(marked) if name in visible]
+    crosses = [(visible.index(name), cycle) for name, cycle in sorted(in_vain) if name in visible]
     figure = counter_grid(
-        [short(name) for name in shown], np.array([values[name] for name in shown]), float(needed), marks, mark, crosses
+        [short(name) for name in visible],
+        np.array([values[name] for name in visible]),
+        float(needed),
+        marks,
+        mark,
+        crosses,
     )
     framed = f" A frame marks a cell that {mark}; its count then restarts." if marks else ""
     framed += " A cross marks a count that was reached, although no bundle fits; it also restarts." if crosses else ""
@@ -365,8 +370,8 @@ def _live(folder: Path, cycles: int, manager: LoadManager, picked: str, config: 
 def _config(view: state.Current, folder: Path | None) -> Settings:
     """Return the settings in force, those of the scenario over the cluster's own; a followed cluster has newer ones."""
     if folder is None:
-        return scenarios.present(view).settings_over(view.captured)
-    return newest(folder).settings.changed(**scenarios.present(view).settings)
+        return scenario_history.present(view).settings_over(view.captured)
+    return newest(folder).settings.changed(**scenario_history.present(view).settings)
 
 
 def _settings(picked: str, view: state.Current, config: Settings) -> None:
@@ -399,18 +404,18 @@ def _what_counts(view: state.Current, manager: LoadManager, config: Settings, pl
 
 def draw(view: state.Current) -> None:
     """Draw the page: choices on top, settings in the drawer."""
-    manager = scenarios.present(view).load_manager_over(view.captured)
+    manager = scenario_history.present(view).load_manager_over(view.captured)
     view = view.under(manager)
     folder = ask_to_follow(view)
     config = _config(view, folder)
     first, middle, last = st.columns([2, 4, 2])
     picked = _what_counts(view, manager, config, first)
     choice = _choose(view, middle, last) if folder is None else None
-    shown = _cycles(middle, "Last cycles", "") if folder is not None else 0
+    latest = _cycles(middle, "Last cycles", "") if folder is not None else 0
     with st.sidebar:
         _settings(picked, view, config)
     if folder is not None:
-        _live(folder, shown, manager, picked, config)
+        _live(folder, latest, manager, picked, config)
     elif choice is not None:
         st.caption(
             f"{count(len(choice.snapshots), 'snapshot')}, the last one used for {count(choice.cycles, 'cycle')}. No"

@@ -20,7 +20,7 @@ from planner.simulate.event import Event
 from planner.simulate.measures import blast_radius
 from planner.simulate.moves import disconnections
 from planner.simulate.trace import Trace
-from planner.web import address, scenarios, simulations, state
+from planner.web import address, scenario_address, scenario_history, simulations, state
 from planner.web.findings import finding_cards
 from planner.web.moves import EVENT_FORMATS, EVENT_WIDTHS
 from planner.web.page import Page, Subject
@@ -32,24 +32,24 @@ _MOVED = {"shed", "placed", "moved"}
 
 @dataclass(frozen=True)
 class _Filter:
-    """What of the events is shown."""
+    """Which events are visible."""
 
     kinds: frozenset[str]
     brokers: frozenset[str]
     text: str
 
     def passes(self, event: Event) -> bool:
-        """Say whether something is shown."""
+        """Return whether an event or a move is visible."""
         somewhere = not self.brokers or not self.brokers.isdisjoint((event.source, event.destination))
         return event.kind in self.kinds and somewhere and self.text in event.bundle
 
 
-def _blast_radius(trace: Trace, shown: Sequence[Event]) -> None:
+def _blast_radius(trace: Trace, visible: Sequence[Event]) -> None:
     """Draw whom the moves disconnect."""
-    chosen = set(map(id, shown))
+    chosen = set(map(id, visible))
     radius = blast_radius([e for cycle in disconnections(trace) for e in cycle if id(e) in chosen])
     numbers = {
-        "Bundles moved": sum(event.kind in _MOVED for event in shown),
+        "Bundles moved": sum(event.kind in _MOVED for event in visible),
         "Disconnected topics": radius.topics,
         "Disconnected producers": radius.producers,
         "Disconnected consumers": radius.consumers,
@@ -94,7 +94,7 @@ def _moves(outcome: Outcome) -> None:
 
 
 def _before_after(outcome: Outcome) -> bool:
-    """Draw what the plan changes; say whether its commands may be shown."""
+    """Draw what the plan changes; return whether to show its commands."""
     found = outcome.before_after
     wanted = True
     if found.worse:
@@ -136,7 +136,7 @@ def _commands(outcome: Outcome, trace: Trace) -> CommandOptions:
 
 def _report(view: state.Current, outcome: Outcome, trace: Trace, options: CommandOptions) -> None:
     """Draw downloads of the report, which is written when one is pressed."""
-    link = scenarios.link_to(view, trace.scenario)  # now, as a download knows no address
+    link = scenario_address.link_to(view, trace.scenario)  # now, as a download knows no address
 
     def text() -> str:
         return _report_text(view.saved.name, outcome, trace, options, link)
@@ -230,7 +230,7 @@ def _follow(view: state.Current, trace: Trace) -> None:
 
 def draw(view: state.Current) -> None:
     """Draw the page."""
-    present = scenarios.present(view)
+    present = scenario_history.present(view)
     found = simulations.run(view, present)
     if found is None:
         return

@@ -27,7 +27,7 @@ from planner.pulsar.manager.cycle import CycleDecision
 from planner.simulate.assumptions import Assumptions
 from planner.simulate.sequence import CycleStep
 from planner.simulate.usage_model import Standing
-from planner.web import registry, scenarios, simulations, state
+from planner.web import registry, scenario_history, simulations, state
 from planner.web.best_plan import best_plan_sentence
 from planner.web.findings import finding_cards
 from planner.web.moves import show_memory, show_moves
@@ -273,7 +273,7 @@ def draw(view: state.Current) -> None:
     if not len(snapshot.brokers):
         return
     _next_questions(view)
-    outcomes = simulations.run(view, scenarios.as_captured(view)) if view.outcome is None else [view.outcome]
+    outcomes = simulations.run(view, scenario_history.as_captured(view)) if view.outcome is None else [view.outcome]
     if outcomes is not None:
         mended = outcomes[0] if view.outcome is None else None
         _verdict(verdict_place, health(snapshot, snapshot.settings, now, mended, diagnose(outcomes[0])))

@@ -213,9 +213,9 @@ def _results(stored: StoredJob) -> None:
         "Counts are sums over all days and clusters, peaks are maximums, headroom is the minimum, and all other"
         " values are means over the days. Click a column to sort."
     )
-    shown = list(frame["scenario"])
-    _curves(results, shown, stored.name)
-    _moves(results, shown, stored.name)
+    names = list(frame["scenario"])
+    _curves(results, names, stored.name)
+    _moves(results, names, stored.name)
 
 
 def _curves(results: ReplayResults, names: list[str], key: str) -> None:
@@ -248,9 +248,9 @@ def _curves(results: ReplayResults, names: list[str], key: str) -> None:
     if which == "shed":
         means = {name: values[-1] for name, (_, values) in curves.items()}
     lowest = min(means, key=lambda name: means[name])
-    told = "At the end" if which == "shed" else "On average"
+    when = "At the end" if which == "shed" else "On average"
     summary = (
-        f"{CURVES[which]} over time (UTC). {told}, **{plain(lowest)}** has the lowest value: {rounded(means[lowest])}."
+        f"{CURVES[which]} over time (UTC). {when}, **{plain(lowest)}** has the lowest value: {rounded(means[lowest])}."
     )
     chart(curves_over_days(curves, CURVES[which]), summary, f"replay-{which}")
 

@@ -80,8 +80,8 @@ def changes_frame(cycle: ShadowCycle) -> pd.DataFrame:
     cuts = {split.bundle: _at(split) for split in cycle.predicted_splits}
     made = {split.bundle: _at(split) for split in cycle.actual_splits}
     for bundle in {**cuts, **made}:
-        told = (cuts.get(bundle, "no split"), made.get(bundle, "no split"))
-        rows.append((bundle, "", *told, *causes.get((bundle, True), ("", ""))))
+        splits = (cuts.get(bundle, "no split"), made.get(bundle, "no split"))
+        rows.append((bundle, "", *splits, *causes.get((bundle, True), ("", ""))))
     return pd.DataFrame(rows, columns=["bundle", "from", "predicted", "actual", "difference", "likely reason"])
 
 
@@ -103,7 +103,7 @@ def _at(split: Split) -> str:
 
 @st.cache_resource(max_entries=4, show_spinner="Reading predictions …")
 def _record(folder: str, changed_ns: int, size: int) -> tuple[ShadowCycle, ...]:
-    """Return the newest cycles; the stamps of the file tell whether it has changed."""
+    """Return the newest cycles; the stamps of the file change with it."""
     del changed_ns, size
     return ShadowRecord(Path(folder)).read(last=_MOST_CYCLES)
 
@@ -211,21 +211,21 @@ def _cycles(cycles: Sequence[ShadowCycle]) -> None:
     _acting(cycles)
     st.header("Cycles")
     only = st.toggle("Only cycles with predicted or actual activity", value=True, key="shadow-only")
-    shown = [c for c in reversed(cycles) if not only or c.acts or c.differences or c.actual_splits]
-    if not shown:
+    visible = [c for c in reversed(cycles) if not only or c.acts or c.differences or c.actual_splits]
+    if not visible:
         st.markdown("No activity yet: nothing was predicted and nothing happened.")
         return
     # Another cycle moves the rows: the selection begins anew then, and the address keeps what was looked at.
-    key = f"shadow-cycles-{len(shown)}-{shown[0].number}"
+    key = f"shadow-cycles-{len(visible)}-{visible[0].number}"
     table(
-        cycles_frame(shown),
+        cycles_frame(visible),
         "shadow-cycles",
         key=key,
-        pick=lambda row: address.put(cycle=str(shown[row].number)),
+        pick=lambda row: address.put(cycle=str(visible[row].number)),
         widths={"likely reason": _REASON_PX},
     )
     asked = address.part("cycle")
-    cycle = next((c for c in cycles if str(c.number) == asked), shown[0])
+    cycle = next((c for c in cycles if str(c.number) == asked), visible[0])
     if asked and asked != str(cycle.number):
         address.note(f"Cycle {plain(asked)} was not recorded; showing the latest cycle.")
     st.header(f"Cycle {cycle.number}")

@@ -27,7 +27,7 @@ from planner.pulsar.shedding.protocol import Shedder
 from planner.pulsar.shedding.registry import SHEDDERS
 from planner.simulate.sequence import CycleStep
 from planner.simulate.strategies import obstacle, with_obstacle
-from planner.web import address, scenarios, state
+from planner.web import address, scenario_history, state
 from planner.web.choices import choose_shedder, set_setting
 from planner.web.moves import show_memory, show_moves
 from planner.web.page import Page, Subject
@@ -106,7 +106,7 @@ def _settings(view: state.Current, shedder: Shedder, placement: Placement, base:
 
 def draw(view: state.Current) -> None:
     """Draw the page: choices on top, settings in the drawer."""
-    present = scenarios.present(view)
+    present = scenario_history.present(view)
     view = view.under(present.load_manager_over(view.captured))
     config = present.settings_over(view.captured)
     left, middle, right = st.columns([3, 3, 1])
@@ -172,8 +172,8 @@ def _reasons(view: state.Current, step: CycleStep) -> None:
             f"{count(len(rows), 'bundle')} examined{', the first are shown' if len(rows) > _SHOWN_REASONS else ''}."
         )
         if rows:
-            shown = pd.DataFrame(rows[:_SHOWN_REASONS])
-            table(shown, "bundle-reasons", height=360)
+            first = pd.DataFrame(rows[:_SHOWN_REASONS])
+            table(first, "bundle-reasons", height=360)
     show_memory(step.after, "shedding")
     show_notes(
         step.decision.shedder.profile.differences,

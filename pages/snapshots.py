@@ -15,7 +15,7 @@ from planner.cluster.text import count, moment, plain, short_digest
 from planner.formats.apart import read_apart
 from planner.formats.archive import write_zip
 from planner.formats.document import write_document
-from planner.web import registry, scenarios, state
+from planner.web import registry, scenario_address, state
 from planner.web.capture_form import capture_form
 from planner.web.page import Page, Subject, arrive
 from planner.web.session import SessionValue, forget_upload, widget_state
@@ -84,7 +84,7 @@ def _load(given: UploadedFile) -> None:
     finally:
         forget_upload(given)
     what = "already existed (same content)" if saved.digest in before else "loaded"
-    arrive(saved, what, "what_if" if saved.digest in scenarios.PENDING.get() else "overview")
+    arrive(saved, what, "what_if" if saved.digest in scenario_address.PENDING.get() else "overview")
 
 
 def _upload() -> None:
@@ -108,7 +108,7 @@ def _upload() -> None:
 def _awaited() -> None:
     """Say which snapshots the links that were opened wait for."""
     here = {saved.digest for saved in state.workspace().saved()}
-    for digest, (_, name) in scenarios.PENDING.get().items():
+    for digest, (_, name) in scenario_address.PENDING.get().items():
         if digest not in here:
             st.info(
                 f"The link that you opened needs the snapshot '{plain(name)}', digest `{digest}`. Load it here.",

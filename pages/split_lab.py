@@ -31,7 +31,7 @@ from planner.pulsar.splitting.manual import HOT, LARGEST, SplitCommand, SplitOut
 from planner.pulsar.splitting.protocol import SplitAlgorithm
 from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS, split_algorithm
 from planner.simulate.admin_commands import quoted, split_command
-from planner.web import address, scenarios, state
+from planner.web import address, scenario_history, state
 from planner.web.page import Page, Subject
 from planner.web.setting_form import setting_form
 from planner.web.widgets import chart, show_error, show_notes, table
@@ -163,7 +163,7 @@ def _settings(view: state.Current, algorithm: SplitAlgorithm, config: Settings) 
 
 def draw(view: state.Current) -> None:
     """Draw the page: choices on top, limits in the drawer."""
-    present = scenarios.present(view)
+    present = scenario_history.present(view)
     view, config = view.under(present.load_manager_over(view.captured)), present.settings_over(view.captured)
     snapshot = view.snapshot
     if not len(snapshot.bundles):
@@ -259,7 +259,7 @@ def _figure(snapshot: Snapshot, position: int, outcome: SplitOutcome, command: S
     largest = np.sort(np.argsort(-heights[unit], kind="stable")[:_DRAWN])
     cuts = ", ".join(f"0x{cut:08x}" for cut in outcome.boundaries[:_SAID])
     further = " and more" if len(outcome.boundaries) > _SAID else ""
-    shown = f"{count(len(rows), 'topic')}{f' (showing the {_DRAWN:,} largest)' if len(rows) > _DRAWN else ''}"
+    extent = f"{count(len(rows), 'topic')}{f' (showing the {_DRAWN:,} largest)' if len(rows) > _DRAWN else ''}"
     chart(
         topic_positions(
             (int(snapshot.bundles.low[position]), int(snapshot.bundles.high[position])),
@@ -269,7 +269,7 @@ def _figure(snapshot: Snapshot, position: int, outcome: SplitOutcome, command: S
             unit,
             outcome.boundaries,
         ),
-        f"{shown} by hash; {f'split at {cuts}{further}' if cuts else 'no split'}.",
+        f"{extent} by hash; {f'split at {cuts}{further}' if cuts else 'no split'}.",
         "split-lab",
     )
 

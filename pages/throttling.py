@@ -24,7 +24,7 @@ from planner.simulate.dispatch.simulate import price_s, simulate
 from planner.simulate.dispatch.trace import DispatchTrace
 from planner.simulate.edits.registry import DispatchLimit
 from planner.simulate.scenario import Scenario, Step
-from planner.web import registry, scenarios, state
+from planner.web import registry, scenario_history, state
 from planner.web.names import short
 from planner.web.page import Page, Subject
 from planner.web.session import SessionValue
@@ -186,7 +186,7 @@ def _edit(topic: str, subscription: str, view: state.Current) -> tuple[tuple[Lim
     for level in (Level.TOPIC, Level.SUBSCRIPTION, Level.REPLICATOR):
         edit = edit_form(level, topic, subscription, snapshot.policies, snapshot.settings)
         made += [edit] if edit is not None else []
-    config = scenarios.present(view).settings_over(view.captured)
+    config = scenario_history.present(view).settings_over(view.captured)
     with st.expander("Broker settings"):
         setting_form(view, SWITCHES, config)
     return tuple(made), config
@@ -239,11 +239,11 @@ def _draw_brokers(snapshot: Snapshot, policies: Policies, config: Settings, subs
         return
     frame = broker_frame(snapshot, policies, config, subscriptions)
     share = frame["possible / bandwidth"].fillna(0.0)
-    shown = frame.loc[frame.assign(order=share).sort_values("order", ascending=False, kind="stable").index]
-    shown = shown.head(_DRAWN_BROKERS)
+    visible = frame.loc[frame.assign(order=share).sort_values("order", ascending=False, kind="stable").index]
+    visible = visible.head(_DRAWN_BROKERS)
     limited, topics = int(frame["topics with a limit"].sum()), int(frame["topics"].sum())
     over = int((share > 1).sum())
-    worst = shown.iloc[0]
+    worst = visible.iloc[0]
     most = (
         f"{worst['broker']} can dispatch up to {bytes_per_s((worst['limit of limited topics']) * MIB)} from"
         f" {count(int(worst['topics with a limit']), 'topic')} with a limit, and dispatches"
@@ -263,8 +263,8 @@ def _draw_brokers(snapshot: Snapshot, policies: Policies, config: Settings, subs
         "bandwidth",
         "broker's own limit",
     )
-    values = [shown[column].to_numpy(dtype=np.float64) for column in columns]
-    chart(broker_bars([short(name) for name in shown["broker"]], *values), summary, "dispatch-brokers")
+    values = [visible[column].to_numpy(dtype=np.float64) for column in columns]
+    chart(broker_bars([short(name) for name in visible["broker"]], *values), summary, "dispatch-brokers")
     st.caption(
         "In MiB/s. Every partition counts with the full limit of its topic. Each topic is assumed to have"
         f" {count(subscriptions, 'subscription')}, as in the form above. Limits in messages are converted with the"
@@ -323,7 +323,7 @@ def _draw_commands(edits: tuple[LimitEdit, ...], before: Settings, after: Settin
 def scenario_with(present: Scenario, edits: tuple[LimitEdit, ...], before: Settings, after: Settings) -> Scenario:
     """Return a scenario with dispatch limits in it, as far as a scenario can have them.
 
-    Policies of single subscriptions, global ones and those of replicators are left out: a snapshot does not tell what
+    Policies of single subscriptions, global ones and those of replicators are left out: a snapshot does not record what
     they would hold back. Settings are those of the snapshot before, and with the limits after.
     """
     made = [edit for edit in map(DispatchLimit.of, edits) if edit is not None]
@@ -334,11 +334,11 @@ def scenario_with(present: Scenario, edits: tuple[LimitEdit, ...], before: Setti
 
 def _offer_scenario(view: state.Current, edits: tuple[LimitEdit, ...], config: Settings) -> None:
     """Offer to take the limits into the scenario, where they change the brokers' load."""
-    present = scenarios.present(view)
+    present = scenario_history.present(view)
     made = scenario_with(present, edits, view.captured.settings, config)
     help_ = "Effect on the load balancer's scores"
     if made != present and st.button("Add to the scenario", icon=":material/science:", help=help_):
-        scenarios.change(view, made)
+        scenario_history.change(view, made)
         registry.go("what_if")
 
 

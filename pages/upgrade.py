@@ -10,7 +10,7 @@ from planner.cluster.text import count, plain
 from planner.explain.upgrade import Step, Upgrade, before_upgrade, cycles_of, next_release, steps_of, upgrade_of
 from planner.share.upgrade import UpgradeAnswer, answer_of, setting_rows
 from planner.simulate.scenario import Scenario
-from planner.web import address, registry, scenarios, simulations, state
+from planner.web import address, registry, scenario_history, simulations, state
 from planner.web.names import short
 from planner.web.page import Page, Subject
 from planner.web.widgets import table
@@ -74,7 +74,7 @@ def _way(steps: tuple[Step, ...]) -> None:
 
 def _open(view: state.Current, label: str, key: str, scenario: Scenario) -> None:
     if st.button(label, icon=":material/science:", key=key):
-        scenarios.change(view, scenario)
+        scenario_history.change(view, scenario)
         registry.go("what_if")
 
 
@@ -107,7 +107,7 @@ def draw(view: state.Current) -> None:
         first = next_release(own)
         to = address.choice("to", "Release", offered, first if first in offered else "")
         hours = address.choice("for", "Compare over", _HOURS, segments=True)
-    today = before_upgrade(scenarios.present(view), view.captured)
+    today = before_upgrade(scenario_history.present(view), view.captured)
     today = replace(today, cycles=cycles_of(int(hours), today.settings_over(view.captured)))
     upgrade = upgrade_of(view.captured, today, release(to).name)
     _answer(view, upgrade)

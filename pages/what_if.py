@@ -31,7 +31,7 @@ from planner.figures.simulation import (
 from planner.share.link import scenario_digest
 from planner.simulate.measures import MEASURES, Summary
 from planner.simulate.trace import Cycle
-from planner.web import address, names, scenarios, simulations, state
+from planner.web import address, names, scenario_history, simulations, state
 from planner.web.findings import finding_cards
 from planner.web.moves import EVENT_FORMATS, EVENT_WIDTHS
 from planner.web.page import Page, Subject
@@ -281,8 +281,8 @@ def _overload(outcome: Outcome) -> None:
 
 
 def _result(view: state.Current) -> None:
-    present = scenarios.present(view)
-    base = scenarios.as_captured(view, cycles=present.cycles, seed=present.seed)
+    present = scenario_history.present(view)
+    base = scenario_history.as_captured(view, cycles=present.cycles, seed=present.seed)
     changed = replace(present, name="") != base
     found = simulations.run(view, present, *([base] if changed else []))
     if found is None:
@@ -304,8 +304,8 @@ def _result(view: state.Current) -> None:
     title = f"All events ({len(events):,})"
     with st.expander(title, icon=":material/list:", key="all-events", on_change="rerun") as everything:
         if everything.open:
-            shown = events.head(_SHOWN_EVENTS)
-            table(shown, "events", height=360, widths=EVENT_WIDTHS, formats=EVENT_FORMATS)
+            visible = events.head(_SHOWN_EVENTS)
+            table(visible, "events", height=360, widths=EVENT_WIDTHS, formats=EVENT_FORMATS)
     st.caption(
         f"Plan digest `{outcome.digest[:16]}`. Scenario digest `{scenario_digest(present)[:16]}`. The same scenario"
         " and snapshot always give the same plan."

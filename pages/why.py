@@ -18,7 +18,7 @@ from planner.pulsar.shedding.registry import SHEDDERS
 from planner.simulate.strategies import obstacle, with_obstacle
 from planner.simulate.trace import Trace
 from planner.simulate.what_if import Answer, Target, WhatIf, what_if
-from planner.web import address, names, scenarios, simulations, state
+from planner.web import address, names, scenario_history, simulations, state
 from planner.web.page import Page, Subject
 from planner.web.widgets import show_notes, table
 
@@ -171,8 +171,8 @@ def _rules(decision: CycleDecision, snapshot: Snapshot, target: Target) -> None:
         own = rules_about(snapshot, decision.shedding.reasons, Target(broker=target.broker))
         rules = own[~own["of_bundle"].astype(bool)]
     if len(rules):
-        shown = rules.drop(columns="of_bundle").rename(columns={"acts": "sheds"})
-        table(shown, "rules", widths={"sheds": 55, "rule": 560}, hidden=("numbers",))
+        visible = rules.drop(columns="of_bundle").rename(columns={"acts": "sheds"})
+        table(visible, "rules", widths={"sheds": 55, "rule": 560}, hidden=("numbers",))
     else:
         st.info("The strategy did not examine it in this cycle.", icon=":material/info:")
     for unload in decision.unloads:
@@ -187,7 +187,7 @@ def _rules(decision: CycleDecision, snapshot: Snapshot, target: Target) -> None:
 
 def draw(view: state.Current) -> None:
     """Draw the page."""
-    found = simulations.run(view, scenarios.present(view))
+    found = simulations.run(view, scenario_history.present(view))
     if found is None:
         return
     outcome, trace = found[0], found[0].trace
@@ -197,8 +197,8 @@ def draw(view: state.Current) -> None:
     cycle = address.number("cycle", "Cycle", first, 1, len(trace.cycles), named=True, place=left) - 1
     target = _target(trace, cycle, right)
     if shedding:
-        shown = ", ".join(map(str, shedding[:_LISTED]))
-        st.caption(f"Cycles that shed: {shown}{' …' if len(shedding) > _LISTED else ''}.")
+        listed = ", ".join(map(str, shedding[:_LISTED]))
+        st.caption(f"Cycles that shed: {listed}{' …' if len(shedding) > _LISTED else ''}.")
     decision = outcome.decision(cycle)
     st.markdown(_outcome(decision, target))
     _rules(decision, trace.cycles[cycle].view, target)

@@ -59,7 +59,7 @@ def replace(**parts: str) -> None:
 
 
 def host() -> str:
-    """Return the address of this page as the browser sees it; empty when nothing tells it."""
+    """Return the address of this page as the browser sees it; empty when it is unknown."""
     return st.context.url or ""
 
 
@@ -72,8 +72,8 @@ def at(page: str | None = None, **parts: str) -> str:
 
 def browser() -> str:
     """Return what this server calls the browser (see `headers`); empty when it keeps no cookies."""
-    told: Any = st.context.cookies.get(COOKIE, "")
-    return told if isinstance(told, str) and re.fullmatch(r"[0-9a-f]{32}", told) else ""
+    cookie: Any = st.context.cookies.get(COOKIE, "")
+    return cookie if isinstance(cookie, str) and re.fullmatch(r"[0-9a-f]{32}", cookie) else ""
 
 
 def note(text: str) -> None:
@@ -81,18 +81,18 @@ def note(text: str) -> None:
     st.warning(text, icon=":material/link_off:")
 
 
-def _refuse(name: str, label: str, shown: str) -> None:
+def _refuse(name: str, label: str, fallback: str) -> None:
     """Note a value that makes no sense, and take it out of the address."""
     asked = plain(part(name)[:_NOTED])
-    note(f"“{asked}” is not a valid value for “{label}”; using {plain(shown)}.")
+    note(f"“{asked}” is not a valid value for “{label}”; using {plain(fallback)}.")
     put(**{name: ""})
 
 
-def is_one_of(name: str, label: str, options: Collection[str], shown: str = "the current value") -> bool:
-    """Say whether a part of the address is one of several names; note where it is not, and what is shown instead."""
+def is_one_of(name: str, label: str, options: Collection[str], fallback: str = "the current value") -> bool:
+    """Say whether a part of the address is one of several names; note where it is not, and what is used instead."""
     asked = part(name)
     if asked not in options:
-        _refuse(name, label, shown)
+        _refuse(name, label, fallback)
     return asked in options
 
 
@@ -151,13 +151,13 @@ def choice(
     asked = part(name)
     free = more.get("accept_new_options", False)
     value = asked if asked and (free or asked in names) else default
-    shown = options.__getitem__ if isinstance(options, Mapping) else words
+    label_of = options.__getitem__ if isinstance(options, Mapping) else words
     if asked and value != asked:
-        _refuse(name, label, shown(default))
+        _refuse(name, label, label_of(default))
     if free and value not in names:
         names = [value, *names]
     widget = partial(place.segmented_control, required=True) if segments else place.selectbox
-    draw = partial(widget, label, names, format_func=shown, **more)
+    draw = partial(widget, label, names, format_func=label_of, **more)
     found: str = _draw(name, value, default, draw, named=named, clears=clears)
     return found
 
@@ -180,8 +180,8 @@ def several(
         put(**{name: ",".join(value)})
     if not value and asked != _NOTHING:
         value = list(default)
-    shown = options.__getitem__ if isinstance(options, Mapping) else str
-    draw = partial(place.multiselect, label, list(options), format_func=shown, **more)
+    label_of = options.__getitem__ if isinstance(options, Mapping) else str
+    draw = partial(place.multiselect, label, list(options), format_func=label_of, **more)
     return tuple(_draw(name, value, list(default), draw, lambda names: ",".join(names) or _NOTHING))
 
 

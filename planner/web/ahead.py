@@ -43,7 +43,7 @@ def _begin(asked: str) -> None:
 
 
 class Ahead:
-    """ASGI middleware: a browser is told what code its page will need, and the snapshot of the address is loaded."""
+    """ASGI middleware: the answer names the code that its page will need, and the snapshot of the address is loaded."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

@@ -20,7 +20,8 @@ from planner.share.carry_out import summary
 from planner.simulate.scenario import Scenario
 from planner.web import state, tasks
 from planner.web.session import SessionValue
-from planner.web.tasks import ANSWERS, Newest, Progress, Report, Stopped, Work
+from planner.web.task import Progress, Report, Stopped, Work
+from planner.web.tasks import ANSWERS, Newest
 
 AT_ONCE_BUNDLES = 20_000
 """Bundles up to which a page answers what it was not asked."""
@@ -31,7 +32,7 @@ USUAL = Question(splits=5)
 _FIRST_ROUNDS = 2
 _PROVEN_PERCENT = 0.2
 """Gap to the bound from which on nothing better is looked for."""
-_TOLD_EVERY = 200
+_REPORT_EVERY = 200
 _STOPPED: SessionValue[str] = SessionValue("best_plan_stopped", str)
 _SEARCHED: SessionValue[frozenset[str]] = SessionValue("best_plan_searched", frozenset)
 """Keys of the searches that the page shows."""
@@ -66,7 +67,7 @@ def known(view: state.Current, question: Question) -> Plan | None:
     return found
 
 
-def shown(view: state.Current, question: Question) -> Plan | None:
+def best_known(view: state.Current, question: Question) -> Plan | None:
     """Return the best answer that there is now: the one found by looking further, or the first; None before that.
 
     Raises:
@@ -82,7 +83,7 @@ def _search(view: state.Current, question: Question, first: Plan, words: str) ->
 
         def cancelled() -> bool:
             turn = next(calls)
-            if turn % _TOLD_EVERY == 0:
+            if turn % _REPORT_EVERY == 0:
                 report(Progress(words=f"{words}: {turn:,} steps"))
             return stopped()
 
@@ -93,11 +94,11 @@ def _search(view: state.Current, question: Question, first: Plan, words: str) ->
 
 def look_further(view: state.Current, questions: Sequence[Question], first: Plan) -> None:
     """Search for better plans while the first results are shown, unless the user stops it; then redraw the page."""
-    found = [(one, shown(view, one)) for one in questions if not known(view, one)]
+    found = [(one, best_known(view, one)) for one in questions if not known(view, one)]
     left = [(one, plan) for one, plan in found if plan is not None and plan.gap_percent > _PROVEN_PERCENT]
     keys = frozenset(_further(view, one) for one, _ in left)
     for key in _SEARCHED.get() - keys:
-        ANSWERS.leave(key, tasks.watcher())
+        ANSWERS.leave(tasks.watcher(), key)
     _SEARCHED.put(frozenset())
     if not left:
         return
@@ -110,7 +111,7 @@ def look_further(view: state.Current, questions: Sequence[Question], first: Plan
             if st.button("Continue search" if stopped else "Stop search"):
                 _STOPPED.put("" if stopped else _key(view, questions[-1]))
                 for key in keys:
-                    ANSWERS.leave(key, tasks.watcher())
+                    ANSWERS.leave(tasks.watcher(), key)
                 st.rerun()
 
     if stopped:
@@ -208,7 +209,7 @@ def usual(view: state.Current) -> Plan | None:
         PlannerError: There is none.
     """
     moves = usual_moves(view, USUAL)
-    return None if moves is None else shown(view, replace(USUAL, moves=moves))
+    return None if moves is None else best_known(view, replace(USUAL, moves=moves))
 
 
 def as_scenario(view: state.Current, base: Scenario) -> Scenario | None:

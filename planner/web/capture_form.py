@@ -2,17 +2,18 @@
 
 import shutil
 import tempfile
-import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import streamlit as st
 
-from planner.capture.options import CaptureOptions, Credentials, Limits, Progress
+from planner.capture import options as capture_options
+from planner.capture.options import CaptureOptions, Credentials
 from planner.capture.permissions import ALLOW, SECRETS, CapturePermissions, capture_permissions
 from planner.capture.stores.registry import EXAMPLE
 from planner.cluster.errors import CaptureError, PlannerError
@@ -21,17 +22,17 @@ from planner.cluster.text import count
 from planner.cluster.units import GIB
 from planner.web import registry, state
 from planner.web.page import arrival
-from planner.web.session import SESSION, SessionValue
+from planner.web.session import SessionValue
+from planner.web.task import Limits, Progress, Report, Stopped, Task
+from planner.web.tasks import Tasks, watch, watcher
 from planner.web.widgets import show_error, show_notes
 from planner.workspace.database import SavedSnapshot
 
 _CAPTURED = SessionValue("captured", str)
 """Digest of the last capture that was put into view."""
 _PREFIX = "pulsar-bundle-planner-capture-"
-_LOOK_S = 1.0
-_MOST_AT_ONCE = 2
-_KEPT = 20
-_LIMITS = Limits(request_s=30.0, total_s=600.0, total_bytes=GIB)
+LIMITS: Final = Limits(at_once=2, unfinished=2, kept=20, look_s=1.0, unwatched_s=None)
+_CAPTURE_LIMITS = capture_options.Limits(request_s=30.0, total_s=600.0, total_bytes=GIB)
 _METRICS = ("auto", "off", "admin", "prometheus")
 _FIELDS = {"--admin-url": "Admin URL", "--metadata-store": "Metadata store", "--namespaces": "Namespaces"}
 """Fields of the form by the options of the command line that they stand for."""
@@ -60,114 +61,86 @@ _SECRETS_NOTE = (
 )
 
 
-@dataclass(eq=False)
-class CaptureJob:
-    """A capture under way, or what became of it.
-
-    Attributes:
-        options: What is captured.
-        progress: How far it is.
-        saved: The snapshot in the workspace.
-        error: Why there is none.
-        stop: Ends it when set.
-        finished: Set when it has ended.
-    """
-
-    options: CaptureOptions
-    progress: Progress = field(default_factory=lambda: Progress("starting", 0, 0, 0, 0))
-    saved: SavedSnapshot | None = None
-    error: PlannerError | None = None
-    stop: threading.Event = field(default_factory=threading.Event)
-    finished: threading.Event = field(default_factory=threading.Event)
-
-    def tell(self, progress: Progress) -> None:
-        """Note how far it is.
-
-        Raises:
-            CaptureError: It is to end.
-        """
-        self.progress = progress
-        if self.stop.is_set():
-            raise CaptureError("The capture was cancelled.", where=self.options.admin_url, remedy="Start it again.")
+def _too_many(running: int) -> CaptureError:
+    return CaptureError(
+        f"{count(running, 'capture')} already running on this server.", remedy="Wait until one of them finishes."
+    )
 
 
-class Captures:
-    """The captures of this server, two at once."""
-
-    def __init__(self) -> None:
-        self._jobs: dict[str, CaptureJob] = {}
-        self._lock = threading.Lock()
-
-    def of(self, session: str) -> CaptureJob | None:
-        """Return the last capture of a session."""
-        return self._jobs.get(session)
-
-    def forget(self, session: str) -> None:
-        """Show no more what came of the last capture of a session, which has ended."""
-        self._jobs.pop(session, None)
-
-    def start(self, session: str, options: CaptureOptions, add: Callable[[Snapshot, str], SavedSnapshot]) -> CaptureJob:
-        """Start a capture in a thread of its own.
-
-        Args:
-            session: Who wants it; a capture that the session still has under way is cancelled.
-            options: What to capture; the folder is replaced by one that is deleted in the end.
-            add: Puts the result into the workspace.
-
-        Raises:
-            CaptureError: Too many are under way, or the options cannot be carried out.
-        """
-        options.check()
-        with self._lock:
-            before = self._jobs.pop(session, None)
-            if before is not None:
-                before.stop.set()
-            busy = [job for job in self._jobs.values() if not job.finished.is_set()]
-            if len(busy) >= _MOST_AT_ONCE:
-                raise CaptureError(
-                    f"{count(len(busy), 'capture')} already running on this server.",
-                    remedy="Wait until one of them finishes.",
-                )
-            job = CaptureJob(options)
-            self._jobs[session] = job
-            for name in list(self._jobs)[:-_KEPT]:
-                if self._jobs[name].finished.is_set():
-                    del self._jobs[name]
-        threading.Thread(target=_work, args=(job, add), daemon=True).start()
-        return job
+def _progress(now: capture_options.Progress) -> Progress:
+    failed = f", {now.failed:,} without response" if now.failed else ""
+    return Progress(now.done, now.total, f"{now.stage}: {now.done:,} of {now.total:,} responses{failed}")
 
 
-def _work(job: CaptureJob, add: Callable[[Snapshot, str], SavedSnapshot]) -> None:
-    from planner.capture.run import capture_cluster  # noqa: PLC0415 - the first page need not wait for its client
+_STARTING = _progress(capture_options.Progress("starting", 0, 0, 0, 0))
 
-    folder = ""
-    try:
-        folder = tempfile.mkdtemp(prefix=_PREFIX)
-        result = capture_cluster(replace(job.options, out=Path(folder)), job.tell)
-        job.saved = add(result.snapshot, result.snapshot.info.cluster)
-    except PlannerError as error:
-        job.error = error
-    except OSError as error:
-        job.error = CaptureError(f"Cannot write: {error.strerror}.", remedy="Free some disk space on the server.")
-    except Exception as error:  # noqa: BLE001 - the page must say something whatever fails in the thread
-        job.error = CaptureError(
-            f"The capture failed: {type(error).__name__}.", remedy="Try again on the command line."
-        )
-    finally:
-        if folder:
-            shutil.rmtree(folder, ignore_errors=True)
-        job.finished.set()
+
+def new_tasks(limits: Limits = LIMITS) -> Tasks:
+    """Return what runs captures, few at once; a further one is rejected."""
+    return Tasks(limits, too_many=_too_many)
 
 
 @st.cache_resource(show_spinner=False)
-def _captures() -> Captures:
+def captures() -> Tasks:
     """Return the captures of this server, which first deletes the answers that a server which was killed left."""
-    old_s = time.time() - 2 * _LIMITS.total_s
+    old_s = time.time() - 2 * _CAPTURE_LIMITS.total_s
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         with suppress(OSError):
             if folder.lstat().st_mtime < old_s:
                 shutil.rmtree(folder)  # nobody else's, which refuses
-    return Captures()
+    return new_tasks()
+
+
+def start(
+    session: str, options: CaptureOptions, add: Callable[[Snapshot, str], SavedSnapshot], tasks: Tasks
+) -> Task[SavedSnapshot]:
+    """Start a capture, which does not stop when the page is closed.
+
+    Args:
+        session: Who wants it; a capture that the session still has under way is cancelled.
+        options: What to capture; the folder is replaced by one that is deleted in the end.
+        add: Puts the result into the workspace.
+        tasks: The captures of this server.
+
+    Raises:
+        CaptureError: Too many are under way, or the options cannot be carried out.
+    """
+    options.check()
+    tasks.forget(session)
+    return tasks.ask(session, partial(_capture, options, add), session)
+
+
+def _capture(
+    options: CaptureOptions, add: Callable[[Snapshot, str], SavedSnapshot], report: Report, stopped: Stopped
+) -> SavedSnapshot:
+    """Capture a cluster into the workspace.
+
+    Raises:
+        PlannerError: It failed or was cancelled.
+        OSError: Its answers cannot be written.
+    """
+    from planner.capture.run import capture_cluster  # noqa: PLC0415 - the first page need not wait for its client
+
+    def progress(now: capture_options.Progress) -> None:
+        report(_progress(now))
+        if stopped():
+            raise CaptureError("The capture was cancelled.", where=options.admin_url, remedy="Start it again.")
+
+    folder = tempfile.mkdtemp(prefix=_PREFIX)
+    try:
+        result = capture_cluster(replace(options, out=Path(folder)), progress)
+        return add(result.snapshot, result.snapshot.info.cluster)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _as_planner_error(error: BaseException) -> PlannerError:
+    """Return what to show of an error, because the page must say something whatever fails in another thread."""
+    if isinstance(error, PlannerError):
+        return error
+    if isinstance(error, OSError):
+        return CaptureError(f"Cannot write: {error.strerror}.", remedy="Free some disk space on the server.")
+    return CaptureError(f"The capture failed: {type(error).__name__}.", remedy="Try again on the command line.")
 
 
 def capture_form() -> None:
@@ -186,10 +159,10 @@ def capture_form() -> None:
         "Sends only read-only requests to a running cluster. *docs/capture.md* lists each request and the permission"
         " it needs."
     )
-    session = SESSION.get()
-    job = _captures().of(session)
-    if job is not None and not job.finished.is_set():
-        _under_way(job)
+    session = watcher()
+    task = captures().latest(session)
+    if task is not None and not task.finished.is_set():
+        _under_way(task)
         return
     outcome = st.container()
     try:
@@ -198,16 +171,16 @@ def capture_form() -> None:
             custom = options.metrics not in _METRICS or bool(options.broker_url or options.broker_at)
             secrets = options.credentials != Credentials(token_env="")
             allowed.check(options.admin_url, options.metadata_store, secrets=secrets, custom=custom)
-            _captures().start(session, options, state.workspace().add)
+            start(session, options, state.workspace().add, captures())
     except CaptureError as error:
-        _captures().forget(session)
+        captures().forget(session)
         _show(error)
         return
     if options is not None:
         st.rerun()
-    if job is not None:
+    if task is not None:
         with outcome:
-            _ended(job)
+            _ended(task)
 
 
 def _fields(allowed: CapturePermissions) -> CaptureOptions | None:
@@ -248,7 +221,7 @@ def _fields(allowed: CapturePermissions) -> CaptureOptions | None:
         namespaces=tuple(names.replace(",", " ").split()),
         with_topics=topics,
         credentials=Credentials(token_env=token, **secrets),
-        limits=_LIMITS,
+        limits=_CAPTURE_LIMITS,
     )
 
 
@@ -270,19 +243,18 @@ def _secrets(allowed: CapturePermissions) -> tuple[str, dict[str, str]]:
     return token, files
 
 
-@st.fragment(run_every=_LOOK_S)
-def _under_way(job: CaptureJob) -> None:
-    """Show how far a capture is, with a button that cancels it; draw the page again when it has ended."""
-    now = job.progress
-    failed = f", {now.failed:,} without response" if now.failed else ""
-    bar, button = st.columns([5, 1], vertical_alignment="bottom")
-    text = "Cancelling …" if job.stop.is_set() else f"{now.stage}: {now.done:,} of {now.total:,} responses{failed}"
-    bar.progress(min(now.done / max(now.total, 1), 1.0), text)
-    if button.button("Cancel", icon=":material/stop_circle:", disabled=job.stop.is_set(), width="stretch"):
-        job.stop.set()
-        st.rerun(scope="fragment")
-    if job.finished.is_set():
-        st.rerun()
+def _under_way(task: Task[SavedSnapshot]) -> None:
+    """Show how far a capture is, with a button that cancels it, until it has ended."""
+
+    def draw() -> None:
+        now = task.state[0]
+        bar, button = st.columns([5, 1], vertical_alignment="bottom")
+        bar.progress(now.fraction, "Cancelling …" if task.stop.is_set() else now.words or _STARTING.words)
+        if button.button("Cancel", icon=":material/stop_circle:", disabled=task.stop.is_set(), width="stretch"):
+            task.stop.set()
+            st.rerun(scope="fragment")
+
+    watch(captures(), (task,), draw)
 
 
 def _show(error: PlannerError) -> None:
@@ -292,12 +264,12 @@ def _show(error: PlannerError) -> None:
     show_error(error)
 
 
-def _ended(job: CaptureJob) -> None:
-    """Show what came of a capture, and look at it."""
-    if job.error is not None:
-        _show(job.error)
+def _ended(task: Task[SavedSnapshot]) -> None:
+    """Show the result of a capture, and put it into view."""
+    if task.error is not None:
+        _show(_as_planner_error(task.error))
         return
-    saved = job.saved
+    saved = task.result
     if saved is None or state.workspace().find(saved.digest) is None:
         return
     if _CAPTURED.get() != saved.digest:

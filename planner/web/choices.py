@@ -12,7 +12,7 @@ from planner.pulsar.manager.cycle import effective_shedder
 from planner.pulsar.placement.registry import PLACEMENTS
 from planner.pulsar.shedding.registry import SHEDDERS
 from planner.simulate.strategies import under_strategy
-from planner.web import address, scenarios, state
+from planner.web import address, scenario_history, state
 from planner.web.widgets import REFUSED, show_error
 
 STRATEGIES = (LOAD_SHEDDING_STRATEGY, LOAD_PLACEMENT_STRATEGY)
@@ -24,7 +24,7 @@ SPLITS = "Automatic splits"
 def take(view: state.Current, **changes: Any) -> None:
     """Change fields of the scenario; what is refused is said when the page is drawn."""
     try:
-        scenarios.change(view, replace(scenarios.present(view), **changes))
+        scenario_history.change(view, replace(scenario_history.present(view), **changes))
     except PlannerError as error:
         REFUSED.put(error)
 
@@ -32,12 +32,12 @@ def take(view: state.Current, **changes: Any) -> None:
 def put_setting(view: state.Current, name: str, value: Any) -> None:
     """Change one setting of the scenario."""
     plain = conf_value(value) if isinstance(value, tuple) or value is None else value
-    take(view, settings={**scenarios.present(view).settings, name: plain})
+    take(view, settings={**scenario_history.present(view).settings, name: plain})
 
 
 def drop_setting(view: state.Current, name: str) -> None:
     """Leave one setting as it is in the snapshot."""
-    take(view, settings={n: value for n, value in scenarios.present(view).settings.items() if n != name})
+    take(view, settings={n: value for n, value in scenario_history.present(view).settings.items() if n != name})
 
 
 def set_setting(view: state.Current, name: str, given: Any) -> None:
@@ -51,7 +51,7 @@ def set_setting(view: state.Current, name: str, given: Any) -> None:
 def choose_shedder(view: state.Current, chosen: str) -> None:
     """Change the shedding strategy, with the load manager and the placement strategy that it needs."""
     own, manager = view.captured.settings, view.captured.info.load_manager
-    found = under_strategy(scenarios.present(view), own, manager, chosen)
+    found = under_strategy(scenario_history.present(view), own, manager, chosen)
     settings = {n: v for n, v in found.settings.items() if n not in STRATEGIES or not _is_own(view, n, v)}
     if not found.load_manager and chosen == effective_shedder(manager, own)[0].name:
         settings.pop(STRATEGIES[0], None)  # the snapshot may name another one, which this one replaces
@@ -75,7 +75,7 @@ def adopt_strategies(view: state.Current) -> None:
         address.put(strategy="")
     asked = address.part("placement")
     if asked:
-        manager = scenarios.present(view).load_manager_over(view.captured)
+        manager = scenario_history.present(view).load_manager_over(view.captured)
         offered = [one.name for one in PLACEMENTS if one.load_manager is manager]
         if address.is_one_of("placement", "Placement strategy", offered):
             set_setting(view, LOAD_PLACEMENT_STRATEGY, asked)

@@ -11,7 +11,7 @@ from planner.cluster.setting import conf_value
 from planner.cluster.text import plain, without_package
 from planner.explain.diagnosis import PATTERNS
 from planner.explain.finding import Finding
-from planner.web import registry, scenarios, state
+from planner.web import registry, scenario_history, state
 from planner.web.names import short
 from planner.web.widgets import button
 
@@ -87,8 +87,8 @@ def _context(page: str, finding: Finding) -> dict[str, str]:
 
 def _apply(view: state.Current, finding: Finding) -> None:
     """Put the changes of a finding into the scenario."""
-    present = scenarios.present(view)
+    present = scenario_history.present(view)
     plain: dict[str, Any] = {
         name: conf_value(value) if isinstance(value, tuple) else value for name, value in finding.changes.items()
     }
-    scenarios.change(view, replace(present, settings={**present.settings, **plain}))
+    scenario_history.change(view, replace(present, settings={**present.settings, **plain}))

@@ -60,7 +60,7 @@ _HIDDEN = ("/_stcore/metrics", "/_stcore/agent")
 
 
 def allowed_hosts() -> tuple[str, ...]:
-    """Return the names of `server.allowedHosts`; what is no name is told in the log and left out."""
+    """Return the names of `server.allowedHosts`; others are reported in the log and left out."""
     names = []
     for given in st.get_option("server.allowedHosts"):
         try:

@@ -62,16 +62,16 @@ def show_moves(snapshot: Snapshot, decision: CycleDecision, key: str) -> None:
 
 def show_why_this_broker(snapshot: Snapshot, decision: CycleDecision, key: str) -> None:
     """Draw how the destination of one bundle was found: what each filter left, and what the strategy says."""
-    shown = decision.unloads[:_EXPLAINED]
+    visible = decision.unloads[:_EXPLAINED]
     picked = st.selectbox(
         "Selected bundle",
-        range(len(shown)),
-        format_func=lambda i: f"{shown[i].move.bundle} from {shown[i].move.source}",
+        range(len(visible)),
+        format_func=lambda i: f"{visible[i].move.bundle} from {visible[i].move.source}",
         key=f"{key}-why",
     )
-    if picked is None or picked >= len(shown):
+    if picked is None or picked >= len(visible):
         return
-    unload = shown[picked]
+    unload = visible[picked]
     st.markdown(f"**{unload.move.bundle}**: {unload.reason.text}.")
     selection = unload.selection
     if selection is None:

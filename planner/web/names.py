@@ -48,7 +48,7 @@ def _brokers() -> tuple[str, ...]:
 
 
 def endings(brokers: Sequence[str]) -> list[str]:
-    """Return the few domains and ports of brokers, the longest first, which nobody needs to tell them apart."""
+    """Return the few domains and ports of brokers, the longest first, which are not needed to distinguish them."""
     heads = without_endings(brokers)
     found = {name.removeprefix(head) for name, head in zip(brokers, heads, strict=True)}
     domains = sorted((ending for ending in found if ending.startswith(".")), key=len, reverse=True)
@@ -78,10 +78,10 @@ def shortened(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(**{name: brief(frame[name]) for name in strings})
 
 
-def tell(of: Snapshot, place: Place) -> None:
+def draw_place(of: Snapshot, place: Place) -> None:
     """Draw what and where something is, with links to the pages about it."""
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown(_told(of, place), width="stretch")
+        st.markdown(_place_text(of, place), width="stretch")
         if place.namespace:
             range_ = {"bundle": place.bundle.rpartition("/")[2]} if place.bundle else {}
             registry.link("bundle_map", "Map", namespace=place.namespace, **range_)
@@ -91,7 +91,7 @@ def tell(of: Snapshot, place: Place) -> None:
             registry.link("why", "Why", broker=place.broker, bundle=place.bundle)
 
 
-def _told(of: Snapshot, at: Place) -> str:
+def _place_text(of: Snapshot, at: Place) -> str:
     names = of.brokers.name
     owner = "**unowned**"
     if at.broker:
@@ -156,4 +156,4 @@ def panel(row: Mapping[str, Any], key: str) -> None:
             st.markdown(f"**{plain(column)}:** {plain(text)}")
         for place in places:
             if of is not None:
-                tell(of, place)
+                draw_place(of, place)

@@ -17,9 +17,9 @@ from planner.explain.captured_settings import settings_warning
 from planner.explain.search import search
 from planner.pulsar.load.namespace_policies import expression_notes
 from planner.pulsar.release_rules import RELEASE_RULES
-from planner.web import address, registry, scenarios, simulations, state
+from planner.web import address, registry, scenario_address, scenario_history, simulations, state
 from planner.web.choices import adopt_settings, adopt_strategies
-from planner.web.names import BROKERS, IN_VIEW, tell
+from planner.web.names import BROKERS, IN_VIEW, draw_place
 from planner.web.scenario_bar import copy_link, draw_bar
 from planner.web.session import SessionValue, bound
 from planner.web.widgets import button, note_list, show_error, show_refused
@@ -70,18 +70,18 @@ class Page:
     welcomes: bool = False
 
     def show(self) -> None:
-        """Draw the page; what cannot be shown is said."""
+        """Draw the page, or the error of what cannot be shown."""
         try:
             self._show()
         except PlannerError as error:
             show_error(error)
         finally:
-            simulations.runs().rest()
+            simulations.SIMULATIONS.rest()
 
     def _show(self) -> None:
         st.set_page_config(page_title=f"{self.title} · Pulsar bundle planner")
         if self.subject is not Subject.NOTHING:
-            scenarios.take_from_address(self.title)
+            scenario_address.open_link(self.title, scenario_history.adopt)
         with st.container(key="page-head", gap="xxsmall"):
             top = st.container(horizontal=True, vertical_alignment="center", key="page-line")
             bar = st.container()
@@ -121,12 +121,12 @@ class Page:
         if self.subject is Subject.DECISION:
             adopt_strategies(view)
             adopt_settings(view)
-        scenarios.attach(view)
+        scenario_history.attach(view)
         offers = self.subject in {Subject.SNAPSHOT, Subject.DECISION}
         with bar:
             after = draw_bar(view, self.subject.value, offers=offers, own=self.changes_scenario)
         if after:
-            found = simulations.run(view, scenarios.present(view))
+            found = simulations.run(view, scenario_history.present(view))
             if found is None:
                 return
             view = view.after(found[0])
@@ -223,12 +223,12 @@ def _find(view: state.Current, text: str) -> None:
         if not found:
             st.markdown(f":material/search_off: No topic, bundle, namespace or broker matches “{plain(text)}”.")
         for at in found:
-            tell(view.snapshot, at)
+            draw_place(view.snapshot, at)
 
 
 def _line(view: state.Current) -> tuple[list[tuple[str, str]], str]:
     """Draw the facts, the field that finds, and the choice of a snapshot; return warnings, and the text to find."""
-    notes, warnings = _notes(view, scenarios.present(view).settings_over(view.captured))
+    notes, warnings = _notes(view, scenario_history.present(view).settings_over(view.captured))
     st.caption(_facts(view.saved), width="stretch")
     _details(view.saved, notes)
     text = address.text("q", "Find", placeholder=_NAMED, max_chars=500, label_visibility="collapsed", width=_FIND_PX)

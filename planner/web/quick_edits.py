@@ -13,7 +13,7 @@ from planner.simulate.edits.edit import Edit, EditContext
 from planner.simulate.edits.registry import BrokerDrain, BrokerLoss, NewBrokers, TrafficGrowth
 from planner.simulate.scenario import Scenario, Step
 from planner.simulate.strategies import under_strategy
-from planner.web import registry, scenarios, state
+from planner.web import registry, scenario_history, state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -52,7 +52,7 @@ def quick_edits(view: state.Current, lost: str, busiest: str) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         for label, (icon, help_, change) in asked.items():
             if st.button(label, icon=f":material/{icon}:", help=f"{help_}; opens What-if.", key=f"quick-{label}"):
-                scenarios.change(view, change(scenarios.present(view)))
+                scenario_history.change(view, change(scenario_history.present(view)))
                 registry.go("what_if")
         registry.link("replay", "Replay days of history")
 

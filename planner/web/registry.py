@@ -79,7 +79,7 @@ def page(name: str) -> "Page":
 
 
 def streamlit_page(name: str) -> StreamlitPage:
-    """Return a page as Streamlit's navigation knows it."""
+    """Return a page for Streamlit's navigation."""
     one = page(name)
     first = name == NAMES[0]
     path = "" if first else name.replace("_", "-")

@@ -32,7 +32,7 @@ from planner.replay.spec import Job, job_from_json, job_to_json, tasks_of
 from planner.simulate.scenario import Scenario
 from planner.simulate.strategies import WITH_A_STRATEGY, obstacle, with_obstacle
 from planner.spark.session import spark_place
-from planner.web import address, scenarios, state
+from planner.web import address, scenario_history, state
 from planner.web.session import bound
 from planner.web.widgets import show_notes
 
@@ -141,7 +141,7 @@ def _base() -> Scenario:
         view = None
     if view is None:
         return Scenario()
-    present, as_it_is = scenarios.present(view), scenarios.as_captured(view)
+    present, as_it_is = scenario_history.present(view), scenario_history.as_captured(view)
     if present == as_it_is:
         return as_it_is
     parts = [count(len(present.edits), "edit"), count(len(present.settings), "setting")]

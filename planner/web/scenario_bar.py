@@ -11,7 +11,7 @@ from planner.cluster.releases import release
 from planner.cluster.text import count, plain
 from planner.pulsar.manager.cycle import effective_shedder
 from planner.simulate.scenario import Scenario
-from planner.web import address, names, registry, scenarios, state
+from planner.web import address, names, registry, scenario_address, scenario_history, state
 from planner.web.choices import STRATEGIES
 from planner.web.widgets import button
 
@@ -59,8 +59,8 @@ def draw_bar(view: state.Current, about: str, *, offers: bool, own: bool) -> boo
     Returns:
         Whether the cluster after the scenario is asked for.
     """
-    present = scenarios.present(view)
-    is_open, after = present != scenarios.as_captured(view), False
+    present = scenario_history.present(view)
+    is_open, after = present != scenario_history.as_captured(view), False
     if not is_open:
         address.put(**{_AFTER: ""})
     with st.container(horizontal=True, vertical_alignment="center", key="scenario-bar"):
@@ -89,7 +89,7 @@ def _ways(view: state.Current, *, offers: bool, own: bool) -> bool:
         after = address.toggle(_AFTER, "Show with the scenario", help=help_)
     if not own:
         registry.link("what_if", "Edit", ":material/edit:")
-    clear = partial(scenarios.change, view, scenarios.as_captured(view))
+    clear = partial(scenario_history.change, view, scenario_history.as_captured(view))
     button(
         "Clear",
         "close",
@@ -105,11 +105,11 @@ def _ways(view: state.Current, *, offers: bool, own: bool) -> bool:
 def _link(view: state.Current, present: Scenario) -> str:
     """Return the link to this page; one with a scenario names the snapshot in it."""
     parts = address.parts()
-    if present == scenarios.as_captured(view):
+    if present == scenario_history.as_captured(view):
         return address.at(**parts)
     others = {name: value for name, value in parts.items() if name not in {"scenario", "snapshot"}}
     page = urlsplit(address.host()).path.strip("/")
-    return scenarios.link_to(view, present, page, **others)
+    return scenario_address.link_to(view, present, page, **others)
 
 
 def copy_link(link: Callable[[], str]) -> None:

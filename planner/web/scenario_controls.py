@@ -19,7 +19,7 @@ from planner.pulsar.shedding.registry import SHEDDERS
 from planner.simulate.edits.edit import EditContext
 from planner.simulate.scenario import Step
 from planner.simulate.strategies import obstacle, with_obstacle
-from planner.web import names, scenarios, state
+from planner.web import names, scenario_files, scenario_history, state
 from planner.web.choices import STRATEGIES, choose_shedder, drop_setting, put_setting, set_setting, take
 from planner.web.edit_forms import edit_form
 from planner.web.session import bound, widget_state
@@ -54,16 +54,16 @@ _WHY = {
 
 def draw_toolbar(view: state.Current) -> None:
     """Draw undo and redo, and saved scenarios."""
-    known = scenarios.history(view)
+    known = scenario_history.history(view)
     with st.container(horizontal=True):
-        button("Undo", "undo", partial(scenarios.undo, view), disabled=not known.past)
-        button("Redo", "redo", partial(scenarios.redo, view), disabled=not known.future)
-        start_over = partial(scenarios.change, view, scenarios.as_captured(view))
+        button("Undo", "undo", partial(scenario_history.undo, view), disabled=not known.past)
+        button("Redo", "redo", partial(scenario_history.redo, view), disabled=not known.future)
+        start_over = partial(scenario_history.change, view, scenario_history.as_captured(view))
         button(
             "Start over",
             "restart_alt",
             start_over,
-            disabled=known.present == scenarios.as_captured(view),
+            disabled=known.present == scenario_history.as_captured(view),
         )
         with st.popover("Save, open", icon=":material/save:", key="save-open", on_change="rerun") as unfolded:
             if unfolded.open:
@@ -71,12 +71,12 @@ def draw_toolbar(view: state.Current) -> None:
 
 
 def _saving(view: state.Current) -> None:
-    present = scenarios.present(view)
+    present = scenario_history.present(view)
     kept = state.workspace().scenarios
 
     def save() -> None:
-        named = replace(scenarios.present(view), name=HIDDEN.sub("", widget_state("scenario-name")).strip())
-        scenarios.change(view, named)
+        named = replace(scenario_history.present(view), name=HIDDEN.sub("", widget_state("scenario-name")).strip())
+        scenario_history.change(view, named)
         kept.save(named, view.digest, view.saved.name)
         st.toast(f"Saved as {plain(named.name)}.", icon=":material/save:")
 
@@ -91,14 +91,14 @@ def _saving(view: state.Current) -> None:
         left, right = st.columns(2)
 
         def load() -> None:
-            scenarios.change(view, kept.load(widget_state("saved")))
+            scenario_history.change(view, kept.load(widget_state("saved")))
 
         def delete() -> None:
             kept.delete(widget_state("saved"), view.digest)
 
         button("Open", "folder_open", load, place=left, width="stretch")
         button("Delete", "delete", delete, place=right, width="stretch")
-    scenarios.file_exchange(view)
+    scenario_files.file_exchange(view)
 
 
 def _bound(view: state.Current, field: str, value: Any, draw: Callable[..., Any]) -> None:
@@ -108,7 +108,7 @@ def _bound(view: state.Current, field: str, value: Any, draw: Callable[..., Any]
 
 def _frame(view: state.Current) -> None:
     """Draw what is watched: for how long, with which seed and load manager."""
-    present = scenarios.present(view)
+    present = scenario_history.present(view)
     left, right = st.columns(2)
     _bound(view, "cycles", present.cycles, partial(left.number_input, "Cycles", 1, 100_000))
     drawn = "Determines random choices of Pulsar, and when each broker reports."
@@ -131,7 +131,7 @@ def _placement(config: Settings) -> str:
 
 
 def _strategies(view: state.Current, config: Settings) -> None:
-    manager = scenarios.present(view).load_manager_over(view.captured)
+    manager = scenario_history.present(view).load_manager_over(view.captured)
     shedders = {
         s.name: with_obstacle(s.name, obstacle(s, manager, config.release))
         for s in SHEDDERS
@@ -155,7 +155,7 @@ def _strategies(view: state.Current, config: Settings) -> None:
 
 def _settings(view: state.Current, config: Settings) -> None:
     """Draw the settings that the scenario changes, and a way to change more."""
-    present = scenarios.present(view)
+    present = scenario_history.present(view)
     special = set(STRATEGIES)
     changed = [name for name in present.settings if name not in special]
     for name in changed:
@@ -182,7 +182,7 @@ def _settings(view: state.Current, config: Settings) -> None:
 
 def _edits(view: state.Current) -> None:
     """Draw the edits, each with a switch, and the form for another one."""
-    steps = scenarios.present(view).steps
+    steps = scenario_history.present(view).steps
     for at, step in enumerate(steps):
         words = names.short(step.edit.phrase())
         words = words[:1].upper() + words[1:]
@@ -209,7 +209,7 @@ def _turn(view: state.Current, step: Step, on: bool) -> None:  # noqa: FBT001 - 
 
 def _change_step(view: state.Current, step: Step, other: Step | None) -> None:
     """Put another edit in the place of one that is still there, or delete it."""
-    steps = list(scenarios.present(view).steps)
+    steps = list(scenario_history.present(view).steps)
     if step in steps:
         at = steps.index(step)
         steps[at : at + 1] = [] if other is None else [other]
@@ -218,11 +218,11 @@ def _change_step(view: state.Current, step: Step, other: Step | None) -> None:
 
 def _assumptions(view: state.Current) -> None:
     """Draw the assumptions with their reasons."""
-    known = scenarios.present(view).assumptions
+    known = scenario_history.present(view).assumptions
 
     def assume(name: str, draw: Callable[..., Any]) -> None:
         def store(value: Any) -> None:
-            now = scenarios.present(view).assumptions
+            now = scenario_history.present(view).assumptions
             take(view, assumptions=replace(now, **{name: type(getattr(now, name))(value)}))
 
         bound(f"assume-{name}", getattr(known, name), partial(draw, help=_WHY[name]), store)
@@ -244,7 +244,7 @@ def _assumptions(view: state.Current) -> None:
 def draw_controls(view: state.Current) -> None:
     """Draw edits, load balancer, what is watched, and assumptions."""
     try:
-        config = scenarios.present(view).settings_over(view.captured)
+        config = scenario_history.present(view).settings_over(view.captured)
     except PlannerError as error:
         show_error(error)
         return

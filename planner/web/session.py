@@ -9,7 +9,6 @@ that no choice can be lost between two runs.
 import time
 from collections.abc import Callable
 from typing import Any, Generic, NoReturn, TypeVar
-from uuid import uuid4
 
 import streamlit as st
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
@@ -18,8 +17,8 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile, UploadedFileRe
 
 T = TypeVar("T")
 _UNSET = object()
-_TELL_S = 3.0
-"""How long a browser may take to see what a field was set to."""
+SEEN_S = 3.0
+"""How long a browser may take to receive what a field was set to."""
 
 
 class SessionValue(Generic[T]):
@@ -49,9 +48,6 @@ class SessionValue(Generic[T]):
         return found
 
 
-SESSION = SessionValue("session", lambda: uuid4().hex)
-"""What this session is called where sessions share something."""
-
 _AGAIN = SessionValue("again", bool)
 
 
@@ -78,22 +74,22 @@ def forget_upload(given: UploadedFile) -> None:
         manager.add_file(context.session_id, UploadedFileRec(given.file_id, given.name, given.type, b""))
 
 
-_TOLD: SessionValue[dict[str, float]] = SessionValue("told", dict)
+_SET_AT: SessionValue[dict[str, float]] = SessionValue("set_at", dict)
 """When a field was set to its value, until a person sets it to another."""
 
 
 def _changed(key: str, store: Callable[[Any], None]) -> None:
-    _TOLD.get().pop(key, None)
+    _SET_AT.get().pop(key, None)
     store(st.session_state[key])
 
 
-def _is_told(key: str, value: object) -> bool:
-    """Say whether a field is told its value in this run: it is a new one, or the browser may not have seen it."""
-    now_s, told = time.monotonic(), _TOLD.get()
+def _must_set(key: str, value: object) -> bool:
+    """Return whether to set a field in this run: its value is a new one, or the browser may not have received it."""
+    now_s, set_at = time.monotonic(), _SET_AT.get()
     if st.session_state.get(key, _UNSET) != value:
-        told[key] = now_s
+        set_at[key] = now_s
         return True
-    return now_s - told.get(key, -_TELL_S) < _TELL_S
+    return now_s - set_at.get(key, -SEEN_S) < SEEN_S
 
 
 def bound(key: str, value: T, draw: Callable[..., Any], store: Callable[[Any], None], *, typed: bool = False) -> T:
@@ -112,8 +108,8 @@ def bound(key: str, value: T, draw: Callable[..., Any], store: Callable[[Any], N
     """
     # Each time: of two runs in a row a browser may see the second alone, or take the widget of the second for another
     # one. Where that does not bring the value, it takes the widget's own default, and sends it as if a person had
-    # chosen it. A field for text is told no longer than a browser takes to see it, for that replaces what is typed.
-    if not typed or _is_told(key, value):
+    # chosen it. A field for text is set no longer than a browser takes to receive it, as that replaces what is typed.
+    if not typed or _must_set(key, value):
         st.session_state[key] = value
     draw(key=key, on_change=_changed, args=(key, store))
     return value

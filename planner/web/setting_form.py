@@ -21,20 +21,20 @@ def setting_widget(setting: Setting, value: SettingValue, key: str, store: Calla
     unit = f" ({setting.unit})" if setting.unit else ""
     label = f"{setting.name}{unit}"
     help_ = " ".join(part for part in (setting.meaning, setting.note, f"Default {setting.default}.") if part)
-    shown: Any = value
+    content: Any = value
     draw: Callable[..., Any]
     if setting.kind == "boolean":
         # A narrow column cuts off the label of a toggle, unlike others.
-        draw, help_, shown = st.toggle, f"`{setting.name}`: {help_}", bool(value)
+        draw, help_, content = st.toggle, f"`{setting.name}`: {help_}", bool(value)
     elif setting.kind in {"int", "long"} and isinstance(value, int) and abs(value) <= _SAFE:
         draw = partial(st.number_input, min_value=-_SAFE, max_value=_SAFE, step=1)
     elif setting.kind == "double" and isinstance(value, int | float):
-        draw, shown = partial(st.number_input, min_value=-1e300, format="%g"), float(value)
+        draw, content = partial(st.number_input, min_value=-1e300, format="%g"), float(value)
     elif setting.kind == "string" and value in setting.choices:
         draw = partial(st.selectbox, options=setting.choices)
     else:
-        draw, shown = partial(st.text_input, max_chars=500), conf_value(value)
-    bound(key, shown, partial(draw, label, help=help_), store, typed=isinstance(shown, str))
+        draw, content = partial(st.text_input, max_chars=500), conf_value(value)
+    bound(key, content, partial(draw, label, help=help_), store, typed=isinstance(content, str))
 
 
 def setting_form(view: state.Current, names: Sequence[str], base: Settings, columns: int = _WIDE) -> None:

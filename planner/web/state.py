@@ -20,7 +20,8 @@ from planner.pulsar.manager.splits import next_splits
 from planner.simulate.sequence import CycleStep, decide_cycles, same_load
 from planner.web import address
 from planner.web.session import SessionValue
-from planner.web.tasks import Limits, Task, Tasks, watcher
+from planner.web.task import Limits, Task
+from planner.web.tasks import Tasks, watcher
 from planner.workspace.database import SavedSnapshot, Workspace, open_workspace
 from planner.workspace.samples import Sample, load_sample, sample_by_digest, samples
 
@@ -43,41 +44,41 @@ class Current:
     """The snapshot in view.
 
     Attributes:
-        saved: What the workspace knows of it.
+        saved: Its entry in the workspace.
         captured: Its content.
-        shown: What a page shows in its place, such as the cluster after a scenario; None for itself.
-        variant: Names what is shown in its place.
+        visible: What a page shows in its place, such as the cluster after a scenario; None for itself.
+        variant: Names what is visible in its place.
         outcome: The simulation at whose end it is shown; None for others.
     """
 
     saved: SavedSnapshot
     captured: Snapshot
-    shown: Snapshot | None = None
+    visible: Snapshot | None = None
     variant: str = ""
     outcome: "Outcome | None" = None
 
     @property
     def snapshot(self) -> Snapshot:
         """What the page shows."""
-        return self.captured if self.shown is None else self.shown
+        return self.captured if self.visible is None else self.visible
 
     @property
     def digest(self) -> str:
-        """Digest of the snapshot in view, whatever is shown of it."""
+        """Digest of the snapshot in view, even while its state after a scenario is visible."""
         return self.saved.digest
 
     def after(self, outcome: "Outcome") -> "Current":
         """Return the view of the cluster at the end of a simulation, with the settings that were in force."""
         trace = outcome.trace
         end = outcome.once("shown at the end", lambda: replace(trace.end, settings=trace.settings))
-        return replace(self, shown=end, variant=outcome.digest, outcome=outcome)
+        return replace(self, visible=end, variant=outcome.digest, outcome=outcome)
 
     def under(self, manager: "LoadManager") -> "Current":
         """Return the view of the same cluster run by a load manager."""
         if manager is self.snapshot.info.load_manager:
             return self
         other = replace(self.snapshot, info=replace(self.snapshot.info, load_manager=manager))
-        return replace(self, shown=other, variant=f"{self.variant}-{manager}")
+        return replace(self, visible=other, variant=f"{self.variant}-{manager}")
 
 
 @st.cache_resource(show_spinner=False)
@@ -99,7 +100,7 @@ def _coming(digest: str, *, ahead: bool = False) -> Task[Snapshot]:
 
 def load_ahead(asked: str) -> None:
     """Begin to load a saved snapshot, by the first digits of its digest; what cannot be read the page will say."""
-    if SNAPSHOTS.unfinished() >= _MOST_AHEAD:
+    if len(SNAPSHOTS.unfinished()) >= _MOST_AHEAD:
         return
     with suppress(PlannerError):
         if (saved := workspace().find(asked)) is not None:
@@ -230,7 +231,7 @@ def _wanted() -> SavedSnapshot | None:
 
 
 def saved_in_view() -> SavedSnapshot | None:
-    """Return what the workspace knows of the snapshot in view, which need not be readable; None when there is none.
+    """Return the entry of the snapshot in view, which need not be readable, in the workspace; None when there is none.
 
     A browser that has not looked at anything yet is shown the first sample, never what somebody else has loaded.
 

@@ -1,127 +1,33 @@
 """Slow answers: computed in the background, once for all sessions, while the rest of the page is already there.
 
 A task that nobody watches any more, because the question has changed or the tab is closed, stops. Tasks take turns, so
-that a session with many questions does not keep another one waiting.
+that a session with many questions does not keep another one waiting. A thread belongs to a task from its first turn to
+its end; a task that is stopped before has none.
 """
 
 import itertools
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar, cast
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Final, Generic, TypeVar
 
 import streamlit as st
+from streamlit import runtime
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from planner.cluster.errors import PlannerError
 from planner.web.heap import trim_memory
 from planner.web.session import draw_again
+from planner.web.task import Limits, OnDisk, Task, Work
 
 T = TypeVar("T")
 WAITS: Final = ":material/hourglass_top:"
 """Begins what is said of an answer that is not there yet."""
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a task is.
-
-    Attributes:
-        fraction: From 0 to 1.
-        words: The same as a sentence; empty before there is something to say.
-    """
-
-    fraction: float = 0.0
-    words: str = ""
-
-
-class Report(Protocol):
-    """Takes the progress of a task, and a result that replaces the one before; that is a value which never changes."""
-
-    def __call__(self, progress: Progress, partial: Any = None, /) -> None:
-        """Publish both at once."""
-
-
-Stopped: TypeAlias = Callable[[], bool]
-"""Says whether to stop, with any result. Called often: here other tasks get their turn."""
-Work: TypeAlias = Callable[[Report, Stopped], T]
-"""Computes a result in another thread, and draws nothing."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Limits:
-    """Times and sizes of tasks.
-
-    Attributes:
-        at_once: Tasks that work at the same time.
-        kept: Finished tasks whose results are kept.
-        patience_s: How long a page waits before it is drawn without a result.
-        look_s: Period at which a page looks whether a result is there.
-        turn_s: How long a task works while others wait.
-        unwatched_s: How long nobody may ask for a task until it stops; None where it never does.
-        retried: Whether a task that failed starts again when it is asked for.
-    """
-
-    at_once: int = 2
-    kept: int = 64
-    patience_s: float = 0.3
-    look_s: float = 0.2
-    turn_s: float = 2.0
-    unwatched_s: float | None = 10.0
-    retried: bool = False
-
-
-@dataclass(eq=False)
-class Task(Generic[T]):
-    """A question and its answer, shared by all who ask it.
-
-    Attributes:
-        key: Names the question and all that its answer depends on.
-        work: Computes the answer.
-        number: Place in the order in which tasks were asked for.
-        watchers: The sessions that asked for it.
-        ahead: Whether no page needs it now; then it works only while no other task waits.
-        asked_s: When somebody last asked, on the monotonic clock.
-        state: Progress and partial result, replaced together.
-        result: The answer; None before.
-        error: Why there is none.
-        under_way: Whether it has had a turn.
-        stop: Set to stop it; a stopped task has no result.
-        finished: Set when it has ended, in whatever way.
-    """
-
-    key: str
-    work: Work[T]
-    number: int
-    watchers: frozenset[str]
-    ahead: bool
-    asked_s: float = field(default_factory=time.monotonic)
-    state: tuple[Progress, T | None] = (Progress(), None)
-    result: T | None = None
-    error: BaseException | None = None
-    under_way: bool = False
-    stop: threading.Event = field(default_factory=threading.Event)
-    finished: threading.Event = field(default_factory=threading.Event)
-
-    @property
-    def newest(self) -> T | None:
-        """The result, or the partial one before."""
-        return self.state[1] if self.result is None else self.result
-
-    def value(self) -> T:
-        """Return the answer of a task that has ended and was not stopped.
-
-        Raises:
-            PlannerError: There is none; any other error is raised as it was.
-        """
-        if self.error is not None:
-            raise self.error.with_traceback(None)  # it is raised at every visit, and would keep the frames of each
-        return cast("T", self.result)
-
-    def report(self, progress: Progress, partial: T | None = None, /) -> None:
-        """Publish progress, and a partial result that replaces the one before."""
-        self.state = progress, self.state[1] if partial is None else partial
+def _too_many(unfinished: int) -> PlannerError:
+    return PlannerError(f"{unfinished} answers are already being computed.", remedy="Wait until others finish.")
 
 
 class Tasks:
@@ -130,138 +36,263 @@ class Tasks:
     Args:
         limits: Their times and sizes.
         after: Called after each task, when its result is already there.
+        is_open: Returns whether the tab of a session is open: such a session watches what it has asked for. Without it
+            a session watches what it asks for again and again.
+        too_many: Returns the error when that many tasks have not ended and one more is asked for.
+        clock: Returns the time in seconds from any moment on.
     """
 
-    def __init__(self, limits: Limits, after: Callable[[], object] = trim_memory) -> None:
+    def __init__(
+        self,
+        limits: Limits,
+        after: Callable[[], object] = trim_memory,
+        is_open: Callable[[str], bool] = lambda _: False,
+        too_many: Callable[[int], PlannerError] = _too_many,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.limits = limits
         self._after = after
+        self._is_open = is_open
+        self._too_many = too_many
+        self._clock = clock
         self._tasks: OrderedDict[str, Task[Any]] = OrderedDict()
         self._waiting: list[Task[Any]] = []
         self._working: list[Task[Any]] = []
         self._last: dict[str, int] = {}
         """Number of the last turn of each session."""
+        self._looked_s = 0.0
         self._numbers = itertools.count(1)
         self._changed = threading.Condition()
+
+    def __len__(self) -> int:
+        """Return how many tasks are known, finished or not."""
+        return len(self._tasks)
+
+    def latest(self, key: str) -> Task[Any] | None:
+        """Return the task that was last asked for by a key, even a stopped one; None when it is forgotten."""
+        return self._tasks.get(key)
 
     def find(self, key: str) -> Task[Any] | None:
         """Return a task that was asked for and not stopped."""
         found = self._tasks.get(key)
         return None if found is None or found.stop.is_set() else found
 
-    def ask(self, key: str, work: Work[T], watcher: str, *, ahead: bool = False) -> Task[T]:
-        """Return the task of a key; it starts when there is none, or when it was stopped."""
+    def unfinished(self) -> tuple[Task[Any], ...]:
+        """Return the tasks that have not ended."""
+        return tuple(one for one in tuple(self._tasks.values()) if not one.finished.is_set())
+
+    def ask(
+        self,
+        key: str,
+        work: Work[T],
+        watcher: str,
+        *,
+        ahead: bool = False,
+        cost: float = 0.0,
+        rows: int = 0,
+        files: OnDisk | None = None,
+    ) -> Task[T]:
+        """Return the task of a key; it is a new one when there is none, or when it was stopped.
+
+        Args:
+            key: Names the question and all that its answer depends on.
+            work: Computes the answer.
+            watcher: The session that asks.
+            ahead: Whether no page needs the answer now.
+            cost: About how much work it is, in any unit.
+            rows: Rows of tables that it works on.
+            files: What it keeps on disk.
+
+        Raises:
+            PlannerError: Too many tasks have not ended.
+        """
         with self._changed:
             found: Task[T] | None = self.find(key)
             if found is None or (self.limits.retried and found.error is not None):
-                found = Task(key, work, next(self._numbers), frozenset({watcher}), ahead)
-                threading.Thread(target=self._run, args=(found,), daemon=True).start()
+                unfinished = sum(one.key != key for one in self.unfinished())
+                if self.limits.unfinished is not None and unfinished >= self.limits.unfinished:
+                    raise self._too_many(unfinished)
+                large = self.limits.large_rows is not None and rows > self.limits.large_rows
+                found = Task(key, work, next(self._numbers), ahead, cost, large, files)
                 self._tasks[key] = found
                 self._waiting.append(found)
             found.watchers |= {watcher}
             found.ahead = found.ahead and ahead
-            found.asked_s = time.monotonic()
+            found.asked_s = self._clock()
             self._tasks.move_to_end(key)
-            ended = [name for name, one in self._tasks.items() if one.finished.is_set() and one is not found]
-            for name in ended[: max(len(self._tasks) - self.limits.kept, 0)]:
-                del self._tasks[name]
-            self._changed.notify_all()
+            self._forget_oldest(found)
+            self.look()
         return found
 
-    def unfinished(self) -> int:
-        """Return how many tasks have not ended."""
-        return sum(not one.finished.is_set() for one in tuple(self._tasks.values()))
-
-    def leave(self, key: str, watcher: str) -> None:
-        """Let a session watch a task no more; it stops when no other session does."""
+    def leave(self, watcher: str, *keys: str) -> None:
+        """Let a session watch some tasks no more; one that no session watches any more stops."""
         with self._changed:
-            found = self.find(key)
-            if found is not None and watcher in found.watchers and not found.finished.is_set():
-                found.watchers -= {watcher}
-                if not found.watchers:
-                    found.stop.set()
+            for found in filter(None, map(self.find, keys)):
+                if watcher in found.watchers:
+                    found.watchers -= {watcher}
+                    if not found.watchers and not found.finished.is_set():
+                        found.stop.set()
+            self.look()
+
+    def leave_others(self, watcher: str, keys: Collection[str] = ()) -> None:
+        """Let a session watch no tasks but those of some keys."""
+        self.leave(watcher, *(key for key in tuple(self._tasks) if key not in keys))
+
+    def forget(self, *keys: str) -> None:
+        """Stop and forget the tasks of some keys, whoever watches them."""
+        with self._changed:
+            for found in filter(None, (self._tasks.pop(key, None) for key in keys)):
+                found.stop.set()
+            self.look()
 
     def clear(self) -> None:
         """Stop and forget all tasks."""
+        self.forget(*tuple(self._tasks))
+
+    def rest(self) -> None:
+        """Take no memory for files of finished tasks; what is looked at again is read from the disk."""
         with self._changed:
             for one in self._tasks.values():
-                one.stop.set()
-            self._tasks.clear()
+                if one.finished.is_set() and one.files is not None:
+                    one.files.rest()
 
-    def wait(self, task: Task[Any]) -> None:
-        """Wait for a task as long as a page waits; meanwhile it is asked for."""
-        until_s = time.monotonic() + self.limits.patience_s
-        while (left_s := until_s - time.monotonic()) > 0 and not task.finished.is_set():
-            task.asked_s = time.monotonic()
-            task.finished.wait(min(left_s, self.limits.look_s))
+    def wait(self, *asked: Task[Any]) -> None:
+        """Wait for tasks as long as a page waits; meanwhile they are asked for."""
+        until_s = self._clock() + self.limits.patience_s
+        for task in asked:
+            while (left_s := until_s - self._clock()) > 0 and not task.finished.is_set():
+                self.watched(asked)
+                task.finished.wait(min(left_s, self.limits.look_s))
+
+    def watched(self, asked: Sequence[Task[Any]]) -> None:
+        """Note that a page still watches tasks."""
+        for one in asked:
+            one.asked_s = self._clock()
+        self.look()
+
+    def look(self) -> None:
+        """End what is stopped before its first turn, and give free turns to those who wait."""
+        with self._changed:
+            self._looked_s = self._clock()
+            for one in [task for task in self._waiting if self._is_stopped(task) and not task.under_way]:
+                self._waiting.remove(one)
+                self._finish(one)
+            while len(self._working) < self.limits.at_once and (following := self._following()) is not None:
+                self._begin(following)
+            self._changed.notify_all()
+
+    def _forget_oldest(self, but: Task[Any]) -> None:
+        """Forget the oldest tasks that have ended, first those whose tabs are closed: an open one would ask again."""
+        ended = [one for one in self._tasks.values() if one.finished.is_set() and one is not but]
+        for is_open, one in sorted(((self._is_watched(one), one) for one in ended), key=lambda found: found[0]):
+            kept = self.limits.kept_open if is_open and self.limits.kept_open is not None else self.limits.kept
+            most_bytes = self.limits.disk_bytes
+            if len(self._tasks) > kept or (most_bytes is not None and self._disk_bytes() > most_bytes):
+                del self._tasks[one.key]
+
+    def _disk_bytes(self) -> int:
+        return sum(one.files.disk_bytes for one in self._tasks.values() if one.files is not None)
+
+    def _is_watched(self, task: Task[Any]) -> bool:
+        """Return whether the tab of a session that watches a task is open."""
+        return any(map(self._is_open, task.watchers))
 
     def _is_stopped(self, task: Task[Any]) -> bool:
         """Return whether a task is stopped; what was stopped stays so, because it is half an answer."""
         most_s = self.limits.unwatched_s
-        if most_s is not None and time.monotonic() - task.asked_s > most_s:
+        if most_s is not None and self._is_watched(task):
+            task.asked_s = self._clock()
+        elif most_s is not None and self._clock() - task.asked_s > most_s:
             task.stop.set()
         return task.stop.is_set()
 
-    def _place(self, task: Task[Any]) -> tuple[bool, int, bool, int]:
-        """Return the order of turns: needed now, whose sessions had no turn for longest, under way, first asked."""
+    def _place(self, task: Task[Any]) -> tuple[bool, int, bool, float, int]:
+        """Return the order of turns: needed now, whose sessions had no turn for longest, under way, cheap, first."""
         last = min((self._last.get(watcher, 0) for watcher in task.watchers), default=0)
-        return task.ahead, last, not task.under_way, task.number
+        return task.ahead, last, not task.under_way, task.cost, task.number
 
     def _may_work(self, task: Task[Any]) -> bool:
-        """Return whether it is a task's turn; one place is kept free of what is prepared ahead."""
-        if task not in self._waiting or len(self._working) >= self.limits.at_once:
-            return False
+        """Return whether a task may have a free turn: neither prepared ahead at the last one, nor large too soon."""
         if task.ahead and sum(one.ahead for one in self._working) >= max(self.limits.at_once - 1, 1):
             return False
-        return min(self._waiting, key=self._place) is task
+        if task.under_way or not task.large:
+            return True
+        begun_s = [one.begun_s for one in (*self._working, *self._waiting) if one.large and one.begun_s is not None]
+        soon = bool(begun_s) and self._clock() - max(begun_s) <= self.limits.alone_s
+        return not soon and len(begun_s) < self.limits.at_once
+
+    def _following(self) -> Task[Any] | None:
+        """Return the task that has the next turn; None when none may work now."""
+        return min(filter(self._may_work, self._waiting), key=self._place, default=None)
 
     def _begin(self, task: Task[Any]) -> None:
-        """Wait for a turn; a stopped task gets it at once, so that it can end."""
-        with self._changed:
-            while not self._may_work(task) and not self._is_stopped(task):
-                self._changed.wait(self.limits.look_s)
-            self._waiting = [one for one in self._waiting if one is not task]
-            self._working.append(task)
-            task.under_way = True
-            self._last |= dict.fromkeys(task.watchers, next(self._numbers))
+        """Give a turn to a task that waits, with a thread if it is its first."""
+        self._waiting.remove(task)
+        self._working.append(task)
+        self._last |= dict.fromkeys(task.watchers, next(self._numbers))
+        if task.under_way:
+            return
+        task.begun_s = self._clock()
+        try:
+            threading.Thread(target=self._run, args=(task,), daemon=True).start()
+        except RuntimeError as error:  # the system gives no thread
+            task.error = error
+            self._working.remove(task)
+            self._finish(task)
+
+    def _finish(self, task: Task[Any]) -> None:
+        task.work = None
+        task.files = task.files if task.result is not None else None
+        task.finished.set()
 
     def _end(self, task: Task[Any]) -> None:
+        """Give the turn of a task that has finished to the next one."""
         with self._changed:
             self._working.remove(task)
             if not self._working and not self._waiting:
                 self._last.clear()
-            self._changed.notify_all()
+            self.look()
 
     def _pass_on(self, task: Task[Any]) -> None:
-        """Let a task of other sessions, or one that a page needs sooner, have a turn."""
+        """Let a task of other sessions, or one that a page needs sooner, have a turn, and wait for the next one."""
         with self._changed:
-            others = any(task.watchers.isdisjoint(one.watchers) or one.ahead < task.ahead for one in self._waiting)
-            if not others:
+            self._working.remove(task)
+            others = [one for one in self._waiting if task.watchers.isdisjoint(one.watchers) or one.ahead < task.ahead]
+            if not any(map(self._may_work, others)):
+                self._working.append(task)
                 return
             task.number = next(self._numbers)
             self._waiting.append(task)
-        self._end(task)
-        self._begin(task)
+            self.look()
+            while task not in self._working and not self._is_stopped(task):
+                self._changed.wait(self.limits.look_s)
+            if task not in self._working:  # it has its turn at once, so that it can end
+                self._begin(task)
 
     def _run(self, task: Task[Any]) -> None:
-        begun_s = 0.0
+        begun_s, is_half = self._clock(), False
 
         def stopped() -> bool:
-            nonlocal begun_s
-            if time.monotonic() - begun_s >= self.limits.turn_s:
+            nonlocal begun_s, is_half
+            now_s = self._clock()
+            if now_s - self._looked_s >= self.limits.look_s:
+                self.look()
+            if now_s - begun_s >= self.limits.turn_s:
                 self._pass_on(task)
-                begun_s = time.monotonic()
-            return self._is_stopped(task)
+                begun_s = self._clock()
+            is_half = self._is_stopped(task)
+            return is_half
 
-        self._begin(task)
-        begun_s = time.monotonic()
         try:
-            found = None if self._is_stopped(task) else task.work(task.report, stopped)
-            if not self._is_stopped(task):
+            work = task.work
+            found = None if work is None or self._is_stopped(task) else work(task.report, stopped)
+            if not is_half:
                 task.result = found
         except BaseException as error:  # noqa: BLE001 - it is raised where the answer is asked for
-            task.error = error
+            task.error = error.with_traceback(None)  # which would keep the data of the question
         finally:
-            task.finished.set()
+            work = None
+            self._finish(task)
             self._after()
             self._end(task)
 
@@ -294,12 +325,16 @@ def watcher() -> str:
     return context.session_id if context is not None else ""
 
 
+def is_open(watcher: str) -> bool:
+    """Return whether the tab of a session is open; one that draws a page again, or is hidden, is."""
+    return not watcher or not runtime.exists() or runtime.get_instance().is_active_session(watcher)
+
+
 def watch(tasks: Tasks, asked: Sequence[Task[Any]], draw: Callable[[], None]) -> None:
     """Draw how far tasks are, again and again; draw the page again when all have ended."""
 
     def look() -> None:
-        for one in asked:
-            one.asked_s = time.monotonic()
+        tasks.watched(asked)
         draw()
         if all(one.finished.is_set() for one in asked):
             draw_again()

@@ -114,10 +114,10 @@ def _listed(digest: str, _snapshot: Snapshot) -> list[str]:
 
 
 def traffic_form(traffic: TopicTraffic, topic: str, subscription: str) -> tuple[TopicLoad, int]:
-    """Draw the form about a topic's traffic, filled in with what the snapshot knows.
+    """Draw the form about a topic's traffic, filled in from the snapshot.
 
     Args:
-        traffic: What it knows.
+        traffic: What the snapshot records.
         topic: Full name, of the topic or of one of its partitions.
         subscription: Name of its first subscription; empty for any.
 

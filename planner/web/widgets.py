@@ -58,9 +58,9 @@ def show_error(error: PlannerError) -> None:
     st.error(f"{place}{plain(error.what)}\n\n{plain(error.remedy)}", icon=":material/error:")
     if isinstance(error, SnapshotError) and error.total > 1:
         rows = [{"file": v.file, "row": v.row, "what": v.what, "remedy": v.remedy} for v in error.violations]
-        shown = rows[:_SHOWN_VIOLATIONS]
-        st.caption(f"At least {error.total:,} problems. Showing the first {len(shown)}:")
-        st.dataframe(pd.DataFrame(shown), hide_index=True, width="stretch")
+        visible = rows[:_SHOWN_VIOLATIONS]
+        st.caption(f"At least {error.total:,} problems. Showing the first {len(visible)}:")
+        st.dataframe(pd.DataFrame(visible), hide_index=True, width="stretch")
 
 
 def show_notes(notes: Sequence[str], title: str) -> None:
@@ -189,7 +189,7 @@ def table(
     key = key or name
     if isinstance(height, int):
         height = min(height, _ROW_PX * (len(frame) + 1) + _EDGE_PX)
-    shown = names.shortened(frame) if style is None else frame
+    visible = names.shortened(frame) if style is None else frame
     columns: dict[str, Any] = {column: _COMMON[column] for column in frame.columns if column in _COMMON}
     columns |= {column: st.column_config.NumberColumn(format=written) for column, written in formats.items()}
     columns |= {
@@ -198,7 +198,7 @@ def table(
     }
 
     def fitting(column: str, widest: float) -> int:
-        longest = float(shown[column].str.len().max()) if len(shown) else 0.0
+        longest = float(visible[column].str.len().max()) if len(visible) else 0.0
         return int(min(24 + longest * _LETTER_PX, widest))
 
     answers = set(frame.columns).intersection(_ANSWERS).difference(widths)
@@ -213,7 +213,7 @@ def table(
         widget += f"-{_rows_of(frame)}"
     with st.container(horizontal=True, key=f"beside-{key}"):
         found = st.dataframe(
-            shown if style is None else style,
+            visible if style is None else style,
             hide_index=True,
             width="stretch",
             height=height if height is not None else "auto",

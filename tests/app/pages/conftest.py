@@ -18,6 +18,7 @@ from planner.simulate.dispatch.load import TopicLoad
 from planner.simulate.dispatch.simulate import simulate
 from planner.simulate.dispatch.trace import DispatchTrace
 from planner.web import capture_form, registry, state
+from planner.web.simulations import SIMULATIONS
 from planner.web.tasks import ANSWERS
 from planner.workspace.samples import Sample, load_sample, samples
 
@@ -75,7 +76,7 @@ def unlike_samples() -> tuple[Sample, ...]:
 def forget() -> None:
     """Forget what belongs to one test; what was decided or simulated of a digest stays, as on a server."""
     advisor = registry.module("advisor")
-    for kept in (state.workspace, capture_form._captures, advisor._material, advisor._configured, advisor._advice):
+    for kept in (state.workspace, capture_form.captures, advisor._material, advisor._configured, advisor._advice):
         kept.clear()
 
 
@@ -87,8 +88,8 @@ def page(workspace_file: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Call
     # Links between pages need the router, which AppTest does not run.
     monkeypatch.setattr(st, "page_link", lambda *_, **__: None)
     # What is drawn meanwhile hangs on the machine.
-    monkeypatch.setattr("planner.web.simulations._PATIENCE_S", 120.0)
-    monkeypatch.setattr(ANSWERS, "limits", replace(ANSWERS.limits, patience_s=120.0))
+    for kind in (ANSWERS, SIMULATIONS):
+        monkeypatch.setattr(kind, "limits", replace(kind.limits, patience_s=120.0))
 
     def run(name: str, **address: str) -> AppTest:
         test = script(name)

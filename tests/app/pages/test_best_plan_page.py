@@ -133,7 +133,7 @@ def test_sentences_name_brokers_short(page: Callable[..., AppTest]) -> None:
 def test_the_curve_keeps_what_was_found_before(opened: Callable[..., AppTest]) -> None:
     assert not opened(moves="3").exception
     view, free = _view(PIP.digest), replace(best_plan.without_budget(best_plan.USUAL), seed=99)
-    frontier, shown, better = best_plan.first_of(view, free), best_plan.shown(view, free), Step(3, 0, 0.01)
+    frontier, shown, better = best_plan.first_of(view, free), best_plan.best_known(view, free), Step(3, 0, 0.01)
     assert frontier is not None
     assert shown is not None
     found = replace(frontier, frontier=(better,))

@@ -2,9 +2,7 @@
 
 import subprocess
 import sys
-import threading
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,8 +18,9 @@ from planner.share.link import encode_link
 from planner.simulate import price
 from planner.simulate.edits.remove_broker import RemoveBroker
 from planner.simulate.scenario import Scenario, Step
-from planner.web import registry, simulations, state
+from planner.web import registry, state
 from planner.web.page import Subject
+from planner.web.simulations import SIMULATIONS
 from planner.web.widgets import csv_bytes
 from tests.app.pages.conftest import forget
 
@@ -89,139 +88,14 @@ def test_a_link_starts_no_run_without_end(page: Page) -> None:
 
 def test_a_run_of_a_high_price_is_asked_for(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(price, "TOLD_FROM_S", 0.0)
-    simulations.runs.clear()  # another test may have paid for this one
+    SIMULATIONS.clear()  # another test may have confirmed this one
     test = page("what_if")
     assert "30 cycles of" in test.info[0].value
-    assert not simulations.runs()._runs
+    assert len(SIMULATIONS) == 0
     next(button for button in test.button if button.label == "Run").click().run()
     assert not test.exception
-    assert len(simulations.runs()._runs) == 1
+    assert len(SIMULATIONS) == 1
     assert not any(button.label == "Run" for button in test.button)
-
-
-def test_a_run_ends_with_its_last_tab(page: Page, small: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
-    page("overview")
-    view = state.Current(state.workspace().add(small, "small"), small)
-    monkeypatch.setattr(simulations, "_is_open", lambda tab: tab == "open")
-    monkeypatch.setattr(simulations, "_TURN_S", 0.0)
-    monkeypatch.setattr(simulations, "_RELOAD_S", 0.0)
-    for tab in ("open", "closed"):
-        monkeypatch.setattr(simulations, "_tab", lambda tab=tab: tab)
-        job = simulations.Runs().of(view, Scenario(cycles=20), "me")
-        assert job.finished.wait(60)
-        assert (job.outcome is not None, job.stop.is_set()) == (tab == "open", tab == "closed")
-
-
-def test_what_somebody_looks_at_is_not_dropped(page: Page, small: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else three visitors' comparisons run again and again, each for another's sake."""
-    page("overview")
-    view = state.Current(state.workspace().add(small, "small"), small)
-    monkeypatch.setattr(simulations, "_KEPT_RUNS", 1)
-    runs, asked = simulations.Runs(), [Scenario(cycles=cycles) for cycles in (1, 2, 3)]
-    for one in asked:
-        assert runs.of(view, one, "me").finished.wait(60)
-    assert [runs.knows(view, one) for one in asked] == [True, True, True]
-    runs.leave("me")
-    runs.of(view, asked[2], "me")
-    assert [runs.knows(view, one) for one in asked] == [False, False, True]
-
-
-def test_turns_are_taken_in_order() -> None:
-    turns, done = simulations._Turns(), []
-
-    def work(name: int) -> None:
-        turns.begin(lambda: False, {str(name)})
-        for _ in range(20):
-            done.append(name)
-            turns.pass_on(lambda: False, {str(name)})
-        turns.end()
-
-    threads = [threading.Thread(target=work, args=(name,)) for name in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert sorted(done) == sorted([*range(6)] * 20)
-    assert turns._working == 0
-    assert not turns._waiting
-
-
-def in_order(turns: simulations._Turns, started: threading.Event, threads: Sequence[threading.Thread]) -> None:
-    """Let each wait for its turn before the next one comes, then let them work to their end."""
-    for at, thread in enumerate(threads):
-        thread.start()
-        while turns._working + len(turns._waiting) <= at:
-            time.sleep(0.001)
-    started.set()
-    for thread in threads:
-        thread.join(60)
-
-
-@pytest.mark.parametrize(
-    ("tabs", "order"),
-    [("aa", [0] * 5 + [1] * 5), ("ab", [0, 1] * 5), ("aaabb", [0, 3] * 5 + [1, 4] * 5 + [2] * 5)],
-)
-def test_runs_of_one_tab_work_one_after_the_other(monkeypatch: pytest.MonkeyPatch, tabs: str, order: list[int]) -> None:
-    """However many tabs there are: else all runs of all of them were in memory at once."""
-    monkeypatch.setattr(simulations, "_AT_ONCE", 1)
-    turns, done, started = simulations._Turns(), [], threading.Event()
-
-    def work(name: int, tab: str) -> None:
-        turns.begin(lambda: False, {tab})
-        started.wait(60)
-        for _ in range(5):
-            done.append(name)
-            turns.pass_on(lambda: False, {tab})
-        turns.end()
-
-    in_order(turns, started, [threading.Thread(target=work, args=one) for one in enumerate(tabs)])
-    assert done == order
-
-
-def test_a_large_run_that_passes_its_turn_on_keeps_its_place_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else as many large runs as there are visitors were in memory at once, each waiting in the middle."""
-    monkeypatch.setattr(simulations, "_AT_ONCE", 1)
-    turns, done, started = simulations._Turns(), [], threading.Event()
-
-    def work(name: int, large: bool) -> None:  # noqa: FBT001 - of a table
-        turns.begin(lambda: False, {str(name)}, large=large)
-        started.wait(60)
-        for _ in range(3):
-            done.append(name)
-            turns.pass_on(lambda: False, {str(name)})
-        turns.end(large=large)
-
-    threads = [threading.Thread(target=work, args=one) for one in enumerate((True, True, False))]
-    in_order(turns, started, threads)
-    assert done == [0, 2, 0, 2, 0, 2, 1, 1, 1], "the small one takes turns with the first large one, the other waits"
-    assert turns._large == 0
-
-
-@pytest.mark.parametrize(("alone_s", "together"), [(60.0, 1), (0.0, 2)])
-def test_a_large_run_has_the_memory_for_itself_for_a_while(
-    monkeypatch: pytest.MonkeyPatch, alone_s: float, together: int
-) -> None:
-    monkeypatch.setattr(simulations, "_ALONE_S", alone_s)
-    turns, most, may_end = simulations._Turns(), [0], threading.Event()
-
-    def work(name: int) -> None:
-        turns.begin(lambda: False, {str(name)}, large=True)
-        most.append(turns._large)
-        may_end.wait(60)
-        turns.end(large=True)
-
-    threads = [threading.Thread(target=work, args=(name,)) for name in range(3)]
-    for thread in threads:
-        thread.start()
-    deadline = time.monotonic() + 60
-    while max(most) < together and time.monotonic() < deadline:
-        time.sleep(0.01)
-    may_end.set()
-    for thread in threads:
-        thread.join(60)
-    assert len(most) == 4
-    assert max(most) == together
-    assert turns._large == 0
 
 
 class TestWords:

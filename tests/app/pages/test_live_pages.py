@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,7 @@ from planner.capture.options import CaptureOptions
 from planner.cluster.errors import CaptureError
 from planner.history.watched import HistoryFolder
 from planner.shadow.record import NextCycle, write_next
-from planner.web import state
-from planner.web.capture_form import Captures
+from planner.web import capture_form, state
 from planner.workspace.samples import load_sample, samples
 from tests.data.recorded_cluster import Cluster, Handler
 
@@ -163,15 +163,24 @@ def test_two_captures_at_once_are_enough(cluster: Cluster, tmp_path: Path) -> No
         handler.give(503, b"")
 
     cluster.special["", "/admin/v2/brokers"] = wait
-    captures = Captures()
-    options = CaptureOptions(cluster.url, tmp_path)
-    jobs = [captures.start(name, options, state.workspace().add) for name in ("a", "b")]
+    tasks = capture_form.new_tasks()
+    begin = partial(
+        capture_form.start, options=CaptureOptions(cluster.url, tmp_path), add=state.workspace().add, tasks=tasks
+    )
+    started = [begin(name) for name in ("a", "b")]
     with pytest.raises(CaptureError, match="2 captures already running"):
-        captures.start("c", options, state.workspace().add)
-    jobs.append(captures.start("a", options, state.workspace().add))
+        begin("c")
+    assert tasks.latest("c") is None, "it is not queued"
+    started.append(begin("a"))
+    assert started[0].stop.is_set()
+    assert tasks.latest("a") is started[2]
     go.set()
-    assert all(job.finished.wait(60) for job in jobs)
-    assert jobs[0].error is not None
+    assert all(one.finished.wait(60) for one in started)
+    assert all(one.error is not None for one in started)
+    assert "was cancelled" in str(started[0].error)
+    assert tasks.latest("b") is started[1], "why it failed is kept until the session forgets it"
+    tasks.forget("b")
+    assert tasks.latest("b") is None
 
 
 def test_counters_follow_a_cluster_that_is_watched(page: Page, tmp_path: Path) -> None:

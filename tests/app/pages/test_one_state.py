@@ -142,7 +142,7 @@ def test_a_widget_is_told_its_value_in_each_run_and_a_field_while_nobody_types(
     page: Page, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A browser that missed one of two runs would take the lowest value for a choice of the person."""
-    monkeypatch.setattr(session, "_TELL_S", 1e9)
+    monkeypatch.setattr(session, "SEEN_S", 1e9)
     test = page("brokers", snapshot=samples()[0].digest[:12], q="broker")
 
     def told() -> tuple[bool, bool]:
@@ -155,7 +155,7 @@ def test_a_widget_is_told_its_value_in_each_run_and_a_field_while_nobody_types(
     assert told() == (True, True)  # the browser may have missed the first one
     next(one for one in test.text_input if one.label == "Find").set_value("bundle").run()
     assert told() == (True, False)  # whoever has typed it knows it
-    monkeypatch.setattr(session, "_TELL_S", 0.0)
+    monkeypatch.setattr(session, "SEEN_S", 0.0)
     test = page("brokers", snapshot=samples()[0].digest[:12], q="broker")
     test.run()
     assert told() == (True, False)  # and somebody may be at it again

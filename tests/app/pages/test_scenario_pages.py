@@ -28,6 +28,7 @@ from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, Step, unchanged
 from planner.simulate.trace import Trace
 from planner.web import registry, state
+from planner.web.simulations import SIMULATIONS
 from planner.workspace.samples import load_sample, samples
 
 Page = Callable[..., AppTest]
@@ -75,7 +76,7 @@ def test_compare_tells_each_strategy_as_it_arrives(page: Page, monkeypatch: pyte
         return simulate(snapshot, scenario, **more)
 
     monkeypatch.setattr("planner.web.simulations.simulate", simulate_slowly)
-    monkeypatch.setattr("planner.web.simulations._PATIENCE_S", 0.1)
+    monkeypatch.setattr(SIMULATIONS, "limits", replace(SIMULATIONS.limits, patience_s=0.1))
     test = page("compare", scenario=link(Step(ScaleTraffic(factor=1.7))))
     others = ("ThresholdShedder", "OverloadShedder", "UniformLoadShedder", "TransferShedder")
     until = time.monotonic() + 50
@@ -87,7 +88,7 @@ def test_compare_tells_each_strategy_as_it_arrives(page: Page, monkeypatch: pyte
     for name in others:
         assert re.search(rf"\*\*{name}\*\*: \d+ bundles? shed, \d+ topics? disconnected", told)
     assert "**AvgShedder**" not in told
-    monkeypatch.setattr("planner.web.simulations._PATIENCE_S", 60.0)
+    monkeypatch.setattr(SIMULATIONS, "limits", replace(SIMULATIONS.limits, patience_s=60.0))
     assert "best balanced: highest usage" in shown(test.run())
 
 
@@ -184,7 +185,10 @@ class TestWhatIf:
         (said,) = [error.value for error in test.error]
         test.run()
         assert [error.value for error in test.error] == [said]
-        test.session_state["untaken"] = ("Overview", *test.session_state["untaken"][1:])  # it was opened there
+        test.session_state["link_not_opened"] = (
+            "Overview",
+            *test.session_state["link_not_opened"][1:],
+        )  # it was opened there
         assert not test.run().error
 
     def test_an_opened_link_can_be_undone(self, page: Page) -> None:

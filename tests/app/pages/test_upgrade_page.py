@@ -8,7 +8,8 @@ from streamlit.testing.v1 import AppTest
 
 from planner.cluster.releases import UPGRADED_TO
 from planner.explain.upgrade import next_release
-from planner.web import simulations, state
+from planner.web import state
+from planner.web.simulations import SIMULATIONS
 from planner.workspace.samples import load_sample, samples
 
 UNIFORM = next(sample for sample in samples() if sample.file == "uniform-shedder-rate.json")
@@ -16,8 +17,8 @@ UNIFORM = next(sample for sample in samples() if sample.file == "uniform-shedder
 
 def finished(test: AppTest) -> AppTest:
     """Return a page whose simulations have ended."""
-    for run in simulations.runs()._runs.values():
-        assert run.finished.wait(120)
+    for task in SIMULATIONS.unfinished():
+        assert task.finished.wait(120)
     return test.run()
 
 

@@ -1,0 +1,43 @@
+"""The scenario as a file: a download of it, and a field that imports one."""
+
+import streamlit as st
+
+from planner.cluster.errors import PlannerError
+from planner.share.scenario_file import read_scenario_file, scenario_file
+from planner.web import scenario_history, state
+from planner.web.session import SessionValue, widget_state
+from planner.web.widgets import REFUSED, download, show_error
+
+_JSON = "application/json"
+_IMPORTS = SessionValue("imports", int)
+"""How many files were imported."""
+
+
+def file_exchange(view: state.Current) -> None:
+    """Draw a button that exports the scenario as a file, or why it has none, and a field that imports one.
+
+    The file is written at once: of what fails in a download that makes it later, the browser says nothing of use.
+    """
+    scenario = scenario_history.present(view)
+    name = "".join(c if c.isalnum() or c in "-_" else "-" for c in scenario.name) or "scenario"
+
+    try:
+        download("Export as a file", scenario_file(scenario, view.digest, view.saved.name), f"{name}.json", _JSON)
+    except PlannerError as error:
+        show_error(error)
+    # Another key after each import, so that the field is empty again.
+    key = f"import-{_IMPORTS.get()}"
+    st.file_uploader("Import a file", type=["json"], key=key, on_change=_import_file, args=(view, key))
+
+
+def _import_file(view: state.Current, key: str) -> None:
+    given = widget_state(key)
+    if given is None:
+        return
+    _IMPORTS.put(_IMPORTS.get() + 1)
+    try:
+        linked = read_scenario_file(given.getvalue())
+        if linked.scenario is not None:
+            scenario_history.change(view, linked.scenario)
+    except PlannerError as error:
+        REFUSED.put(error)
