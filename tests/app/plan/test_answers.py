@@ -164,7 +164,7 @@ def simulated(snapshot: Snapshot, scenario: Scenario) -> Iterator[tuple[str, obj
     yield "report", markdown_report(trace, snapshot_name="golden", findings=findings)
     commands = plan_commands(trace)
     yield "commands", [str(command) for command in commands]
-    if scenario.edits and snapshot.info.source.startswith("Capture"):
+    if scenario.edits and snapshot.info.source.startswith("Raw capture"):
         yield "script", command_script(commands, "golden", ("bin/pulsar-admin",), snapshot.info.cluster)
 
 
