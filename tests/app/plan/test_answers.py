@@ -244,9 +244,17 @@ def test_what_ifs(name: str, request: pytest.FixtureRequest) -> None:
     compared(f"what-if-{name}", answers(SMALL[name]()), request)
 
 
-@pytest.mark.parametrize("name", ["real-modular", "transfer-shedder", "policies", "policies-extensible"])
+@pytest.mark.parametrize("name", ["real-modular", "transfer-shedder", "story", "policies", "policies-extensible"])
 def test_plans(name: str, request: pytest.FixtureRequest) -> None:
     compared(f"plan-{name}", plans(SMALL[name]()), request)
+
+
+def test_plans_of_a_large_cluster(request: pytest.FixtureRequest) -> None:
+    snapshot = load_sample(next(sample for sample in samples() if sample.file == "generated-100.zip"))
+    plan = best_plan(snapshot, Question(moves=60, rounds=2))
+    cheapest = best_plan(snapshot, Question(under_percent=70.0, cost="clients", rounds=2))
+    parts = ((name, plain(document(one, waves_of(one), None))) for name, one in (("60", plan), ("70 %", cheapest)))
+    compared("plan-generated-100", parts, request)
 
 
 @pytest.mark.parametrize("name", ["real-modular", "real-extensible", "policies"])

@@ -1,0 +1,110 @@
+"""Each bound on its own, against every choice there is: together they hide what one of them misses."""
+
+from collections.abc import Iterator
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner.cluster.arrays import FloatArray, Int64Array
+from planner.optimize.bound import alone, at_rung, cover, covers, ladder, room
+from planner.optimize.question import Model, Question, model_of
+from planner.optimize.search import State
+from tests.app.optimize.brute import small_cluster
+
+seeds = st.integers(0, 10_000)
+shares = st.floats(0.3, 1.0)
+
+
+def subsets(items: Int64Array) -> Iterator[Int64Array]:
+    for size in range(len(items) + 1):
+        for chosen in combinations(items.tolist(), size):
+            yield np.array(chosen, dtype=np.int64)
+
+
+def used(model: Model, start: State, broker: int, gone: Int64Array) -> float:
+    """Return the usage of a broker without some of its bundles."""
+    demand = model.usage.own[:, broker] + start.served[:, broker] - model.usage.bundle[:, gone].sum(axis=1)
+    return max(float((demand * model.scale[:, broker]).max()), float(model.usage.fixed[broker]))
+
+
+def mine(model: Model, broker: int) -> Int64Array:
+    return np.array([at for at in np.flatnonzero(model.movable) if model.owner[at] == broker], dtype=np.int64)
+
+
+def cheapest(model: Model, start: State, broker: int, under: float, weight: FloatArray) -> float:
+    """Return the least cost of what must leave a broker, of every subset of its bundles."""
+    fits = (gone for gone in subsets(mine(model, broker)) if used(model, start, broker, gone) <= under + 1e-9)
+    return min((float(weight[gone].sum()) for gone in fits), default=np.inf)
+
+
+@settings(max_examples=25, deadline=None)
+@given(seeds, shares, st.integers(0, 3))
+def test_what_must_leave_a_broker(seed: int, share: float, unit: int) -> None:
+    model = model_of(small_cluster(seed, bundles=10), Question())
+    start, weight = State(model), model.cost[unit]
+    under = float(start.usage[model.counts].max()) * share
+    total = 0.0
+    for broker in np.flatnonzero(model.counts).tolist():
+        least = cheapest(model, start, broker, under, weight)
+        cost, leaving = cover(model, start, broker, under, weight)
+        assert cost == pytest.approx(least, rel=1e-4, abs=1e-4)
+        assert cost <= least
+        if np.isfinite(cost):
+            assert used(model, start, broker, leaving) <= under + 1e-6
+            assert {int(model.owner[at]) for at in leaving} <= {broker}
+        total += least
+    found, leaving = covers(model, start, under, weight)
+    assert found == pytest.approx(total, rel=1e-4, abs=1e-4)
+    assert len(leaving) == len(set(leaving.tolist()))
+
+
+@settings(max_examples=25, deadline=None)
+@given(seeds)
+def test_the_ladder(seed: int) -> None:
+    """With k moves some broker keeps more than its share; of one resource alone the ladder is exact."""
+    model = model_of(small_cluster(seed, bundles=10), Question())
+    start = State(model)
+    rungs = ladder(model, start)
+    assert (np.diff(rungs) <= 0).all()
+    brokers = np.flatnonzero(model.counts).tolist()
+    best = [np.full(len(mine(model, broker)) + 1, np.inf) for broker in brokers]
+    for place, broker in enumerate(brokers):
+        for gone in subsets(mine(model, broker)):
+            best[place][len(gone)] = min(best[place][len(gone)], used(model, start, broker, gone))
+    for moves in range(min(len(rungs), 4)):
+        ways = (split for split in np.ndindex(*(min(moves, len(one) - 1) + 1 for one in best)) if sum(split) == moves)
+        least = min((max(one[taken] for one, taken in zip(best, split, strict=True)) for split in ways), default=np.inf)
+        assert at_rung(rungs, moves) <= least
+        if len(model.scale) and np.allclose(model.scale[1:], 0):
+            assert at_rung(rungs, moves) == pytest.approx(least)
+    assert at_rung(rungs, len(rungs)) == 0.0
+    if len(rungs):
+        assert at_rung(rungs, -1) == at_rung(rungs, 0) == pytest.approx(start.usage[brokers].max(), abs=1e-6)
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=seeds, grouped=st.booleans())
+def test_a_single_bundle_and_room(*, seed: int, grouped: bool) -> None:
+    """The least peak with one bundle on the broker that suits it best; nothing below what can be cut at will."""
+    model = model_of(small_cluster(seed, bundles=8, grouped=grouped), Question())
+    start = State(model)
+    least, bundle, suits = alone(model)
+    stays = [np.flatnonzero((model.owner == broker) & ~model.movable) for broker in range(len(start.usage))]
+    for at in np.flatnonzero(model.movable).tolist():
+        may = model.rules.static(int(model.snapshot.bundles.namespace[at])) & model.takes
+        may[model.owner[at]] |= not model.forced[at]
+        with_it = []
+        for broker in np.flatnonzero(may & model.counts).tolist():
+            kept = model.usage.bundle[:, [*stays[broker].tolist(), at]].sum(axis=1)
+            demand = (model.usage.own[:, broker] + kept) * model.scale[:, broker]
+            with_it.append((max(float(demand.max()), float(model.usage.fixed[broker])), broker))
+        if with_it:
+            assert min(with_it)[0] >= least - 1e-6 or at != bundle
+            if at == bundle:
+                assert min(with_it) == (pytest.approx(least, abs=1e-6), suits)
+            assert min(with_it)[0] <= least + 1e-6
+    assert room(model, start) <= float(start.usage[model.counts].max()) + 1e-6
+    assert room(model, start, under=0.0, weight=model.cost[0]) in {0.0, np.inf}
