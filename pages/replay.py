@@ -30,7 +30,7 @@ _FIRST: Final = (
     "returned_bundles",
     "splits",
 )
-"""The measures that stand first; the others can be opened."""
+"""The measures shown first; the others unfold."""
 _LOOK_S: Final = 2.0
 _COMPACT: Final = 1e4
 _COLUMNS: Final = {

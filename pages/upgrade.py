@@ -18,7 +18,7 @@ from planner.web.widgets import table
 _HOURS = {"1": "the first hour", "24": "the first day"}
 _WHEN = {"before": "Before", "during": "During the restart", "after": "After"}
 _HAPPENS = {"vanishes": "removed", "is new": "new", "other default": "new default"}
-"""What the page calls a change of a setting, where the documents have another word."""
+"""The page's words for a change of a setting, where the JSON has others."""
 _WIDTHS = {"setting": 330, "what happens": 110, "set here": 70}
 
 

@@ -49,7 +49,7 @@ _CARDS = {
     "splits": ("Splits", ""),
     "final_headroom_factor": ("Headroom", "x"),
 }
-"""The measures that stand first: what to call them, and their unit, in the room there is."""
+"""The measures shown first: short labels and units."""
 _CARD_PX = 170
 _QUANTITIES: dict[str, str] = {
     "usage": "Usage",

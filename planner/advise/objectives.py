@@ -23,7 +23,7 @@ from planner.cluster.names import (
 )
 
 Side: TypeAlias = Literal["balance", "disruption"]
-"""What an objective is about."""
+"""Subject of an objective."""
 
 SIDES: Final[tuple[Side, ...]] = get_args(Side)
 """Both sides, in display order."""

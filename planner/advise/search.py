@@ -50,7 +50,7 @@ from planner.replay.spec import Job, tasks_of
 from planner.simulate.scenario import Scenario
 
 Method: TypeAlias = Literal["bayesian", "random"]
-"""How scenarios are proposed."""
+"""Methods that propose scenarios."""
 
 Evaluate: TypeAlias = Callable[[Sequence[ReplayTask]], Iterable[TaskResult]]
 """Runs tasks: any runner of `planner.replay.runners` with its other arguments given."""

@@ -26,10 +26,10 @@ Endpoint = tuple[str, str, int]
 """Scheme, host and port of an address."""
 
 Reduce = Callable[[bytes], bytes]
-"""Cuts an answer to what is kept of it, in memory; raises `FormatError` where it cannot."""
+"""Reduces an answer to its kept part, in memory; raises `FormatError` where it cannot."""
 
 UNREACHABLE = (httpx.TransportError, ssl.SSLError, ConnectionError)
-"""What httpx raises when the other side is out of reach; a TLS alert that comes late is passed on as it is."""
+"""Errors of httpx when the other side cannot be reached; it passes on a late TLS alert unchanged."""
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _PASSING = frozenset({429, 500, 502, 503, 504})

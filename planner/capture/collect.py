@@ -27,7 +27,7 @@ from planner.formats.encoding import parse_json
 from planner.formats.raw_capture.metadata_store import DUMP
 
 MOMENT = ("owned", "load-report", "topics", "metrics", "prometheus")
-"""What each broker says about the moment; the closer together, the better it fits."""
+"""Answers of each broker about the moment; the closer together they are, the better they fit."""
 
 REPEATS = (
     "the configuration repeats the token that was sent; only settings of the load balancer were kept, without the token"

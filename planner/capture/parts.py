@@ -20,7 +20,7 @@ JOURNAL = "journal.jsonl"
 """Name of the file with one line for each part that arrived, in that order; the first line says what was asked for."""
 
 UNSET = "nothing was ever set"
-"""Note of an answer with HTTP 404 that says so."""
+"""Note on an answer with HTTP 404."""
 
 _OK = 200
 _NOT_FOUND = 404

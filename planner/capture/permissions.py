@@ -18,7 +18,7 @@ from planner.cluster.files import reading
 from planner.cluster.resources import TOKEN_VARIABLE
 
 ALLOW = "PLANNER_ALLOW_CAPTURE"
-"""Variable with `1` (any address, without secrets) or the addresses that may be asked, with commas between them."""
+"""Variable with `1` (any address, without secrets) or the allowed addresses, separated by commas."""
 
 SECRETS = "PLANNER_CAPTURE_SECRETS"
 """Variable with the folder whose files a page may name."""

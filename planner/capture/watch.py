@@ -28,7 +28,7 @@ CAPTURING = ".capturing-"
 FAST: frozenset[str] = frozenset(
     {"brokers-all", "brokers-after", "leader", "dynamic-config-values", "bundles", DUMP, *MOMENT}
 )
-"""What is asked for at every interval; the rest, which people change, only now and then."""
+"""Requests of every interval; the rest changes by hand and is requested less often."""
 
 _SLOWEST_S = 86_400.0
 _LEAST_S = 1.0
@@ -36,15 +36,15 @@ _LONGEST_PAUSE_S = 60.0
 _MOST_DOUBLINGS = 10
 _MOST_LEARNED = 20
 _BEFORE_CYCLE_S = 0.25
-"""How long before a cycle a capture should be done: a leader decides up to some tenths of a second early or late."""
+"""Time between a finished capture and the cycle: a leader decides some tenths of a second early or late."""
 _READS_S = 0.13
-"""How long before it is due the load reports are read; most leaders decide a tenth of a second before it seems due."""
+"""Time between reading load reports and the cycle; most leaders decide a tenth of a second early."""
 _RECENT = 5
 _ENDS = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST}
-"""What the system says of a folder, or of a file in its place, that cannot be written until somebody changes it."""
+"""Errors of a folder that cannot be written until an operator changes it."""
 _OF_BROKERS = "owned."
 _AFTERWARDS = "brokers-after."
-"""What is asked after the load reports, which may be waited for."""
+"""Requests after the load reports, which may take long."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ def _flat(names: dict[str, str], **more: Any) -> Parameter:
 Cluster = Annotated[
     CaptureOptions, _flat(_NAMES, negative_bool="no-", negative_iterable=(), negative=None, consume_multiple=True)
 ]
-"""Which cluster, and what of it: an option for each field of `CaptureOptions` but `out`."""
+"""Options of the cluster and the part to capture: one for each field of `CaptureOptions` except `out`."""
 Secrets = Annotated[
     Credentials,
     _flat(
@@ -47,7 +47,7 @@ Secrets = Annotated[
 ]
 """Where secrets are: an option for each field of `Credentials`."""
 Bounds = Annotated[Limits, _flat(_LIMITS, group=Group("Bounds", sort_key=2))]
-"""What it may take: an option for most fields of `Limits`."""
+"""Options of the limits: one for most fields of `Limits`."""
 
 
 def capture(*, out: Path, cluster: Cluster, secrets: Secrets = Credentials(), bounds: Bounds = Limits()) -> None:

@@ -17,7 +17,7 @@ def _not_both(forms: ArgumentCollection) -> None:
 
 
 SHOWN = Group("What is printed", validator=_not_both, sort_key=1)
-"""Options that choose what is printed; one of them at most."""
+"""Options that choose the output; at most one."""
 
 
 def write_file(path: Path, content: str | bytes) -> None:

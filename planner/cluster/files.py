@@ -23,7 +23,7 @@ PRIVATE = 0o700
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _UNFINISHED = re.compile(r"\..+\.[0-9]+")
 NO_FILE = "It is a pipe or a device, not a file"
-"""What the errors of `opened` and `plain_file` say of what is in the place of a file."""
+"""Names of things other than files in the errors of `opened` and `plain_file`."""
 _MOST_FACTS_BYTES = 256 << 20
 _CANNOT_SYNC = {errno.EINVAL, errno.ENOTSUP}
 

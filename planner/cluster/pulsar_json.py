@@ -101,7 +101,7 @@ SYSTEM_TOPICS: Final[Mapping[str, str]] = {
     "top_bundles": "loadbalancer-top-bundles-load-data",
     "ownership": "loadbalancer-service-unit-state",
 }
-"""How the names of the load balancer's system topics end (extensible load manager)."""
+"""Endings of the names of the load balancer's system topics (extensible load manager)."""
 
 _OWNER_BY_STATE: Final[Mapping[str, str]] = {
     "Owned": "dstBroker", "Assigning": "dstBroker", "Releasing": "dstBroker", "Splitting": "sourceBroker"

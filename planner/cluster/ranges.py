@@ -13,7 +13,7 @@ from planner.cluster.arrays import FloatArray, Int64Array
 from planner.cluster.errors import FormatError, PulsarError
 
 HASH_SPACE = 1 << 32
-"""How many hashes there are."""
+"""Number of hashes."""
 
 FULL_HIGH = HASH_SPACE - 1
 """The last boundary of every namespace, `0xffffffff`."""

@@ -35,7 +35,7 @@ RELEASES: Final[tuple[ReleaseName, ...]] = get_args(ReleaseName)
 """The releases that are decided, oldest first."""
 
 UPGRADED_TO: Final[tuple[ReleaseName, ...]] = ("3.0.7", "4.0.8", "4.2.4", "5.0.0-M1", "5.0.1", "next")
-"""Releases that a cluster is taken to: the last one of each line that people stay on, and what is to come."""
+"""Releases to upgrade to: the last one of each supported line, and the coming ones."""
 
 NOT_RUN: Final[Mapping[ReleaseName, str]] = MappingProxyType(
     {
@@ -49,10 +49,10 @@ NOT_RUN: Final[Mapping[ReleaseName, str]] = MappingProxyType(
         ),
     }
 )
-"""Releases that nothing was compared with, and what a person must know about each."""
+"""Releases without recorded decisions, and what operators should know about each."""
 
 ALIKE: Final = frozenset({"3.2.2", "3.3.6", "4.0.2"})
-"""Releases whose classes were asked too and decide as the nearest known one that is not newer, else as the oldest."""
+"""Releases whose classes were run too. They decide like the nearest older known release, else like the oldest."""
 
 
 def _order(version: str) -> tuple[float, ...]:
@@ -196,4 +196,4 @@ def _known(name: ReleaseName) -> Release:
 
 
 REFERENCE: Final = _known("4.2.4")
-"""The release whose settings are offered where no cluster is in view, and that decides where nothing names one."""
+"""The default release: its settings are offered without a cluster, and its rules decide where no release is named."""

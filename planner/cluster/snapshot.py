@@ -36,10 +36,10 @@ MAX_VERSION = 50
 """Most characters of the version of a cluster."""
 
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
-"""What something is called, never empty."""
+"""A name, never empty."""
 
 Text = Annotated[str, Field(max_length=MAX_TEXT)]
-"""What people write, or may leave empty."""
+"""Free text, possibly empty."""
 
 Int = Annotated[int, Field(ge=-(2**31), lt=2**31)]
 """A Java `int`."""
@@ -179,7 +179,7 @@ _FOLLOWS_FROM: Mapping[str, tuple[str, ...]] = {
     "_owned": ("owner",),
     "reported": (*_RANGES, "has_stats", "owner"),
 }
-"""What a snapshot works out when it is asked for, and the columns of its bundles that it follows from."""
+"""Cached properties of a snapshot, and the columns of its bundles that each depends on."""
 
 
 @dataclass(frozen=True, eq=False)

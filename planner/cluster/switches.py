@@ -17,7 +17,7 @@ from planner.cluster.names import AUTO_BUNDLE_SPLIT_ENABLED, LOAD_BALANCER_ENABL
 from planner.cluster.settings import Settings
 
 HELD_SWITCHES: Final[Mapping[str, str]] = {SHEDDING_ENABLED: "Shedding", AUTO_BUNDLE_SPLIT_ENABLED: "Automatic splits"}
-"""What each switch turns on and off; a script holds both."""
+"""Effect of each switch; a script pauses both."""
 
 _MARK = re.compile(r"false\.held-by-([0-9a-f]{12})\.since-(\d{8}T\d{6}Z)\.was-(set|unset)-(true|false)")
 

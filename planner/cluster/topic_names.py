@@ -25,7 +25,7 @@ SCALABLE: Final = Switch("The domains `topic` and `segment` exist.", since="5.0.
 _WORD: Final = r"[-=:.A-Za-z0-9_]+"
 _PLAIN: Final = re.compile(rf"((?:non-)?persistent)://({_WORD}/{_WORD})/([^/]*[^/\s][^/]*)")
 _BLANK: Final = re.compile("[\t-\r\x1c-\x20\u1680\u2000-\u2006\u2008-\u200a\u2028\u2029\u205f\u3000]*")
-"""What `Character.isWhitespace` counts as blank: no-break spaces are not among it."""
+"""Blanks of `Character.isWhitespace`, which does not count no-break spaces."""
 _SEGMENT: Final = re.compile(r".+/[0-9a-fA-F]+-[0-9a-fA-F]+-[0-9]+", re.DOTALL)
 _DOMAINS: Final = ("persistent", "non-persistent")
 _SCALABLE_DOMAINS: Final = ("topic", "segment")

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 RELATIVE_TOLERANCE: Final = 1e-9
-"""How far measured numbers may lie apart; whole numbers (hashes, counts) and everything else must be equal."""
+"""Tolerance of measured numbers; whole numbers (hashes, counts) and everything else must be equal."""
 
 MISSING: Final = "(nothing)"
-"""Stands where one side has no value."""
+"""Shown where one side has no value."""
 
 _SPECIAL: Final = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 

@@ -56,7 +56,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "dispatch_throttle": Kind(dispatch_throttle, {"limiter": str, "ops": list}),
     }
 )
-"""What the planner can decide, by kind."""
+"""Decisions of the planner, by kind."""
 
 
 def kind_of(vector: Vector) -> Kind:

@@ -46,7 +46,7 @@ _BEHIND: Mapping[str, str] = MappingProxyType(
         NAMESPACE_BUNDLE_MAX_BANDWIDTH_MBYTES: "a single topic may need partitions",
     }
 )
-"""By the limit that was exceeded: what may be behind it."""
+"""Possible causes, by exceeded limit."""
 _FIRST = SPLIT_ALGORITHMS[0].name
 _BY_TRAFFIC = next(one.name for one in SPLIT_ALGORITHMS if one.reads_traffic)
 _BY_TOPICS = next(one.name for one in SPLIT_ALGORITHMS[1:] if not (one.reads_traffic or one.needs_positions))

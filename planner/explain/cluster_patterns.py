@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from planner.cluster.arrays import FloatArray
 
 _UNLIKE = 1.2
-"""How many times the other a limit is to count as another one."""
+"""Factor from which two limits count as different."""
 _OF_A_KIND = 3
 """Fewest machines of one kind among which one can be called odd."""
 _AT_THE_LIMIT = 0.9

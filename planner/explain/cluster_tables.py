@@ -31,7 +31,7 @@ MEASURES = {
     "topics": ("Topics", "topics"),
     "owner": ("Owner rank", "1 = busiest broker"),
 }
-"""What the colour can show: name and unit."""
+"""Measures that the colour can show: name and unit."""
 
 _RESOURCES = {
     "cpu": ("CPU", "% of one core", "cpu", "cpu_usage_percent", "cpu_limit_percent"),
@@ -44,7 +44,7 @@ _RESOURCES = {
         "Bandwidth out", "kbit/s", "bandwidth_out", "bandwidth_out_usage_kbit_per_s", "bandwidth_out_limit_kbit_per_s",
     ),
 }  # fmt: skip
-"""What to call a resource, its unit, its weight, and the columns of its use and its limit."""
+"""Label of a resource, its unit, its weight, and the columns of its use and its limit."""
 _HOTTEST = 20
 
 

@@ -16,7 +16,7 @@ from planner.pulsar.load.usage import weighted_usage
 from planner.simulate.usage_model import Standing
 
 Level: TypeAlias = Literal["bad", "warning", "good"]
-"""How urgent it is."""
+"""Urgency."""
 
 Figure: TypeAlias = Literal["highest", "average", "deviation", "headroom"]
 """A key figure of a cluster that can be urgent."""

@@ -17,7 +17,7 @@ KEY_MEASURES: Final = (
     "topics_disconnected",
     "thrashing_percent",
 )
-"""Where a cluster ends, and what it costs to get there."""
+"""Measures of the result, and of the cost to get there."""
 
 _NAMED: Final = 3
 

@@ -23,7 +23,7 @@ _NODE_PAD, _NODE_ROOM, _LEAST_HEIGHT = 14, 28, 180
 """Pixels between the nodes of a flow, for each node, and for all."""
 _MARGINS = 36
 _MARGIN, _LABEL_PX = 10, 7
-"""Pixels beside the names next to a flow, and for each letter."""
+"""Pixels beside the names of a flow, and for each letter."""
 _REST = "other brokers"
 _THIN = 1e-4
 """Share of all that the thinnest ribbon is drawn as, so that a bundle without traffic is still seen."""

@@ -13,7 +13,7 @@ from planner.cluster.tables import BundleTable
 from planner.figures.theme import ACCENT, MUTED, SEQUENTIAL, WARNING, finish, short_namespaces
 
 COLUMNS = 1_024
-"""How many cells the hash space has in the raster."""
+"""Cells of the hash space in the raster."""
 MAX_BARS = 2_000
 """The most bundles drawn one by one."""
 

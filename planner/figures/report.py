@@ -22,11 +22,11 @@ _INK: Final = (28, 36, 48)
 _SIZE, _SMALL = 9.0, 7.0
 _HEADS: Final = {"h1": 17.0, "h2": 12.5, "h3": 10.0}
 _TOGETHER_MM: Final = {"h1": 60.0, "h2": 40.0, "h3": 100.0}
-"""Room that a heading wants with what stands below it; below the smallest stands a chart."""
+"""Space that a heading keeps together with the text below; the smallest is for a chart."""
 _LINE_MM: Final = 4.6
 _GAP_MM: Final = 2.0
 _NARROW, _WIDE = 6, 60
-"""Signs that a column has room for at least and at most."""
+"""Characters of a column: at least and at most."""
 
 
 def _reader() -> MarkdownIt:

@@ -22,7 +22,7 @@ from planner.figures.theme import (
 
 _SHOWN = 200
 _NUMBERED = 30
-"""Most brokers whose cells have room for their numbers."""
+"""Most brokers whose cells show numbers."""
 
 
 def broker_scores(

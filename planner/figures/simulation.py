@@ -30,7 +30,7 @@ from planner.simulate.event import Event
 from planner.simulate.measures import BrokerSeries, CycleCounts, Imbalance, Quantity, imbalance_series
 
 MOST_CURVES = 8
-"""Curves that can be told apart."""
+"""Most curves with colours of their own."""
 
 _LINES = 30
 """Brokers drawn as lines of their own; of more, a band."""
@@ -39,7 +39,7 @@ _ROWS_NAMED = 60
 _FEW = 3
 _FEW_BUNDLES = 4
 _LEAST_MARK, _MOST_MARK, _MARKS_ROOM = 3, 14, 300
-"""Pixels of the marks of what is really used: the narrowest, the widest, and all together."""
+"""Pixels of the marks of real usage: the narrowest, the widest, and all together."""
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "5px,2px,2px,2px", "2px,4px")
 _UNITS: Mapping[Quantity, tuple[float, str, str]] = {
     "usage": (100.0, "%", "usage"),

@@ -16,15 +16,15 @@ SEQUENTIAL = "Cividis"
 """Ordered scale that is the same to colour-blind readers."""
 
 LINE_DASHES = ("dot", "dash", "longdash", "dashdot")
-"""How the lines are dashed that scores are compared with."""
+"""Dash patterns of the lines that scores are compared with."""
 
 _LONGEST_NAME, _END = 20, 16
 _LONGEST_NAMESPACE = 28
 _MOST_NAMED = 24
-"""Brokers that have room for their names beside each other."""
+"""Most brokers whose names fit beside each other."""
 
 _ADDRESS = re.compile(r"[0-9.]+(:[0-9]+)?|.*:.*:.*")
-"""Host of an IP address, whose dots part no name from a domain."""
+"""Host given as an IP address, whose dots do not separate a name from a domain."""
 
 
 def finish(

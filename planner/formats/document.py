@@ -40,10 +40,10 @@ from planner.formats.rows import bundle_of_topics
 from planner.formats.validate import MAX_ROWS, TABLES, Findings, validate
 
 FORMAT = "pulsar-bundle-planner document"
-"""What the field `format` of a document says."""
+"""Value of the field `format` of a document."""
 
 MOST_BYTES = 64_000_000
-"""What a document may have."""
+"""Limits of a document."""
 
 _VERSION = 1
 _FIELDS = ("format", "version", "info", "settings", "policies", *TABLES)
@@ -56,7 +56,7 @@ _OTHERWISE: Mapping[str, Mapping[str, str]] = MappingProxyType(
         "topics": {"name": "name", "hash": "", "bundle": ""},
     }
 )
-"""Columns that are not written as they are, and the key that stands for them."""
+"""Columns that are written under another key."""
 
 
 def _is_whole(value: Any, bits: int) -> bool:
@@ -70,7 +70,7 @@ _KINDS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
     "bool": ("true or false", lambda value: isinstance(value, bool)),
     "id": ("whole number", lambda value: _is_whole(value, 31)),
 }
-"""What to call what each kind of column holds, and whether a value is that."""
+"""Name of the values of each kind of column, and a check of one value."""
 
 
 @lru_cache(maxsize=3)

@@ -31,7 +31,7 @@ FILES: Mapping[str, str] = {part: f"{part}.parquet" for part in TABLES}
 """Name of the file of each table."""
 
 MAX_UNPACKED_BYTES = GIB
-"""What a zip, or the columns of a Parquet file, may unpack to."""
+"""Limits of unpacked data of a zip, or of the columns of a Parquet file."""
 
 _FORMAT = "pulsar-bundle-planner snapshot"
 _VERSION = 1

@@ -16,10 +16,10 @@ from planner.formats.raw_capture.answers import INDEX
 from planner.formats.raw_capture.snapshot import snapshot_of_capture
 
 MAX_UPLOAD_BYTES = 250_000_000
-"""What an uploaded file may have, unless the caller says otherwise."""
+"""Default limits of an uploaded file."""
 
 TOO_LARGE = "Capture fewer namespaces, or leave out the topics."
-"""What to do with a file that is too large."""
+"""Remedy for a file that is too large."""
 
 _ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
 _PARQUET_MAGIC = b"PAR1"

@@ -15,7 +15,7 @@ RATES = BUNDLE_VALUES[:4]
 """Rates and throughputs of a bundle."""
 
 TOPIC_GAUGES = TOPIC_VALUES[:6]
-"""What a broker says of a topic without counting."""
+"""Fields of a topic that are no counters."""
 
 AVERAGES = tuple(f"{term}_term_{name}" for term in ("short", "long") for name in ("samples", *RATES))
 """Columns of the averages of a bundle."""

@@ -39,7 +39,7 @@ LOCK = ".lock"
 
 
 FORMAT: Literal["pulsar-bundle-planner history"] = "pulsar-bundle-planner history"
-"""What the manifest of a day says that it is."""
+"""Value of the field `format` of a day's manifest."""
 _DAY = re.compile(r"day=([0-9]{4}-[0-9]{2}-[0-9]{2})")
 _STAMP = re.compile(r"[0-9]{8}T[0-9]{6}\.[0-9]{3}Z")
 _CLUSTER = "cluster="

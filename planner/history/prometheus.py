@@ -58,7 +58,7 @@ _OF_CONSUMERS = ("consumer_id", "consumer_name")
 _ONLY = {"jvm_memory_bytes_max": ("area", "heap"), "pulsar_lb_resource_usage": ("feature", "max_ema")}
 _LONGEST_SERIES = 32 << 20
 _DEEPEST = 10_000
-"""Brackets that may be open; more than any series has, as those in names are counted too."""
+"""Most open brackets; more than any series has, because those in names count too."""
 _STEPS = np.zeros(256, dtype=np.int8)
 _STEPS[list(b"[{")], _STEPS[list(b"]}")] = 1, -1
 _EXPORT = "Query /api/v1/query_range again, with a shorter time range if it is long."

@@ -36,7 +36,7 @@ COUNTERS = ("messages_in", "messages_out", "bytes_in", "bytes_out")
 """Counters of a topic, in the order of the rates that follow from them; NaN where a broker does not give one."""
 
 TOPIC_VALUES = (*RATES.values(), "producers", "consumers", *COUNTERS)
-"""What a broker says of each topic: columns of `TopicTable`, then counters."""
+"""Fields of a topic: columns of `TopicTable`, then counters."""
 
 
 class Stream(StrEnum):
@@ -90,7 +90,7 @@ MOST_RAW_BYTES = 1 << 16
 """Bytes that are kept of a row that is set aside."""
 
 MOST_ASIDE = 2_000
-"""How many rows that cannot be read are listed one by one, of a file or of a block of it; the others are counted."""
+"""Most unreadable rows that are listed one by one, for a file or a block of it; the others are counted."""
 
 _LONGEST_FOLDER_NAME = 200
 _BATCH_ROWS = 2_000
@@ -298,7 +298,7 @@ EMPTY = {f.name: b"" if f.type == pa.binary() else "" if f.type == pa.string() e
     "carry": False,
     "measure": None,
 }
-"""A row of the stream that says nothing."""
+"""An empty row of the stream."""
 
 
 def _rows_of_record(record: Record, carry_ms: int, place: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

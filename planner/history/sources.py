@@ -24,7 +24,7 @@ from planner.history.prometheus import records_of_export
 from planner.history.records import Kind, Record, RowSetAside, Tally
 
 BLOCK_BYTES = 32 << 20
-"""How much of a file of lines one task reads."""
+"""Bytes of a file of lines that one task reads."""
 
 _LINES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
 _EXPORT_MARKS = (b'"resultType"', b'"status"')

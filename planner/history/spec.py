@@ -7,7 +7,7 @@ from planner.cluster.units import MS_PER_MIN
 from planner.simulate.cluster_spec import ClusterSpec
 
 Form: TypeAlias = Literal["history", "reports", "topics", "prometheus"]
-"""What a generated history can be written as: a history, or what a recorder would have written."""
+"""Forms of a generated history: a history, or the files that a recorder would have written."""
 
 FORMS: Final[tuple[Form, ...]] = get_args(Form)[1:]
 """The forms of a recorder."""

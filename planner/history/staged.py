@@ -28,7 +28,7 @@ READ = "read"
 """Folder for it, in the staging folder of a history."""
 
 ORDER = ("lane", "cluster", "day", "time_ms", "broker", "kind", "subject", "line")
-"""How the rows of a run are sorted; rows of a day are brought together in this order, then by source and block."""
+"""Sort order of the rows of a run; rows of a day are merged in this order, then by source and block."""
 
 _RUN_BYTES = 64 << 20
 _BATCH_BYTES = 512 << 10

@@ -44,7 +44,7 @@ from planner.history.manifest import (
 )
 
 SEGMENTS_OF_A_RUN: Final = 60
-"""How many segments are compacted into a run."""
+"""Segments that are compacted into one run."""
 
 _UNFINISHED = ".part"
 _GOING = ".going"

@@ -59,9 +59,9 @@ _MAX_FACTOR_FOR_LIMITS = 1.02
 _TRIES = 4
 _NO_LIMIT = 2**31
 _SPLITS = 5
-"""Bundles that are split at most where the question leaves it open."""
+"""Most bundles to split where the question sets no number."""
 _LEAST_GAIN_FACTOR = 1.02
-"""How much higher the bound must be with a bundle than without it to split it."""
+"""A bundle is split if the bound with it is this many times the bound without it."""
 
 
 @dataclass(eq=False)

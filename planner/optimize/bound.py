@@ -23,7 +23,7 @@ from planner.optimize.question import Model
 from planner.optimize.search import State
 
 SLACK = 1e-7
-"""What a bound gives away for rounding and for the tolerances of HiGHS (1.0 = 100 %)."""
+"""Reduction of a bound for rounding and the tolerances of HiGHS (1.0 = 100 %)."""
 
 _MOST_BUNDLES = 20_000
 _ALONE = 2_000

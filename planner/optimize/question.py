@@ -20,7 +20,7 @@ from planner.simulate.load_model import COUNTS, load_of
 from planner.simulate.usage_model import UsageModel
 
 COSTS: Final = ("moves", "topics", "clients", "bytes_per_s")
-"""What a budget can be of: bundles moved, topics closed, clients disconnected, throughput interrupted."""
+"""Units of a budget: bundles moved, topics closed, clients disconnected, throughput interrupted."""
 
 
 def unit_of(cost: str) -> str:

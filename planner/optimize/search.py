@@ -17,7 +17,7 @@ EPSILON = 1e-9
 _MISJUDGED = (0.005, 0.01, 0.03, 0.06, 0.1)
 _GIVEN_UP = (0.1, 0.3, 0.6)
 _AROUND_THE_HOTTEST = 0.7
-"""How often what is given up lies around the most used broker."""
+"""Share of rounds that give up moves around the most used broker."""
 _MOST_BUNDLES = 64
 _FEW = 8
 _PARTNERS = 24

@@ -28,7 +28,7 @@ _REPORTED = 20
 """Cycles until every broker has reported what it serves now (`loadBalancerReportUpdateMaxIntervalMinutes`)."""
 _TRIES = 6
 LEFT_OFF: Final[Mapping[str, SettingValue]] = MappingProxyType({SHEDDING_ENABLED: False})
-"""What keeps a plan where no threshold does."""
+"""Setting that keeps a plan where no threshold does."""
 
 _NO_CHANGE: Mapping[str, SettingValue] = MappingProxyType({})
 
@@ -165,4 +165,4 @@ def _rounded(change: Change) -> int | float:
 
 
 _NO_REMEDY: Final = (SHEDDING_EXCLUDED_NAMESPACES, SHEDDING_GRACE_PERIOD_MINUTES)
-"""What would leave other brokers to shed as before."""
+"""Remedy that leaves other brokers to shed as before."""

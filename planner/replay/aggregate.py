@@ -30,7 +30,7 @@ _MEASURES: Final[Mapping[Aggregation, str]] = {
 AGGREGATION: Final[Mapping[str, Aggregation]] = MappingProxyType(
     {name: how for how, names in _MEASURES.items() for name in names.split()}
 )
-"""How each measure of a `Summary` is put together over days and clusters."""
+"""Aggregation of each measure of a `Summary` over days and clusters."""
 
 _SHED_TRAFFIC = "shed_bytes_per_s"
 

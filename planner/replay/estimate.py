@@ -19,7 +19,7 @@ _START_S: Final[Mapping[Runner, tuple[float, float]]] = {
     "processes": (1.5, 8.0),
     "spark": (8.0, 40.0),
 }
-"""What it takes until the first task begins, at least and at most, s."""
+"""Least and most seconds until the first task begins."""
 _FASTER, _SLOWER = 0.6, 1.5
 """Cycles cost less or more than the first ones, on which the pace was measured."""
 _BUDGET_S: Final = 1.0

@@ -48,7 +48,7 @@ from planner.replay.spec import Job, job_from_json, job_to_json, tasks_of
 from planner.workspace.place import default_path
 
 State: TypeAlias = Literal["queued", "starting", "running", "finishing", "done", "failed", "cancelled", "lost"]
-"""How a job is. `lost` is never written: it is found where a job that has not ended has no process."""
+"""State of a job. `lost` is never written: it means a job without end and without process."""
 
 ENDED: Final = ("done", "failed", "cancelled", "lost")
 """States in which no process works on a job."""

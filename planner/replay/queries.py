@@ -20,7 +20,7 @@ from planner.replay.results import FILES
 from planner.simulate.measures import MEASURES
 
 Curve: TypeAlias = Literal["std", "highest", "spread", "shed"]
-"""What can be followed over time."""
+"""Measures that can be shown over time."""
 
 CURVES: Final[Mapping[Curve, str]] = {
     "std": "Deviation of usage (points)",
@@ -28,7 +28,7 @@ CURVES: Final[Mapping[Curve, str]] = {
     "spread": "Highest minus lowest usage (points)",
     "shed": "Bundles shed so far",
 }
-"""What to call each curve."""
+"""Label of each curve."""
 
 _CURVE_SQL: Final[Mapping[Curve, str]] = {
     "std": "avg(usage_std_percent)",

@@ -16,7 +16,7 @@ from planner.replay.runner import Runner
 from planner.simulate.scenario import Scenario, scenario_from_json, scenario_to_json
 
 MOST_SCENARIOS: Final = 500
-"""How many scenarios a job may have."""
+"""Most scenarios of a job."""
 
 MOST_TASKS: Final = 100_000
 _MOST_NAME: Final = 100

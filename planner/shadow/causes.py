@@ -14,7 +14,7 @@ from planner.shadow.record import Cause, Deviation
 from planner.shadow.state import UNLOADED
 
 ELSEWHERE = "went elsewhere"
-"""What a deviation says of a bundle that went to another broker than predicted."""
+"""Text of a deviation about a bundle that went to another broker than predicted."""
 
 _STAYED = "stayed"
 _MOST_UNSEEN = 30

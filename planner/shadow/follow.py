@@ -26,7 +26,7 @@ _MANUAL_SHARES = (0.6, 0.2)
 """Between these shares of an interval before the next cycle none can be near."""
 
 _Followed = tuple[ShadowState, tuple[ShadowCycle, ...]]
-"""What is known, and the cycles that were judged."""
+"""The state, and the judged cycles."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

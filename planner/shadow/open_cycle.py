@@ -14,7 +14,7 @@ from planner.shadow.rhythm import Rhythm
 from planner.shadow.state import OpenCycle, ShadowState
 
 WAIT_SHARE = 0.5
-"""After so much of an interval without a further unload a cycle is over."""
+"""A cycle is over after this share of an interval without a further unload."""
 MISSED_SHARE = 1.5
 """Captures this many intervals apart have missed a cycle."""
 _SETTLE_MS = 15_000

@@ -87,7 +87,7 @@ def predict(view: Snapshot, remembered: LeaderMemory | None) -> Prediction:
 
 
 Alternative = tuple[Cause, Callable[[], Prediction]]
-"""Another decision that the leader might have made, decided when it is called, and the cause that it stands for."""
+"""Another possible decision of the leader, computed when called, and the cause that it represents."""
 
 
 def alternatives(

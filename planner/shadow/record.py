@@ -23,10 +23,10 @@ RECORD = ".shadow.jsonl"
 """Name of the record, in the folder of its cluster."""
 
 NEXT = ".shadow-next.json"
-"""Name of what is predicted now, beside the record."""
+"""File name of the present prediction, beside the record."""
 
 MAX_BYTES = 16 << 20
-"""What a record may take on disk; the oldest cycles go."""
+"""Most bytes of a record on disk; the oldest cycles are deleted."""
 
 _LONGEST_LINE = 4 << 20
 

@@ -15,10 +15,10 @@ from planner.shadow.rhythm import Rhythm
 from planner.shadow.splits import SplitShadow, SplitsSeen
 
 Metrics = Mapping[str, float]
-"""What the leader's metrics report, by name."""
+"""Metrics of the leader, by name."""
 
 UNLOADED = "unloaded"
-"""What a deviation says of a bundle that was unloaded and not predicted."""
+"""Text of a deviation about a bundle that was unloaded and not predicted."""
 
 _MOST_OUTSIDE = 1_000
 

@@ -9,7 +9,7 @@ from planner.share.link import LinkedScenario, canonical_text, decode_link, read
 from planner.simulate.scenario import Scenario, scenario_from_json
 
 MOST_BYTES = 2_000_000
-"""What a scenario file may have."""
+"""Limits of a scenario file."""
 _TOO_LARGE = "The file has {:,} bytes; a scenario has at most {:,}."
 
 _KIND = "pulsar-bundle-planner scenario"

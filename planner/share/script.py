@@ -32,7 +32,7 @@ SECTIONS: Final[Mapping[Section, str]] = {
     "settings": "Settings, once all steps above have succeeded",
     "release": "Shedding and splits, restored",
 }
-"""What each part is for, in the order in which to follow them."""
+"""Purpose of each part, in the order to follow them."""
 
 _ANNOUNCED: Final[Mapping[Role, str]] = {
     "asked": "At the end it changes these settings, if every step was carried out:",

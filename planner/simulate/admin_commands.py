@@ -14,7 +14,7 @@ from planner.pulsar.splitting.manual import HOT, LARGEST, SplitCommand
 
 PROGRAM: Final = ("pulsar-admin",)
 SHOWN: Final = 20
-"""How many names a step lists."""
+"""Most names that a step lists."""
 
 Section: TypeAlias = Literal[
     "notes", "brokers", "hold", "policies", "splits", "unloads", "leaving", "settings", "release"

@@ -110,9 +110,9 @@ class LeaderView:
         self.reported: FloatArray = rows_of(bundles, (*TRAFFIC_COLUMNS, *COUNT_COLUMNS))
         self.measured: FloatArray = self.reported.copy()
         self.totals: FloatArray = _sums(self.measured, self.measured_by, len(self.table))
-        """What each broker's measured bundles sum up to: rows of `measured`, then bundles. Shape (8, brokers)."""
+        """Sums over each broker's measured bundles: rows of `measured`, then bundles. Shape (8, brokers)."""
         self._seen: ReportInputs | None = None
-        """What brokers measured last, and which of them; `measured` and `measured_by` lack it until `_settle`."""
+        """Latest measurements and their brokers; `measured` and `measured_by` lack them until `_settle`."""
         self._unsettled: BoolArray = np.zeros(len(self.table), dtype=np.bool_)
         self.bundles = bundles
         self.known: BoolArray = bundles.has_data
@@ -123,7 +123,7 @@ class LeaderView:
         self.means: list[FloatArray] = [rows_of(bundles, [term + name for name in TRAFFIC_COLUMNS]) for term in _TERMS]
         """The averages, by term, rows as `TRAFFIC_COLUMNS`. Shape of each: (4, bundles)."""
         self.stored_samples = [np.where(self.known, samples, 0) for samples in self.samples]
-        """What the metadata store has of `samples`, 0 where nothing was written; so the two below."""
+        """`samples` as the metadata store has them, 0 where nothing was written; likewise the two below."""
         self.stored_means = [means.copy() for means in self.means]
         self.stored_topics: Int64Array = np.where(self.known, self.data_topics, 0)
         self.updated_ms: Int64Array = snapshot.brokers.updated_at_ms.copy()

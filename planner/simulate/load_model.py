@@ -17,11 +17,11 @@ from planner.cluster.units import MS_PER_MIN
 from planner.simulate.assumptions import Assumptions
 
 COUNT_COLUMNS = ("topics", "producers", "consumers")
-"""Who is on a bundle, likewise."""
+"""Clients of a bundle, likewise."""
 
 USAGE_COLUMNS = ("cpu_usage_percent", "bandwidth_in_usage_kbit_per_s", "bandwidth_out_usage_kbit_per_s")
 LIMIT_COLUMNS = ("cpu_limit_percent", "bandwidth_in_limit_kbit_per_s", "bandwidth_out_limit_kbit_per_s")
-"""What traffic uses of a machine, and has of it, as the columns of `BrokerTable` are named."""
+"""Usage and limit of each resource that traffic uses, as columns of `BrokerTable`."""
 
 TRAFFIC, MACHINE, COUNTS = slice(0, 4), slice(4, 7), slice(7, 10)
 """Rows of what `load_of` returns of bundles."""
@@ -105,7 +105,7 @@ def load_of(snapshot: Snapshot, assumptions: Assumptions) -> tuple[FloatArray, F
 
 
 ShapeKind: TypeAlias = Literal["step", "growth", "daily", "spike"]
-"""How traffic changes."""
+"""Shapes of a change of traffic."""
 
 
 @dataclass(frozen=True, slots=True)

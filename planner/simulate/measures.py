@@ -17,7 +17,7 @@ from planner.simulate.moves import THRASHING_WINDOW_MIN, disconnections, relocat
 from planner.simulate.trace import Stretch, Trace
 
 Quantity: TypeAlias = Literal["usage", "msg_rate_per_s", "throughput_bytes_per_s", "bundles"]
-"""What of a broker is looked at, as `BrokerSeries` names it."""
+"""Quantities of a broker, as `BrokerSeries` names them."""
 
 Better: TypeAlias = Literal["lower", "higher", ""]
 """Which values of a measure are the good ones; empty for those that are neither."""
@@ -287,7 +287,7 @@ def _measure(row: Mapping[str, str]) -> Measure:
 
 
 MEASURES: tuple[Measure, ...] = tuple(map(_measure, packaged_rows("planner.simulate", "measures.csv")))
-"""What each number of a `Summary` is."""
+"""Description of each number of a `Summary`."""
 
 
 def _over_average(series: BrokerSeries, quantity: Quantity) -> float:

@@ -53,7 +53,7 @@ class _Walk:
         self.broker = dict(served_by)
         """Broker that serves, or served last, each bundle."""
         self.closed: set[str] = set()
-        """Bundles whose clients wait for a broker, and were counted."""
+        """Bundles whose clients wait for a broker and are already counted."""
         self.made: list[Event] = []
         self.open: dict[str, int] = {}
         """Place in `made` of the relocations that have not ended."""

@@ -25,7 +25,7 @@ FORMAT_VERSION: Final = 1
 """Version of the written form; raised when an old reader could misunderstand a new scenario."""
 
 MOST_STEPS: Final = 500
-"""Edits that a scenario has at most."""
+"""Most edits of a scenario."""
 
 
 @dataclass(frozen=True, slots=True)

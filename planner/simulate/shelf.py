@@ -22,7 +22,7 @@ from planner.cluster.units import GIB
 from planner.simulate.trace import Cycle
 
 MOST_DISK_BYTES = GIB
-"""What the columns of a run may fill."""
+"""Most bytes of the columns of a run."""
 
 MOST_CYCLES = 8_000
 """Most cycles of a run; each keeps about 16 kB in memory."""

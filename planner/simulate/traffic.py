@@ -33,7 +33,7 @@ _SCALED = 7
 _ROWS = 10
 
 Scope: TypeAlias = Literal["cluster", "namespace", "bundle", "topic"]
-"""What a change of traffic is about."""
+"""Scopes of a change of traffic."""
 
 FOLLOWED: Mapping[str, tuple[str, ...]] = {
     "brokers": ("name", "registered", *USAGE_COLUMNS, *LIMIT_COLUMNS),
@@ -65,7 +65,7 @@ class _TrafficChange:
     topics: BoolArray | None = None
     """Topics that it scales instead. Shape (topics,)."""
     part: FloatArray = field(default_factory=lambda: np.zeros((_SCALED, 0)))
-    """What these topics bring to each bundle. Shape (rows that scale, bundles)."""
+    """Load of these topics on each bundle. Shape (rows that scale, bundles)."""
 
 
 @dataclass(eq=False)

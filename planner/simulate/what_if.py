@@ -53,7 +53,7 @@ _MOST_TRAFFIC = 100.0
 
 _Flipped: TypeAlias = Callable[[Settings], bool]
 _Look: TypeAlias = Callable[[Settings, Snapshot], tuple[Move, ...]]
-"""Says what is shed under some settings in some view."""
+"""Returns what is shed under some settings in some view."""
 
 
 @dataclass(frozen=True, slots=True)

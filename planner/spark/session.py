@@ -39,7 +39,7 @@ _WAIT: Final = "PLANNER_SPARK_WAIT_S"
 _KUBERNETES: Final = "k8s://"
 _KUBERNETES_PORT: Final = 443
 _ATTEMPTS: Final = 4
-"""How often Spark here runs a task whose Python was killed; on a cluster that is `spark.task.maxFailures`."""
+"""Attempts of local Spark at a task whose Python was killed; on a cluster, `spark.task.maxFailures`."""
 _LIGHT: Final = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.sql.codegen.wholeStage": "false",
@@ -47,7 +47,7 @@ _LIGHT: Final = {
 }
 """Java only hands work to Python and lives for minutes: compiling its code well costs more than it ever brings back."""
 _STARTED_ANEW: Final = ("SESSION_NOT_FOUND", "SESSION_CHANGED", "SESSION_CLOSED", "NO_ACTIVE_SESSION")
-"""What Spark Connect says of a session that a server knows no more, or that PySpark has closed for that."""
+"""Messages of Spark Connect about a session that the server has forgotten, or that PySpark closed for this reason."""
 
 _LOOK_S: Final = 2.0
 _SAY_S: Final = 15.0

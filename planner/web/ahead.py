@@ -9,7 +9,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _STATIC = Path(st.__file__).parent / "static"
 _DRAWS = ("PlotlyChart", "DataFrame", "arrowFormatUtils")
-"""Code of figures and tables, megabytes of it; by itself a browser asks for it when the first of them arrives."""
+"""Megabytes of code for figures and tables; a browser would request it only with the first figure."""
 
 
 def _links() -> str:

@@ -24,10 +24,10 @@ from planner.web.task import Progress, Report, Stopped, Work
 from planner.web.tasks import ANSWERS, Newest
 
 AT_ONCE_BUNDLES = 20_000
-"""Bundles up to which a page answers what it was not asked."""
+"""Most bundles for which a page prepares an answer ahead."""
 
 USUAL = Question(splits=5)
-"""What the page asks at first, but for how many moves."""
+"""The page's first question, except for the number of moves."""
 
 _FIRST_ROUNDS = 2
 _PROVEN_PERCENT = 0.2

@@ -35,7 +35,7 @@ LIMITS: Final = Limits(at_once=2, unfinished=2, kept=20, look_s=1.0, unwatched_s
 _CAPTURE_LIMITS = capture_options.Limits(request_s=30.0, total_s=600.0, total_bytes=GIB)
 _METRICS = ("auto", "off", "admin", "prometheus")
 _FIELDS = {"--admin-url": "Admin URL", "--metadata-store": "Metadata store", "--namespaces": "Namespaces"}
-"""Fields of the form by the options of the command line that they stand for."""
+"""Fields of the form, by the command-line options that they represent."""
 _SECRET_FILES = {
     "token_file": "Token file",
     "ca_file": "Authorities to trust (PEM)",

@@ -18,7 +18,7 @@ from planner.web.widgets import REFUSED, show_error
 STRATEGIES = (LOAD_SHEDDING_STRATEGY, LOAD_PLACEMENT_STRATEGY)
 """Settings that name a strategy."""
 SPLITS = "Automatic splits"
-"""What the part `strategy` of an address still has: no strategy, but what Hit counters looks at beside it."""
+"""Other value of the part `strategy` of an address: the view of Hit counters beside the strategies."""
 
 
 def take(view: state.Current, **changes: Any) -> None:

@@ -37,7 +37,7 @@ _PAGES = {
     "clients_cut_off": ("moves", "Show the moves"),
     "throttled": ("throttling", "Show the limit"),
 }
-"""By the code of a finding: the page to go to, and what is there."""
+"""By the code of a finding: the page to open, and its content."""
 
 
 def finding_cards(view: state.Current, findings: Sequence[Finding], key: str, columns: int = 1) -> None:

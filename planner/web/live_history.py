@@ -19,7 +19,7 @@ from planner.shadow.record import clusters_of, read_next
 from planner.web import address, state
 
 LOOK_S = 5.0
-"""How often a page looks for a new snapshot, in seconds."""
+"""Seconds between two looks for a new snapshot."""
 
 _FRESH_S = 120
 

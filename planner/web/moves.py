@@ -13,7 +13,7 @@ from planner.web.names import short
 from planner.web.widgets import download, table
 
 EVENT_FORMATS = {"minute": "%.2f", "MiB/s": "%.3f"}
-"""How the numbers of events are written."""
+"""Number formats of events."""
 EVENT_WIDTHS = {
     "cycle": 55,
     "minute": 65,
@@ -25,7 +25,7 @@ EVENT_WIDTHS = {
     "topics": 60,
     "why": 520,
 }
-"""How wide the columns of events are, in pixels."""
+"""Widths of the columns of events, in pixels."""
 _IN_WORDS = 3
 _EXPLAINED = 2_000
 _SHOWN = 5_000

@@ -19,7 +19,7 @@ from planner.web import registry, state
 from planner.web.session import SessionValue
 
 IN_VIEW: SessionValue[str] = SessionValue("named-in", str)
-"""Digest of the snapshot whose names the page shows; empty where it is about none."""
+"""Digest of the snapshot whose names the page shows; empty for none."""
 
 BROKERS: SessionValue[tuple[str, ...]] = SessionValue("named-brokers", tuple)
 """Ids of the brokers that a page names which is about no snapshot."""

@@ -29,10 +29,10 @@ from planner.workspace.samples import sample_by_digest, samples
 _TITLE = 60
 """Longest name of a snapshot in a window's title."""
 _NAMED = "Find a topic, bundle, broker …"
-"""What the field that all pages have finds, and goes to."""
+"""Result of the field *Find*, and the page that it opens."""
 _FIND_PX, _PICKER_PX = 200, 250
 _ARRIVED = SessionValue("arrived", lambda: ("", "", ""))
-"""What is said of a snapshot that was just loaded, until somebody goes on: title of the page, digest, words."""
+"""Message about a snapshot that was just loaded: title of its page, digest, text. It ends with the next page."""
 
 
 class Subject(Enum):

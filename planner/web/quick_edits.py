@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _AT_MIN = 2
 _GROWTHS = (30, 50)
-"""How much all traffic may grow at a click, in percent."""
+"""Growth of all traffic offered with one click, in percent."""
 
 
 def quick_edits(view: state.Current, lost: str, busiest: str) -> None:

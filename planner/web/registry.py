@@ -31,7 +31,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "History": ("replay", "advisor", "shadow"),
     "Data": ("snapshots",),
 }
-"""The entries of the menu with their pages, by what a person wants; the first one is a page itself."""
+"""The entries of the menu with their pages, by purpose; the first one is a page itself."""
 NAMES: tuple[str, ...] = tuple(name for names in GROUPS.values() for name in names)
 """All pages."""
 _READING = threading.RLock()

@@ -29,7 +29,7 @@ _NOT_OPENED: SessionValue[tuple[str, str, PlannerError | None]] = SessionValue(
 )
 """The link that is not opened: title of the page, digest of the snapshot that it waits for, or the error."""
 PENDING: SessionValue[dict[str, tuple[Scenario, str]]] = SessionValue("pending_scenarios", dict)
-"""Scenarios whose snapshot was not here when their link was opened: by digest, with the snapshot's name."""
+"""Scenarios of opened links whose snapshot is missing: by digest, with the snapshot's name."""
 
 
 def write(view: state.Current, scenario: Scenario | None) -> None:

@@ -18,7 +18,7 @@ from planner.web.widgets import button
 _EDITS = 3
 _NAMES = 60
 _AFTER = "with"
-"""The part of the address that says whether a page shows the cluster after the scenario."""
+"""The part of the address for showing the cluster after the scenario."""
 
 
 def words(view: state.Current, scenario: Scenario) -> str:

@@ -49,7 +49,7 @@ _WHY = {
     "stats_interval_s": "Default: 60 (`statsUpdateFrequencyInSecs`). Also applies to machine usage.",
     "spread_reports": "On: brokers report at different times, drawn from the seed. Off: all at the same time.",
 }
-"""Why each default is what it is."""
+"""Reason for each default."""
 
 
 def draw_toolbar(view: state.Current) -> None:

@@ -10,7 +10,7 @@ from planner.web.widgets import REFUSED, download, show_error
 
 _JSON = "application/json"
 _IMPORTS = SessionValue("imports", int)
-"""How many files were imported."""
+"""Number of imported files."""
 
 
 def file_exchange(view: state.Current) -> None:

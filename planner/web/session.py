@@ -18,7 +18,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile, UploadedFileRe
 T = TypeVar("T")
 _UNSET = object()
 SEEN_S = 3.0
-"""How long a browser may take to receive what a field was set to."""
+"""Most seconds until a browser has received the value of a field."""
 
 
 class SessionValue(Generic[T]):

@@ -33,7 +33,7 @@ SELECTED = SessionValue("selected_digest", str)
 """Digest of the snapshot in view; empty when none was looked at."""
 
 IS_NEW = SessionValue("is_new", bool)
-"""Whether this browser has not chosen anything yet, and is shown the first sample."""
+"""Whether this browser has chosen nothing yet and sees the first sample."""
 
 _STARTED = SessionValue("was_started", bool)
 _SEED = 0
@@ -88,7 +88,7 @@ def workspace() -> Workspace:
 
 
 SNAPSHOTS: Final = Tasks(Limits(kept=3, unwatched_s=None, retried=True), after=lambda: None)
-"""The contents of saved snapshots, each loaded once for all who ask."""
+"""The contents of saved snapshots, each loaded once for all sessions."""
 _MOST_AHEAD = 4
 """Snapshots that are under way up to which one more is loaded before its page asks."""
 

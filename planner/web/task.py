@@ -36,7 +36,7 @@ class Report(Protocol):
 
 
 Stopped: TypeAlias = Callable[[], bool]
-"""Says whether to stop, with any result. Called often: here other tasks get their turn."""
+"""Returns whether to stop, with any result. Called often: here other tasks get their turn."""
 Work: TypeAlias = Callable[[Report, Stopped], T]
 """Computes a result in another thread, and draws nothing."""
 

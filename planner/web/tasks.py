@@ -23,7 +23,7 @@ from planner.web.task import Limits, OnDisk, Task, Work
 
 T = TypeVar("T")
 WAITS: Final = ":material/hourglass_top:"
-"""Begins what is said of an answer that is not there yet."""
+"""Icon before the text about an answer that is not there yet."""
 
 
 def _too_many(unfinished: int) -> PlannerError:
@@ -316,7 +316,7 @@ class Newest(Generic[T]):
 
 
 ANSWERS: Final = Tasks(Limits())
-"""What pages ask beside simulations."""
+"""Answers for pages, apart from simulations and captures."""
 
 
 def watcher() -> str:

@@ -12,7 +12,7 @@ from streamlit import runtime
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 
 PATH: Final = "/_stcore/upload_file/"
-"""What stands before the session in the path of an upload."""
+"""Path of an upload before its session."""
 
 MOST_BYTES: Final = 600 << 20
 """Bytes of all sessions that are held or have arrived."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pandas.io.formats.style import Styler
 
 REFUSED: Final[SessionValue[PlannerError | None]] = SessionValue("refused", lambda: None)
-"""Why what a person asked for last was not done."""
+"""Reason why the last action was rejected."""
 _SAID: Final[SessionValue[PlannerError | None]] = SessionValue("said_refused", lambda: None)
 """The same as it was shown by the last run."""
 
@@ -32,14 +32,14 @@ _LONGEST_NOTE = 1_000
 _FILE_ONLY = ("code",)
 """Columns of every table that only the file has."""
 _ANSWERS = ("why", "what happens", "rule", "status")
-"""Columns with an answer: they stand behind the names that begin a row, so that narrow tables do not cut them off."""
+"""Columns with an answer: they follow the names at the start of a row, so that narrow tables do not cut them off."""
 _NAMES = {
     "broker", "bundle", "namespace", "range", "topic", "about", "owner", "from", "to", "what", "cycle", "minute",
     "cluster", "when (UTC)",
 }  # fmt: skip
-"""Columns that say what a row is about."""
+"""Columns that name the subject of a row."""
 _ICONS = {"bad": ":material/error:", "warning": ":material/warning:"}
-"""What stands beside the label of an urgent number, for those who do not see its colour."""
+"""Icon beside the label of an urgent number, for those who do not see its colour."""
 _WIDEST_PX = 520
 _ROW_PX, _EDGE_PX = 35, 2
 _LETTER_PX = 6.6

@@ -128,7 +128,7 @@ _TROUBLES: tuple[tuple[str, str, str], ...] = (
     ),
     ("out of memory|failed to allocate", "There is not enough memory.", "Close other programs, then try again."),
 )
-"""Words of DuckDB or the system by which a trouble is known, what is wrong, and what to do."""
+"""Words of DuckDB or the system that identify an error, what is wrong, and what to do."""
 
 
 def _trouble(error: Exception, file: Path) -> StoreError:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 WORKSPACE_VARIABLE: Final = "PLANNER_WORKSPACE"
-"""The variable that says where it lies."""
+"""The variable with its folder."""
 
 
 def default_path() -> Path:

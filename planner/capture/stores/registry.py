@@ -9,7 +9,7 @@ STORES: tuple[StoreKind, ...] = (zookeeper.STORE,)
 """All kinds of stores."""
 
 EXAMPLE = " or ".join(store.example for store in STORES)
-"""What an address looks like."""
+"""Example of an address."""
 
 SCHEMES = "|".join(f"{store.scheme}:" for store in STORES)
 """Regular expression of how addresses begin."""

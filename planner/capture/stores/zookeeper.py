@@ -30,7 +30,7 @@ _SESSION_S = 10.0
 _FRAME_BYTES = 64 << 20
 _NO_ANSWER = (OSError, ValueError, LookupError, RuntimeError, struct.error)
 _NO_NAMES = {"", ".", ".."}
-"""What kazoo raises over answers that are none."""
+"""Errors of kazoo about invalid answers."""
 
 logging.getLogger("kazoo").addHandler(logging.NullHandler())
 

@@ -19,7 +19,7 @@ _OK = 200
 _FORBIDDEN = (401, 403)
 _NOT_FOUND = 404
 _NONE_SET = frozenset({"isolation-policies"})
-"""Stems of which HTTP 404 says that nothing was ever set."""
+"""Stems for which HTTP 404 means that nothing was ever set."""
 _TAG = re.compile(r"(?:load-report|owned|topics|metrics|prometheus|runtime-config)\.(b[0-9]+)\.(?:json|txt)")
 _ENDINGS = (".json", ".+follow.json", ".txt")
 _MAX_WARNINGS = 200

@@ -12,7 +12,7 @@ from planner.formats.encoding import parse_json
 from planner.formats.raw_capture.answers import Answers
 
 DUMP = "zookeeper"
-"""Name of the dump, without ending; also what the index says was asked."""
+"""Name of the dump without ending, also in the index as its request."""
 
 _CLOCKS_MS = 10_000
 _LAST_MS = 253_402_300_800_000

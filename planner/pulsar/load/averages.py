@@ -34,7 +34,7 @@ class Traffic:
 
 
 DEFAULT_TRAFFIC = Traffic(50.0, 50.0, 50_000.0, 50_000.0)
-"""What Pulsar assumes of a bundle it knows nothing of: 50 msg/s and 50,000 bytes/s, in and out each."""
+"""Pulsar's assumption about an unknown bundle: 50 msg/s and 50,000 bytes/s, in and out each."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ from planner.cluster.tables import BrokerTable
 from planner.pulsar.load.usage import max_usage, weighted_usage
 
 _FRESH_USAGE = 1.0
-"""What a broker without a report counts as: fully used, so that it is sent no bundles."""
+"""Assumed usage of a broker without a report: full, so that it receives no bundles."""
 
 
 @dataclass(frozen=True, eq=False)

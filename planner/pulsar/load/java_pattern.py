@@ -42,7 +42,7 @@ _POSIX: Final = dict(
 _CASES: Final = {"Lower": "Alpha", "Upper": "Alpha", "Lu": "LC", "Ll": "LC", "Lt": "LC"} | dict.fromkeys(
     ("javaLowerCase", "javaUpperCase", "javaTitleCase"), "LC"
 )
-"""What these properties become when case does not count."""
+"""The properties that replace these when case does not count."""
 
 _QUOTE: Final = re.compile(r"(\\[^Q])|\\Q(.*?)(?:\\E|\Z)", re.DOTALL)
 _QUANTIFIER: Final = re.compile(r"[*+?]|\{(?P<low>[0-9]+)(?P<to>,(?P<high>[0-9]*))?\}")

@@ -9,7 +9,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.pulsar.protocol import Strategy
 
 Measure: TypeAlias = Literal["msg_rate", "averaged_usage", "turns", "pair"]
-"""What a strategy compares candidates by."""
+"""Criteria by which a strategy compares candidates."""
 
 
 class Placement(Strategy, Protocol):

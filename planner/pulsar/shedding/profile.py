@@ -12,7 +12,7 @@ from planner.cluster.settings import Settings
 from planner.pulsar.shedding.needs import Need
 
 Measure: TypeAlias = Literal["usage", "msg_rate"]
-"""What a strategy compares brokers by."""
+"""Criteria by which a strategy compares brokers."""
 
 Bounds: TypeAlias = tuple[float, float] | None
 """Between which values of a setting a decision is searched; None for a switch."""

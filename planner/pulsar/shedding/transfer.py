@@ -270,7 +270,7 @@ class _Pair:
     wanted: float
     offers: tuple[_Bundle, ...]
     counter_offers: tuple[_Bundle, ...] | None = None
-    """What the receiver reports; read when a swap is first looked for."""
+    """Bundles that the receiver reports; read for the first swap."""
     marked: float = 0.0
     gained: float = 0.0
     swap_from: int = 0

@@ -246,7 +246,7 @@ class _Run:
         """Which limit is exceeded first, 1 to 4; 0 for none, or when the bundle is not considered."""
         self.splits: list[SplitOrder] = []
         self.examined: list[tuple[Int64Array, IntArray, BoolArray]] = []
-        """What the brokers went through: bundles, who did, and whether it owns them."""
+        """Reports that the brokers walked through: bundles, the broker, and whether it owns them."""
         self.log = ReasonLog()
         self.failures = 0
 

@@ -36,10 +36,10 @@ from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS, default_split_al
 from planner.pulsar.splitting.request import namespace_boundaries, split_request, topics_listed
 
 LARGEST = "LARGEST"
-"""Stands for the bundle with the most persistent topics."""
+"""Means the bundle with the most persistent topics."""
 
 HOT = "HOT"
-"""Stands for the bundle with the highest long-term throughput (modular); the extensible load manager takes LARGEST."""
+"""Means the bundle with the highest long-term throughput (modular); the extensible load manager takes LARGEST."""
 
 SETTINGS = (
     DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM,

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 ENTRY_OVERHEAD_BYTES = 64
-"""What Pulsar adds to the average size of an entry."""
+"""Bytes that Pulsar adds to the average size of an entry."""
 
 _KEPT = 0.9
 

@@ -87,7 +87,7 @@ CODES = (
     _HIDDEN,
     _NON_PERSISTENT,
 )
-"""Every kind of reason that a chain can give."""
+"""Every kind of reason in a chain."""
 
 
 @dataclass(frozen=True, slots=True)

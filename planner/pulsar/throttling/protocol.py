@@ -8,7 +8,7 @@ import numpy.typing as npt
 from planner.cluster.arrays import BoolArray, Int64Array
 
 NO_BOUND = 2**62
-"""What a limiter without limit leaves."""
+"""Permits that a limiter without limit leaves."""
 
 MOST_TOKENS = 10**12
 """A larger rate in a column of int64 is counted as this one: 1 TB or 10^12 messages in a period, which no dispatcher

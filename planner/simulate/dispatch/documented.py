@@ -57,4 +57,4 @@ def play(cases: Sequence[DocumentedCase] = DOCUMENTED, periods: int = 6) -> tupl
 DIFFERENCES: tuple[str, ...] = tuple(
     row["difference"] for row in packaged_rows("planner.simulate.dispatch", "differences.csv")
 )
-"""Where Pulsar's page about dispatch throttling says something else than 4.2.4 does."""
+"""Points where Pulsar's page about dispatch throttling differs from 4.2.4."""

@@ -46,7 +46,7 @@ from planner.simulate.dispatch.streams import Publishing, make_streams
 from planner.simulate.dispatch.trace import LIMITS, MATRICES, DispatchTrace
 
 RETRY_MS = 1000
-"""How long a dispatcher waits when a limiter leaves nothing."""
+"""Time that a dispatcher waits when a limiter leaves nothing."""
 
 _STEPS_MS = (100, 50, 20, 10)
 _MOST_DURATION_S = 3600.0

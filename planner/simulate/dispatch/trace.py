@@ -30,7 +30,7 @@ LIMITS = tuple(
     for level in (Level.BROKER, Level.TOPIC, Level.SUBSCRIPTION)
     for dimension in ("messages", "bytes")
 )
-"""What can bind a stream, in the order of `DispatchTrace.events`."""
+"""Limits that can bind a stream, in the order of `DispatchTrace.events`."""
 
 
 @dataclass(frozen=True, slots=True)

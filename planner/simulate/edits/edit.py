@@ -61,7 +61,7 @@ _SIZE_HELP = "0: unchanged, or like the other brokers"
 Name: TypeAlias = Annotated[str, Field(min_length=1, max_length=_MAX_NAME)]
 OptionalName: TypeAlias = Annotated[str, Field(max_length=_MAX_NAME)]
 LEAST = 1e-6
-"""Of what is divided by: a minute or a rate below it is nothing, and what it divides could be infinite."""
+"""Least divisor: a smaller minute or rate counts as nothing, because the quotient could be infinite."""
 
 
 def _least(value: float) -> float:

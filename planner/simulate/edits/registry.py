@@ -51,7 +51,7 @@ NewBrokers: TypeAlias = AddBrokers
 """The edit by which a page adds brokers."""
 
 TrafficGrowth: TypeAlias = ScaleTraffic
-"""The edit by which a page, or a plan for more of it, lets traffic grow."""
+"""The edit by which pages and plans let traffic grow."""
 
 DispatchLimit: TypeAlias = SetDispatchRate
 """The edit by which a page sets a dispatch limit."""
