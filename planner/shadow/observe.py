@@ -23,7 +23,7 @@ from planner.shadow.view import leader_view, statistics_maps, with_reported_orde
 SESSION_MS = 30_000
 """After this a metadata store gives up on a silent client (`metadataStoreSessionTimeoutMillis`)."""
 TWICE_INTERVALS = 1.9
-"""A broker whose reports are this many report intervals apart made another one in between."""
+"""A broker whose reports are this many report intervals apart made one more that no capture shows."""
 _WINDOW_INTERVALS = 1.5
 """This many report intervals between a capture and the first report after it hold another one."""
 _SILENT_FACTOR = 2
