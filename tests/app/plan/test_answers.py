@@ -65,6 +65,9 @@ SMALL: Final[dict[str, Callable[[], Snapshot]]] = {
         for sample in samples()
         if sample.file != "generated-100.zip"
     },
+    "few-bundles": lambda: generate(
+        ClusterSpec(brokers=5, namespaces=2, bundles=7, topics=300, msg_rate_per_s=250_000, topic_skew=0.3), 4
+    ),
     "policies": lambda: generate(replace(POLICIES, isolated_namespaces=4, anti_affinity_namespaces=8), 5),
     "policies-extensible": lambda: generate(
         replace(
@@ -162,6 +165,7 @@ def simulated(snapshot: Snapshot, scenario: Scenario) -> Iterator[tuple[str, obj
         yield f"finding {finding.code}", str(finding)
     yield "plan", plan_text(trace, "golden", findings)
     yield "report", markdown_report(trace, snapshot_name="golden", findings=findings)
+    yield "events", table(outcome.events)
     commands = plan_commands(trace)
     yield "commands", [str(command) for command in commands]
     if scenario.edits and snapshot.info.source.startswith("Raw capture"):
@@ -182,6 +186,8 @@ def questions(snapshot: Snapshot) -> Iterator[tuple[str, Question]]:
     yield "3 moves", Question(moves=3)
     yield "any moves", Question()
     yield "few clients", Question(clients=40)
+    if len(snapshot.bundles) < 10:
+        yield "with splits", Question(splits=3)
     yield "drain", Question(drain=(first,))
     for cost in COSTS:
         yield f"least {cost}", Question(under_percent=round(peak * 0.9, 1), cost=cost)
@@ -244,7 +250,9 @@ def test_what_ifs(name: str, request: pytest.FixtureRequest) -> None:
     compared(f"what-if-{name}", answers(SMALL[name]()), request)
 
 
-@pytest.mark.parametrize("name", ["real-modular", "transfer-shedder", "story", "policies", "policies-extensible"])
+@pytest.mark.parametrize(
+    "name", ["real-modular", "transfer-shedder", "story", "few-bundles", "policies", "policies-extensible"]
+)
 def test_plans(name: str, request: pytest.FixtureRequest) -> None:
     compared(f"plan-{name}", plans(SMALL[name]()), request)
 
