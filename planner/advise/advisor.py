@@ -295,7 +295,7 @@ def advise(
         holdout=_holdout(cells, asked, current, order),
         clusters=tuple(sorted({cluster for mine in cells.values() for cluster, _ in mine})),
         days=_days(cells),
-        notes=(*notes, *_silent_days(candidates, asked)),
+        notes=(*notes, *_ignored_objectives(candidates, asked)),
     )
 
 
@@ -303,7 +303,7 @@ def _days(cells: Cells) -> tuple[str, ...]:
     return tuple(sorted({day for mine in cells.values() for _, day in mine}))
 
 
-def _silent_days(candidates: Sequence[Candidate], question: Question) -> list[str]:
+def _ignored_objectives(candidates: Sequence[Candidate], question: Question) -> list[str]:
     objectives = [one for side in SIDES for one in question.objectives(side)]
     empty = [o.label for o in objectives if not any(value_of(one.totals, o) for one in candidates)]
     return [f"{label} is ignored, because it is 0 with all settings." for label in empty]

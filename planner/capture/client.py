@@ -331,9 +331,9 @@ class AdminClient:
         try:
             kept = reduce(whole)
         except FormatError as error:
-            message = self._holds_secret(f"{error.what} {error.where} {error.remedy}".encode())
-            what = "The answer cannot be read." if message else error.what
-            raise AnswerError(what, where=where, remedy=_ASK_ITSELF if message else error.remedy) from None
+            leaks = self._holds_secret(f"{error.what} {error.where} {error.remedy}".encode())
+            what = "The answer cannot be read." if leaks else error.what
+            raise AnswerError(what, where=where, remedy=_ASK_ITSELF if leaks else error.remedy) from None
         if self._holds_secret(kept):
             raise AnswerError(
                 "A setting that the planner needs contains a secret that was sent. Nothing was kept.",

@@ -279,8 +279,8 @@ def _once(
         asked_ms = max(part.time_ms for part in result.parts if not part.file.startswith(_AFTERWARDS))
         state.leads_s = (*state.leads_s, max(asked_ms - began_ms, 0) / 1000)[-_RECENT:]
     state.failed, state.last = 0, snapshot
-    by_request = {part.asked: None for part in result.parts if part.good and part.file.startswith(_OF_BROKERS)}
-    state.learned = tuple(by_request)[:_MOST_LEARNED]
+    requests = {part.asked: None for part in result.parts if part.good and part.file.startswith(_OF_BROKERS)}
+    state.learned = tuple(requests)[:_MOST_LEARNED]
     if not options.interval_s:
         interval_ms = snapshot.settings.integer(REPORT_UPDATE_MIN_INTERVAL_MILLIS)
         state.interval_s = min(max(interval_ms / 1000, _LEAST_S), _SLOWEST_S)

@@ -29,8 +29,8 @@ HIDDEN: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u20
 _MOST_SIGNS: Final = 2_000
 
 
-def with_suggestions(text: str) -> str:
-    """Return a text that can be written anywhere: bytes of a file name that are not UTF-8 are spelled."""
+def escaped(text: str) -> str:
+    """Return a text that can be written anywhere: bytes of a file name that are not UTF-8 are escaped."""
     return text.encode(errors="backslashreplace").decode()
 
 

@@ -15,7 +15,7 @@ from importlib import resources
 from pathlib import Path
 from typing import BinaryIO
 
-from planner.cluster.errors import PlannerError, ReplayError, with_suggestions
+from planner.cluster.errors import PlannerError, ReplayError, escaped
 
 PRIVATE = 0o700
 """Rights of the folders that hold what was captured: names of topics and addresses are their owner's alone."""
@@ -40,7 +40,7 @@ def check_spelling(path: Path) -> Path:
         ReplayError: Its name is not UTF-8, so that no job and no worker can be told of it.
     """
     found = path.resolve()
-    if with_suggestions(str(found)) != str(found):
+    if escaped(str(found)) != str(found):
         raise ReplayError(
             "The name of this folder or of a parent folder is not UTF-8.",
             where=str(found),

@@ -92,8 +92,8 @@ def moves_frame(decision: CycleDecision) -> pd.DataFrame:
     rows = []
     for one in decision.unloads:
         move, size = one.move, one.move.throughput_bytes_per_s / MIB
-        text = one.reason.text, move.reason.text
-        rows.append((move.bundle, move.source, destination(one), size, move.msg_rate_per_s, *text))
+        texts = one.reason.text, move.reason.text
+        rows.append((move.bundle, move.source, destination(one), size, move.msg_rate_per_s, *texts))
     columns = ["bundle", "from", "to", "MiB/s", "msg/s", "what happens", "why it was selected"]
     return pd.DataFrame(rows, columns=columns)
 

@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import TypeAdapter
 
-from planner.cluster.errors import PlannerError, ReplayError, with_suggestions
+from planner.cluster.errors import PlannerError, ReplayError, escaped
 from planner.cluster.files import PRIVATE, check_spelling, put_in_place
 from planner.cluster.units import DAY_MS
 from planner.history.day_writer import STAGING, Runs, clear_staging, commit_day, delete_day, writing_history
@@ -216,9 +216,7 @@ def ingest(
         with ExitStack() as stack:
             stack.enter_context(_plain_errors(root))
             stack.callback(clear_staging, root)
-            places = {
-                with_suggestions(str(path if path.is_dir() else path.parent)) for path in map(Path.resolve, inputs)
-            }
+            places = {escaped(str(path if path.is_dir() else path.parent)) for path in map(Path.resolve, inputs)}
             opened = cache(partial(_opened, session, stack, [str(root), *sorted(places)]))  # when there is work for it
             return _Ingest(opened, root, chosen, progress).run(found, read, ledger, settings, afresh=afresh)
 

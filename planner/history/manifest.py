@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from planner.cluster.errors import FormatError, with_suggestions
+from planner.cluster.errors import FormatError, escaped
 from planner.cluster.files import check_file, content_of_file, plain_file
 from planner.cluster.units import DAY_MS
 from planner.formats import folder as snapshot_folder
@@ -262,7 +262,7 @@ def day_folder(root: Path, cluster: str, day: str) -> Path:
 
 def cluster_of_folder(folder: Path) -> str:
     """Return the cluster whose days a folder of a history holds."""
-    return unquote(with_suggestions(folder.name).removeprefix(_CLUSTER))
+    return unquote(escaped(folder.name).removeprefix(_CLUSTER))
 
 
 def stamp_of(time_ms: int) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from planner.cluster.digest import snapshot_digest
-from planner.cluster.errors import FormatError, PlannerError, with_suggestions
+from planner.cluster.errors import FormatError, PlannerError, escaped
 from planner.cluster.files import opened, plain_file, reading
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.units import GIB, MIB
@@ -96,7 +96,7 @@ def find_sources(inputs: Sequence[Path], leave_out: Path) -> list[Source]:
         _check_is_raw(given, leave_out)
         with reading(given, FormatError, "Check the name and permissions."):
             for source in _inside(given.resolve(), leave_out.resolve()):
-                path = with_suggestions(source.path)
+                path = escaped(source.path)
                 found[path] = source if path == source.path else replace(source, path=path, kind=SourceKind.MISNAMED)
     if not found:
         raise FormatError(

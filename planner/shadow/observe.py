@@ -321,7 +321,7 @@ def _emptied(
     """
     had, lost = Counter(owners_before.values()), Counter(left.values())
     emptied = {name for name, count in lost.items() if count == had[name] > 1}
-    placed = {source for bundle, source in left.items() if owners.get(bundle)}
+    placed = {source for bundle, source in left.items() if owners[bundle]}
     return frozenset(emptied & (_silent(before, after) | (emptied - placed)))
 
 

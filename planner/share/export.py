@@ -113,9 +113,9 @@ def _row(cycle: int, event: Event, start_ms: int) -> tuple[str | int | float, ..
     at = moment(event.at_ms)
     if event.at_ms <= LAST_MS:
         at = datetime.fromtimestamp(event.at_ms / 1000, tz=UTC).isoformat(timespec="milliseconds")
-    columns = _columns(event, _EVENT)
-    columns |= {name: " ".join(columns[name]) for name in ("acceptable", "children")}
-    return (cycle, round((event.at_ms - start_ms) / MS_PER_MIN, 3), at, *columns.values())
+    cells = _columns(event, _EVENT)
+    cells |= {name: " ".join(cells[name]) for name in ("acceptable", "children")}
+    return (cycle, round((event.at_ms - start_ms) / MS_PER_MIN, 3), at, *cells.values())
 
 
 def no_formula(cell: Any) -> Any:

@@ -538,7 +538,7 @@ def _scaled(view: Snapshot, broker: str, factor: float) -> Snapshot:
     of_broker[at] = factor
     of_bundle = np.where(bundles.owner == at, factor, 1.0)
     traffic = [term + name for term in ("", "short_term_", "long_term_") for name in TRAFFIC_COLUMNS]
-    per_bundle = (*USAGE_COLUMNS, "weighted_max_ema", "msg_throughput_ema_bytes_per_s", *traffic)
-    columns = {name: frozen(getattr(brokers, name) * of_broker) for name in per_bundle}
+    of_brokers = (*USAGE_COLUMNS, "weighted_max_ema", "msg_throughput_ema_bytes_per_s", *traffic)
+    columns = {name: frozen(getattr(brokers, name) * of_broker) for name in of_brokers}
     scaled = {name: frozen(getattr(bundles, name) * of_bundle) for name in traffic}
     return view.with_columns(brokers=replace(brokers, **columns), bundles=replace(bundles, **scaled))

@@ -234,7 +234,7 @@ class OpenSession:
         """Return what to say when an error means that Spark itself is gone; None when it only failed at something."""
         text = f"{type(error).__name__}: {error}"
         if self.place.kind == "connect":
-            if any(reported in text for reported in _STARTED_ANEW):
+            if any(words in text for words in _STARTED_ANEW):
                 what = "The Spark Connect server was restarted and no longer knows this job."
             elif "UNAVAILABLE" in text or "RETRIES_EXCEEDED" in text or not self.answers():
                 what = "The Spark Connect server no longer answers."

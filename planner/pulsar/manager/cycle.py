@@ -271,11 +271,11 @@ def _order_notes(decision: SheddingDecision, other: SheddingDecision, what: str)
     mine, yours = ([move for move in one if move not in set(two)] for one, two in ((here, there), (there, here)))
     if not mine and not yours:
         return ()
-    reasons = [
+    choices = [
         f"{moves[0][0]} from {moves[0][1]}{f' to {moves[0][2]}' if moves[0][2] else ''}" if moves else "nothing"
         for moves in (yours, mine)
     ]
-    return (f"{what}. Pulsar may choose differently ({reasons[0]} instead of {reasons[1]}).",)
+    return (f"{what}. Pulsar may choose differently ({choices[0]} instead of {choices[1]}).",)
 
 
 def _visited(moves: tuple[Move, ...]) -> list[Move]:

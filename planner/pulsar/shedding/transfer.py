@@ -587,25 +587,25 @@ def _full(state: TransferState, brokers: Sequence[str], config: Settings) -> Ite
 _BEFORE_COMPARING = ("CoolDown", "NoBrokers", "OutDatedData", "NoLoadData")
 
 
-def _reasons(
+def _reported(
     before: TransferState,
     after: TransferState,
     was: Mapping[str, float],
-    numbers: Mapping[str, float],
+    now: Mapping[str, float],
     config: Settings,
 ) -> TransferState:
     """Return the state by the loads that were really compared; a leader that skipped the cycle compared none."""
-    skipped = {name for name in _BEFORE_COMPARING if numbers.get(f"Skip/{name}", 0) > was.get(f"Skip/{name}", 0)}
+    skipped = {name for name in _BEFORE_COMPARING if now.get(f"Skip/{name}", 0) > was.get(f"Skip/{name}", 0)}
     # Without load data it may also have found nothing after it compared: only above the threshold.
     if skipped and (skipped != {"NoLoadData"} or before.hit_count < config.integer(_HITS)):
         return before
-    std = numbers.get("load_std")
+    std = now.get("load_std")
     if std is None or math.isclose(std, after.load_std, rel_tol=1e-6):
         return after
     if math.isclose(std, before.load_std, rel_tol=1e-6):
         return before
     called = std > config.number(_BROKER_LOAD_TARGET_STD)
-    return TransferState(before.hit_count + 1 if called else 0, numbers.get("load_avg", after.load_avg), std)
+    return TransferState(before.hit_count + 1 if called else 0, now.get("load_avg", after.load_avg), std)
 
 
 _PROFILE = Profile(
@@ -656,7 +656,7 @@ _PROFILE = Profile(
         after_unloads=_after_unloads,
         least=_least,
         full=_full,
-        reported=_reasons,
+        reported=_reported,
     ),
     calmer=lambda _: Remedy(
         "Lower loadBalancerMaxNumberOfBrokerSheddingPerCycle, or raise loadBalancerBrokerLoadTargetStd.",
