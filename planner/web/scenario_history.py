@@ -31,6 +31,16 @@ class History:
     past: list[Scenario] = field(default_factory=list)
     future: list[Scenario] = field(default_factory=list)
 
+    def add(self, scenario: Scenario) -> None:
+        """Make another scenario the present one; what was undone before cannot be done again."""
+        self.past = [*self.past, self.present][-_DEPTH:]
+        self.present, self.future = scenario, []
+
+    def step(self, taken: list[Scenario], kept: list[Scenario]) -> None:
+        """Go on to the latest scenario of the past or the future, and keep the present one in the other."""
+        kept.append(self.present)
+        self.present = taken.pop()
+
 
 _HISTORIES: SessionValue[dict[str, History]] = SessionValue("scenario_histories", dict)
 
@@ -67,8 +77,7 @@ def change(view: state.Current, scenario: Scenario) -> None:
     known = history(view)
     if scenario == known.present:
         return
-    known.past = [*known.past, known.present][-_DEPTH:]
-    known.present, known.future = scenario, []
+    known.add(scenario)
     _write(view)
 
 
@@ -76,8 +85,7 @@ def undo(view: state.Current) -> None:
     """Go back to the scenario before."""
     known = history(view)
     if known.past:
-        known.future.append(known.present)
-        known.present = known.past.pop()
+        known.step(known.past, known.future)
         _write(view)
 
 
@@ -85,8 +93,7 @@ def redo(view: state.Current) -> None:
     """Do again what was undone."""
     known = history(view)
     if known.future:
-        known.past.append(known.present)
-        known.present = known.future.pop()
+        known.step(known.future, known.past)
         _write(view)
 
 
@@ -94,8 +101,7 @@ def adopt(saved: SavedSnapshot, scenario: Scenario) -> None:
     """Make the scenario of a link the one about its snapshot, so that it can be undone."""
     known = _HISTORIES.get().setdefault(saved.digest, History(unchanged(saved.pulsar_version)))
     if known.present != scenario:
-        known.past.append(known.present)
-        known.present, known.future = scenario, []
+        known.add(scenario)
 
 
 def attach(view: state.Current) -> None:
