@@ -65,6 +65,8 @@ def test_the_drawer_opens_at_its_form_and_closes_at_a_link(server: Server, visit
     window = visitor(width=390, height=844)
     page = window.open(f"{server.url}/what-if", "bundles shed")
     assert not drawer_is_open(page)
+    facts = rectangle(page, ".st-key-page-line [data-testid=stCaptionContainer]")
+    assert facts["top"] >= rectangle(page, ".st-key-page-line h1")["bottom"], "the facts have a line of their own"
     edit = page.locator(".st-key-open-drawer button")
     edit.click()
     wait_for_drawer(page, opened=True)
