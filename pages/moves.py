@@ -11,11 +11,13 @@ from planner.cluster.text import count, moment, plain
 from planner.explain.diagnosis import diagnose
 from planner.explain.outcome import Outcome
 from planner.figures.flow import flow_text, move_flow
-from planner.share.commands import CommandOptions, final_moves, plan_commands
+from planner.share.asked import Asked, asked_of, quiet
+from planner.share.commands import CommandOptions, final_moves
 from planner.share.export import MOVE_COLUMNS, events_csv, json_text, plan_document
 from planner.share.follow import STATES, follow, new_brokers
+from planner.share.hand_over import commands_of, plan_script, preview_lines
 from planner.share.report import Chart, markdown_report
-from planner.share.script import SECTIONS, command_list, command_script
+from planner.share.script import SECTIONS, command_list
 from planner.simulate.event import Event
 from planner.simulate.measures import blast_radius
 from planner.simulate.moves import disconnections
@@ -105,7 +107,8 @@ def _before_after(outcome: Outcome) -> bool:
     return wanted
 
 
-def _commands(outcome: Outcome, trace: Trace) -> CommandOptions:
+def _commands(outcome: Outcome, asked: Asked) -> CommandOptions:
+    trace = asked.whole
     wanted = _before_after(outcome)
     left, middle, right = st.columns(3, vertical_alignment="bottom")
     batch = address.number("batch", "Bundles per batch", 10, 1, 10_000, place=left)
@@ -114,17 +117,19 @@ def _commands(outcome: Outcome, trace: Trace) -> CommandOptions:
     options = CommandOptions(batch_bundles=batch, pause_s=pause, hold=hold)
     if not wanted:
         return options
-    commands = plan_commands(trace, options)
     show_switched_off(trace.start)
+    everything = _preview(asked)
+    commands = commands_of(asked, options, everything=everything)
     st.caption("The planner never changes a cluster. Review these commands, then run them yourself.")
-    if not any(command.words for command in commands):
+    if not any(command.words or command.by_hand for command in commands):
         st.info("This scenario requires no commands.", icon=":material/check_circle:")
+        return options
     for section, title in SECTIONS.items():
         listed = command_list(commands, section)
         if listed:
             st.markdown(f"**{title}**")
             st.code(listed, language="bash", wrap_lines=True)
-    script = command_script(commands, trace.scenario.name or "Plan", options.program, trace.start.info.cluster)
+    script = plan_script(asked, options, everything=everything)
     download("Download as a script", script, "plan.sh", "text/x-shellscript")
     st.caption(
         "The script asks for confirmation at each manual step and skips bundles that have moved since the capture."
@@ -134,12 +139,28 @@ def _commands(outcome: Outcome, trace: Trace) -> CommandOptions:
     return options
 
 
-def _report(view: state.Current, outcome: Outcome, trace: Trace, options: CommandOptions) -> None:
+def _preview(asked: Asked) -> bool:
+    """Say what was asked for, and draw what Pulsar does by itself; return whether that gets commands, too."""
+    st.info(plain(asked.sentence), icon=_INFO)
+    lines = preview_lines(asked)
+    if not lines:
+        return False
+    with st.expander("Preview: what Pulsar does by itself, without a command", icon=":material/visibility:"):
+        st.code("\n".join(lines), language=None, wrap_lines=True)
+    return address.toggle(
+        "everything",
+        "Include Pulsar's own moves and splits",
+        help="The script then also carries out what the load balancer would do by itself.",
+    )
+
+
+def _report(view: state.Current, outcome: Outcome, asked: Asked, options: CommandOptions) -> None:
     """Draw downloads of the report, which is written when one is pressed."""
+    trace = asked.whole
     link = scenario_address.link_to(view, trace.scenario)  # now, as a download knows no address
 
     def text() -> str:
-        return _report_text(view.saved.name, outcome, trace, options, link)
+        return _report_text(view.saved.name, outcome, asked, options, link)
 
     def html() -> bytes:
         from planner.figures.report import html_report  # noqa: PLC0415 - the first page need not wait for it
@@ -160,7 +181,7 @@ def _report(view: state.Current, outcome: Outcome, trace: Trace, options: Comman
     st.caption("Contains the question, verdict, before and after, losses, risks, moves, commands and charts.")
 
 
-def _report_text(name: str, outcome: Outcome, trace: Trace, options: CommandOptions, link: str) -> str:
+def _report_text(name: str, outcome: Outcome, asked: Asked, options: CommandOptions, link: str) -> str:
     from planner.figures.images import before_after_image, usage_image  # noqa: PLC0415
 
     series = outcome.series
@@ -171,20 +192,28 @@ def _report_text(name: str, outcome: Outcome, trace: Trace, options: CommandOpti
         Chart("Before and after", before_after_image(series.brokers, usage[0], usage[-1]), "Usage before and after"),
     ]
     return markdown_report(
-        trace, snapshot_name=name, charts=charts, findings=diagnose(outcome), link=link, options=options
+        asked.whole,
+        snapshot_name=name,
+        charts=charts,
+        findings=diagnose(outcome),
+        link=link,
+        options=options,
+        asked=asked,
     )
 
 
-def _files(view: state.Current, outcome: Outcome, trace: Trace, options: CommandOptions) -> None:
+def _files(view: state.Current, outcome: Outcome, asked: Asked, options: CommandOptions) -> None:
+    trace = asked.whole
+
     def plan() -> bytes:
         findings = diagnose(outcome)
-        document = plan_document(trace, snapshot_name=view.saved.name, findings=findings, options=options)
+        document = plan_document(trace, snapshot_name=view.saved.name, findings=findings, options=options, asked=asked)
         return json_text(document).encode()
 
     with st.container(horizontal=True):
         download("Plan as JSON", plan, "plan.json", "application/json")
         download("Events as CSV", lambda: events_csv(trace).encode(), "events.csv", "text/csv")
-    _report(view, outcome, trace, options)
+    _report(view, outcome, asked, options)
     final = [{name: getattr(move, name) for name in MOVE_COLUMNS} for move in final_moves(trace)]
     if final:
         st.markdown("**Bundles with a different owner at the end**")
@@ -231,10 +260,11 @@ def _follow(view: state.Current, trace: Trace) -> None:
 def draw(view: state.Current) -> None:
     """Draw the page."""
     present = scenario_history.present(view)
-    found = simulations.run(view, present)
+    found = simulations.run(view, present, *([quiet(present)] if present.edits else []))
     if found is None:
         return
     outcome, trace = found[0], replace(found[0].trace, scenario=present)
+    divided = asked_of(trace, found[-1].trace if present.edits else None)
     titles = {
         "moves": "Moves",
         "diagnosis": f"Diagnosis ({len(diagnose(outcome))})",
@@ -250,11 +280,11 @@ def draw(view: state.Current) -> None:
     with diagnosis:
         finding_cards(view, diagnose(outcome), "moves")
     with act:
-        options = _commands(outcome, trace)
+        options = _commands(outcome, divided)
     with later:
-        _follow(view, trace)
+        _follow(view, divided.followed)
     with files:
-        _files(view, outcome, trace, options)
+        _files(view, outcome, divided, options)
 
 
 PAGE = Page(

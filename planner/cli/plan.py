@@ -1,12 +1,17 @@
 """`python -m planner plan`: runs a scenario and prints its plan, with the numbers that the pages show."""
 
 import sys
+from functools import cache, partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from planner.cli.output import SHOWN, opened, show_price, warn_switched_off, write_file
+
+if TYPE_CHECKING:
+    from planner.share.asked import Asked
+    from planner.share.commands import CommandOptions
 
 _SHORT = 12
 
@@ -17,6 +22,7 @@ def plan(
     scenario: Annotated[str, Parameter(metavar="FILE_OR_LINK", allow_leading_hyphen=True)],
     as_json: Annotated[bool, Parameter(name="--json", group=SHOWN)] = False,
     commands: Annotated[bool, Parameter(group=SHOWN)] = False,
+    everything: bool = False,
     follow: Annotated[str, Parameter(group=SHOWN, metavar="LATER")] = "",
     broker: Annotated[list[str] | None, Parameter(metavar="NAME=ID", negative="")] = None,
     report: Annotated[Path | None, Parameter(metavar="FILE")] = None,
@@ -34,6 +40,7 @@ def plan(
         scenario: A scenario file, a link from a page, or - for standard input.
         as_json: Print everything as JSON.
         commands: Print the plan as a script of pulsar-admin commands.
+        everything: For --commands and --json: also commands for the moves and splits that Pulsar makes by itself.
         follow: Print how much of the plan has been carried out, according to a later snapshot of the same cluster.
         broker: For --follow: the real id of a broker that the plan adds; may be repeated.
         report: Write a report for a review: HTML, PDF or Markdown, by file extension.
@@ -43,14 +50,13 @@ def plan(
     """
     from planner.cluster.digest import snapshot_digest
     from planner.explain.diagnosis import diagnose
-    from planner.explain.outcome import Outcome
-    from planner.share.commands import CommandOptions, plan_commands
+    from planner.share.asked import asked_of
+    from planner.share.commands import CommandOptions
     from planner.share.export import events_csv, json_text, plan_document
     from planner.share.follow import follow as following
     from planner.share.follow import real_names
     from planner.share.plan_text import following_text, plan_text
     from planner.share.report import markdown_report
-    from planner.share.script import command_script
     from planner.simulate.run import simulate
     from planner.workspace.opening import content_of, open_scenario, open_snapshot
 
@@ -67,26 +73,38 @@ def plan(
     show_price(cluster, asked)
     trace = simulate(cluster, asked)
     findings = diagnose(trace)
+    divided = cache(partial(asked_of, trace))  # another simulation, where something needs it
     if report is not None:
-        text = markdown_report(trace, snapshot_name=name, findings=findings, options=options)
+        text = markdown_report(trace, snapshot_name=name, findings=findings, options=options, asked=divided())
         write_file(report, _as_its_name_says(report, text, f"Plan {trace.scenario.name} · {name}"))
     if csv is not None:
         write_file(csv, events_csv(trace))
     if as_json or commands or report is not None:
         warn_switched_off(cluster)
     if as_json:
-        document = plan_document(trace, snapshot_name=name, findings=findings, options=options)
+        document = plan_document(
+            trace, snapshot_name=name, findings=findings, options=options, asked=divided(), everything=everything
+        )
         sys.stdout.write(json_text(document))
     elif commands:
-        title = f"Plan {trace.scenario.name or 'without a name'} for {name} ({digest[:_SHORT]})"
-        for sentence in Outcome(trace).before_after.worse:
-            sys.stderr.write(f"warning: this plan leaves the cluster worse off. {sentence}\n")
-        commands_ = plan_commands(trace, options)
-        sys.stdout.write(command_script(commands_, title, options.program, cluster.info.cluster))
+        _print_script(divided(), options, everything=everything)
     elif follow:
-        sys.stdout.write(following_text(following(trace, open_snapshot(follow)[1], real_names(broker or ()))))
+        later = open_snapshot(follow)[1]
+        sys.stdout.write(following_text(following(divided().followed, later, real_names(broker or ()))))
     else:
         sys.stdout.write(plan_text(trace, name, findings))
+
+
+def _print_script(asked: "Asked", options: "CommandOptions", *, everything: bool) -> None:
+    """Print the script, and on standard error what speaks against it and what it leaves to Pulsar."""
+    from planner.explain.before_after import before_after
+    from planner.share.hand_over import plan_script
+    from planner.share.plan_text import printed
+
+    for sentence in before_after(asked.whole).worse:
+        sys.stderr.write(f"warning: this plan leaves the cluster worse off. {sentence}\n")
+    sys.stderr.write(printed([asked.sentence]))
+    sys.stdout.write(plan_script(asked, options, everything=everything))
 
 
 def _as_its_name_says(path: Path, markdown: str, title: str) -> str | bytes:

@@ -161,6 +161,12 @@ def final_moves(trace: Trace) -> tuple[Relocation, ...]:
     return tuple(move for _, move in found)
 
 
+def commanded_moves(trace: Trace) -> tuple[Relocation, ...]:
+    """Return the `final_moves` that unloads carry out: bundles with an owner that the scenario does not kill."""
+    killed = _killed(trace)
+    return tuple(move for move in final_moves(trace) if move.source and move.source not in killed)
+
+
 def plan_commands(trace: Trace, options: CommandOptions | None = None) -> tuple[Command, ...]:
     """Return what to do for a plan, in order."""
     how = options or CommandOptions()
@@ -188,6 +194,11 @@ def restarting(changes: Mapping[str, tuple[SettingValue, SettingValue]]) -> list
 def needs_restart(changes: Mapping[str, tuple[SettingValue, SettingValue]]) -> bool:
     """Say whether brokers restart for some changes, so that bundles lie elsewhere afterwards."""
     return bool(restarting(changes)) or LOAD_MANAGER_CLASS_NAME in changes
+
+
+def _killed(trace: Trace) -> set[str]:
+    """Return the brokers that a scenario kills."""
+    return {broker for edit in trace.scenario.edits for broker in edit.dying()}
 
 
 def _recreated(trace: Trace) -> set[str]:
@@ -300,9 +311,8 @@ def _requests(event: Event, *, two_at_a_time: bool) -> Iterator[SplitCommand]:
 
 
 def _unloads(trace: Trace, how: CommandOptions) -> Iterator[Command]:
-    killed = {broker for edit in trace.scenario.edits for broker in edit.dying()}
-    moves = final_moves(trace)
-    served = [move for move in moves if move.source and move.source not in killed]
+    killed, moves = _killed(trace), final_moves(trace)
+    served = commanded_moves(trace)
     orphans = [move for move in moves if move.source in killed]
     unserved = sum(1 for move in moves if not move.source)
     if orphans:

@@ -16,7 +16,9 @@ from planner.cluster.setting import conf_value
 from planner.cluster.text import moment
 from planner.cluster.units import MS_PER_MIN
 from planner.explain.finding import Finding
-from planner.share.commands import CommandOptions, changed_settings, final_moves, plan_commands
+from planner.share.asked import Asked, asked_of
+from planner.share.commands import CommandOptions, changed_settings, final_moves
+from planner.share.hand_over import commands_of
 from planner.share.link import scenario_digest
 from planner.simulate.admin_commands import Command
 from planner.simulate.event import Event
@@ -61,8 +63,20 @@ def plan_document(
     snapshot_name: str = "",
     findings: Sequence[Finding] = (),
     options: CommandOptions | None = None,
+    asked: Asked | None = None,
+    everything: bool = False,
 ) -> dict[str, Any]:
-    """Return everything a plan says as JSON values; numbers that are not finite are null."""
+    """Return everything a plan says as JSON values; numbers that are not finite are null.
+
+    Args:
+        trace: The simulation.
+        snapshot_name: What the snapshot is called.
+        findings: What the diagnosis says of it.
+        options: How commands are written.
+        asked: The simulation divided, where the caller has it.
+        everything: The commands are also those for what only the load balancer does.
+    """
+    divided = asked or asked_of(trace)
     document = {
         "format_version": FORMAT_VERSION,
         "plan_digest": trace.digest(),
@@ -81,7 +95,14 @@ def plan_document(
         "measures": _measures(summary(trace)) if trace.cycles else {},
         "diagnosis": [_plain(finding) for finding in findings],
         "moves": [_columns(move, MOVE_COLUMNS) for move in final_moves(trace)],
-        "commands": [_command(command) for command in plan_commands(trace, options)],
+        "asked": divided.sentence,
+        "preview": {
+            "moves": [_columns(move, MOVE_COLUMNS) for move in divided.moves],
+            "splits": [
+                {"bundle": one.bundle, "children": list(one.children), "why": one.why} for one in divided.splits
+            ],
+        },
+        "commands": [_command(command) for command in commands_of(divided, options, everything=everything)],
         "events": [
             {"cycle": cycle.index, **_columns(event, _EVENT)} for cycle in trace.cycles for event in cycle.events
         ],

@@ -20,12 +20,13 @@ from planner.cluster.units import MIB
 from planner.explain.before_after import before_after
 from planner.explain.captured_settings import settings_warning
 from planner.explain.finding import Finding
+from planner.share.asked import Asked, asked_of
 from planner.share.commands import (
     CommandOptions,
     changed_settings,
     final_moves,
-    plan_commands,
 )
+from planner.share.hand_over import commands_of, preview_lines
 from planner.share.link import scenario_digest
 from planner.share.script import SECTIONS, command_list
 from planner.share.upgrade import ask_upgrade, setting_rows
@@ -68,6 +69,7 @@ def markdown_report(
     findings: Sequence[Finding] = (),
     link: str = "",
     options: CommandOptions | None = None,
+    asked: Asked | None = None,
 ) -> str:
     """Return a plan as Markdown (GitHub's, with tables).
 
@@ -78,6 +80,7 @@ def markdown_report(
         findings: What the diagnosis says of it.
         link: Address that opens the scenario; left out when it is no `http` or `https` address.
         options: How the commands are written.
+        asked: The simulation divided, where the caller has it.
 
     Raises:
         FormatError: A chart is no picture, or too large.
@@ -92,7 +95,7 @@ def markdown_report(
         *_diagnosis(findings),
         *_moves(trace),
         *_notes(trace),
-        *_commands(trace, options),
+        *_commands(asked or asked_of(trace), options),
         *_measures(trace),
     ]
     return "\n\n".join(parts) + "\n"
@@ -340,9 +343,15 @@ def _cut(lines: str) -> str:
     return lines if more <= 0 else "\n".join([*all_lines[:_MOST_LINES], f"# And {more:,} more lines."])
 
 
-def _commands(trace: Trace, options: CommandOptions | None) -> Iterator[str]:
-    commands = plan_commands(trace, options)
+def _commands(asked: Asked, options: CommandOptions | None) -> Iterator[str]:
+    commands = commands_of(asked, options)
     yield "## Commands"
+    yield _text(asked.sentence)
+    if preview := preview_lines(asked):
+        yield "Preview of what Pulsar does by itself, without a command:"
+        yield "\n".join(f"- {_text(line)}" for line in preview)
+    if not any(command.words or command.note for command in commands):
+        return
     yield (
         "For reading only: the script on the page Moves, which `plan --commands` also prints, asks, checks "
         "and restores settings."

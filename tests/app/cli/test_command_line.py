@@ -47,7 +47,7 @@ OPTIONS = {
         back clients commands csv drain even exclude json keep least megabytes moves pause pin scenario seed snapshot
         save splits survive-loss topics traffic under wave-clients
     """,
-    "plan": "batch broker commands csv follow json pause report scenario snapshot",
+    "plan": "batch broker commands csv everything follow json pause report scenario snapshot",
     "replay": """
         advise balance base cancel cluster days-per-task delete detach disruption first-day first-part history json
         last-day list loss name release retry runner scenarios setting show strategy weight workers

@@ -367,7 +367,11 @@ class TestLinks:
 
 class TestMoves:
     def test_commands_and_diagnosis(self, page: Page) -> None:
-        test = page("moves", snapshot=sample()[:12])
+        preview = page("moves", snapshot=sample()[:12])
+        assert any("You asked for nothing here" in info.value for info in preview.info)
+        assert not [block for block in preview.code if "pulsar-admin" in block.value]
+        assert [block for block in preview.code if "broker-4:8080 -> broker-5:8080" in block.value]
+        test = page("moves", snapshot=sample()[:12], everything="1")
         code = "\n".join(block.value for block in test.code)
         assert "pulsar-admin" in code
         assert "unload" in code
@@ -568,7 +572,7 @@ def test_losses_of_the_cluster_as_it_is_owe_nothing_to_the_scenario(page: Page) 
 
 
 def test_a_plan_that_ends_worse_than_now_wants_a_tick(page: Page) -> None:
-    test = page("moves", snapshot=sample("uniform-shedder-throughput.json")[:12])
+    test = page("moves", snapshot=sample("uniform-shedder-throughput.json")[:12], everything="1")
     assert not test.exception
     assert any("This plan leaves the cluster worse off" in error.value for error in test.error)
     assert not [code for code in test.code if "namespaces unload" in code.value]
@@ -585,7 +589,7 @@ def test_a_tab_that_is_not_there_is_told(page: Page) -> None:
 
 
 def test_before_and_after_stand_above_the_commands(page: Page) -> None:
-    test = page("moves", snapshot=sample()[:12])
+    test = page("moves", snapshot=sample()[:12], everything="1")
     (frame,) = [d.value for d in test.dataframe if "after the plan" in d.value.columns]
     rows = {row["measure"]: (row["now"], row["after the plan"]) for row in frame.to_dict("records")}
     assert rows["Highest usage"] == ("68.5 %", "62.0 %")

@@ -12,10 +12,12 @@ import pytest
 from pypdf import PdfReader
 
 from planner.cluster.errors import FormatError
+from planner.cluster.relocation import Relocation
 from planner.cluster.snapshot import Snapshot
 from planner.explain.before_after import before_after
 from planner.explain.finding import Finding
 from planner.figures.report import html_report, pdf_report
+from planner.share.asked import Asked
 from planner.share.commands import final_moves
 from planner.share.link import encode_link, scenario_digest
 from planner.share.report import Chart, markdown_report
@@ -137,7 +139,10 @@ def test_hostile_names_stay_text(small: Snapshot) -> None:
     )
     finding = Finding(code="x", title=EVIL, evidence=EVIL, remedy=EVIL, severity="low")
     charts = [Chart(EVIL, png(), EVIL)]
-    text = markdown_report(hostile, snapshot_name=EVIL, charts=charts, findings=[finding], link="javascript:alert(1)")
+    asked = Asked(hostile, hostile, (Relocation(bundle=EVIL, destination=EVIL),), (event,))
+    text = markdown_report(
+        hostile, snapshot_name=EVIL, charts=charts, findings=[finding], link="javascript:alert(1)", asked=asked
+    )
     prose, fence, script = text.partition("````sh\n")
     assert fence, "the fence is longer than any run of backticks inside"
     _, fence, measures = script.partition("\n````\n")
