@@ -1,5 +1,6 @@
 """Moves: what the scenario moves, whom it disconnects, and the commands to take away."""
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
@@ -8,6 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from planner.cluster.text import count, moment, plain
+from planner.cluster.units import NS_PER_MS
 from planner.explain.diagnosis import diagnose
 from planner.explain.outcome import Outcome
 from planner.figures.flow import flow_text, move_flow
@@ -15,9 +17,10 @@ from planner.share.asked import Asked, asked_of, quiet
 from planner.share.commands import CommandOptions, final_moves
 from planner.share.export import MOVE_COLUMNS, events_csv, json_text, plan_document
 from planner.share.follow import STATES, follow, new_brokers
-from planner.share.hand_over import commands_of, plan_script, preview_lines
+from planner.share.hand_over import commands_of, plan_script, plan_title, preview_lines
 from planner.share.report import Chart, markdown_report
 from planner.share.script import SECTIONS, command_list
+from planner.share.step_table import steps_json, steps_markdown
 from planner.simulate.event import Event
 from planner.simulate.measures import blast_radius
 from planner.simulate.moves import disconnections
@@ -30,6 +33,7 @@ from planner.web.widgets import chart, download, metrics, show_switched_off, tab
 
 _INFO = ":material/info:"
 _MOVED = {"shed", "placed", "moved"}
+_STEP_WIDTHS = {"number": 60, "kind": 80, "what": 300, "from": 160, "to": 160, "topics": 60, "clients": 60, "batch": 60}
 
 
 @dataclass(frozen=True)
@@ -124,17 +128,31 @@ def _commands(outcome: Outcome, asked: Asked) -> CommandOptions:
     if not any(command.words or command.by_hand for command in commands):
         st.info("This scenario requires no commands.", icon=":material/check_circle:")
         return options
+    st.markdown("**Steps**")
+    table(pd.DataFrame(steps_json(commands)), "plan-steps", height="content", widths=_STEP_WIDTHS)
     for section, title in SECTIONS.items():
         listed = command_list(commands, section)
         if listed:
             st.markdown(f"**{title}**")
             st.code(listed, language="bash", wrap_lines=True)
-    script = plan_script(asked, options, everything=everything)
-    download("Download as a script", script, "plan.sh", "text/x-shellscript")
+
+    def script() -> bytes:
+        made_at_ms = time.time_ns() // NS_PER_MS
+        return plan_script(asked, options, made_at_ms=made_at_ms, everything=everything).encode()
+
+    def steps() -> bytes:
+        return steps_markdown(commands, plan_title(asked)).encode()
+
+    with st.container(horizontal=True):
+        download("Download as a script", script, "plan.sh", "text/x-shellscript", type="primary")
+        download("Steps as Markdown", steps, "plan-steps.md", "text/markdown")
+        download(
+            "Steps as JSON", lambda: json_text(steps_json(commands)).encode(), "plan-steps.json", "application/json"
+        )
     st.caption(
-        "The script asks for confirmation at each manual step and skips bundles that have moved since the capture."
-        " If a step fails, it restores shedding, splits and settings. Run it again to continue. Try it with"
-        " `--dry-run` first."
+        "The script checks that this is the cluster of the plan, and asks before it begins. It skips bundles that have"
+        " moved since the capture, and checks after each batch that the bundles have arrived. If a step fails, it"
+        " restores shedding, splits and settings. Run it again to continue. Try it with `--dry-run` first."
     )
     return options
 

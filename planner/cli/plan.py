@@ -1,6 +1,7 @@
 """`python -m planner plan`: runs a scenario and prints its plan, with the numbers that the pages show."""
 
 import sys
+import time
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -97,6 +98,7 @@ def plan(
 
 def _print_script(asked: "Asked", options: "CommandOptions", *, everything: bool) -> None:
     """Print the script, and on standard error what speaks against it and what it leaves to Pulsar."""
+    from planner.cluster.units import NS_PER_MS
     from planner.explain.before_after import before_after
     from planner.share.hand_over import plan_script
     from planner.share.plan_text import printed
@@ -104,7 +106,7 @@ def _print_script(asked: "Asked", options: "CommandOptions", *, everything: bool
     for sentence in before_after(asked.whole).worse:
         sys.stderr.write(f"warning: this plan leaves the cluster worse off. {sentence}\n")
     sys.stderr.write(printed([asked.sentence]))
-    sys.stdout.write(plan_script(asked, options, everything=everything))
+    sys.stdout.write(plan_script(asked, options, made_at_ms=time.time_ns() // NS_PER_MS, everything=everything))
 
 
 def _as_its_name_says(path: Path, markdown: str, title: str) -> str | bytes:

@@ -354,7 +354,7 @@ def unload_batches(batches: Sequence[Sequence[Relocation]], how: CommandOptions)
             command = command_of("unloads", how.program, words, what)
             if command.words:
                 command = replace(command, bundle=move.bundle, source=move.source, destination=move.destination)
-            yield command
+            yield replace(command, topics=move.topics, clients=move.producers + move.consumers)
 
 
 def hold(start: Snapshot, how: CommandOptions) -> Iterator[Command]:

@@ -20,6 +20,7 @@ from planner.share.asked import Asked, asked_of
 from planner.share.commands import CommandOptions, changed_settings, final_moves
 from planner.share.hand_over import commands_of
 from planner.share.link import scenario_digest
+from planner.share.step_table import steps_json
 from planner.simulate.admin_commands import Command
 from planner.simulate.event import Event
 from planner.simulate.measures import MEASURES, Summary, summary
@@ -77,6 +78,7 @@ def plan_document(
         everything: The commands are also those for what only the load balancer does.
     """
     divided = asked or asked_of(trace)
+    commands = commands_of(divided, options, everything=everything)
     document = {
         "format_version": FORMAT_VERSION,
         "plan_digest": trace.digest(),
@@ -102,7 +104,8 @@ def plan_document(
                 {"bundle": one.bundle, "children": list(one.children), "why": one.why} for one in divided.splits
             ],
         },
-        "commands": [_command(command) for command in commands_of(divided, options, everything=everything)],
+        "commands": [_command(command) for command in commands],
+        "steps": steps_json(commands),
         "events": [
             {"cycle": cycle.index, **_columns(event, _EVENT)} for cycle in trace.cycles for event in cycle.events
         ],
@@ -112,7 +115,7 @@ def plan_document(
     return finite
 
 
-def json_text(document: Mapping[str, Any]) -> str:
+def json_text(document: Mapping[str, Any] | Sequence[Any]) -> str:
     """Return a document as text; equal ones give equal text."""
     return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 

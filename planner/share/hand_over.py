@@ -7,13 +7,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from planner.cluster.digest import snapshot_digest
-from planner.cluster.text import short_digest
+from planner.cluster.setting import conf_value
 from planner.share.asked import Asked, advised_against
-from planner.share.commands import CommandOptions, plan_commands
+from planner.share.commands import CommandOptions, changed_settings, plan_commands
+from planner.share.link import MOST_ADDRESS_CHARACTERS, encode_link
 from planner.share.script import command_script
+from planner.share.script_head import facts_of
 from planner.simulate.admin_commands import Command
+from planner.simulate.scenario import Scenario
+from planner.simulate.trace import Trace
 
 _SHOWN = 20
+_PHRASES = 12
 
 
 def commands_of(
@@ -30,12 +35,42 @@ def commands_of(
     return tuple(_warned(plan_commands(trace, options), advised_against(trace)))
 
 
-def plan_script(asked: Asked, options: CommandOptions, *, everything: bool = False) -> str:
-    """Return the script of a plan, the same wherever it is handed over; see `commands_of`."""
-    start = asked.whole.start
-    title = f"Plan {asked.whole.scenario.name or 'without a name'} ({short_digest(snapshot_digest(start))})"
+def plan_title(asked: Asked) -> str:
+    """Return what a plan is called at the top of its script and of its table."""
+    name = asked.whole.scenario.name or "without a name"
+    return f"Plan {name} for the cluster {asked.whole.start.info.cluster}"
+
+
+def plan_script(asked: Asked, options: CommandOptions, *, made_at_ms: int, everything: bool = False) -> str:
+    """Return the script of a plan, the same wherever it is handed over; see `commands_of`.
+
+    Args:
+        asked: The simulation, divided.
+        options: How commands are written.
+        made_at_ms: When the script is made, ms since 1970.
+        everything: Also what only the load balancer does.
+    """
+    trace = asked.whole
+    link = scenario_part(trace.scenario, snapshot_digest(trace.start))
+    facts = facts_of(trace.start, question=question_of(trace), link=link, made_at_ms=made_at_ms)
     commands = commands_of(asked, options, everything=everything)
-    return command_script(commands, title, options.program, start.info.cluster)
+    return command_script(commands, plan_title(asked), options.program, trace.start.info.cluster, facts)
+
+
+def question_of(trace: Trace) -> str:
+    """Return what a scenario asks for, in words."""
+    parts = [edit.phrase() for edit in trace.scenario.edits]
+    parts += [f"set {name} to {conf_value(after) or 'nothing'}" for name, (_, after) in changed_settings(trace).items()]
+    if not parts:
+        return "what does the load balancer do by itself?"
+    more = f"; and {len(parts) - _PHRASES:,} more" if len(parts) > _PHRASES else ""
+    return f"{'; '.join(parts[:_PHRASES])}{more}."
+
+
+def scenario_part(scenario: Scenario, digest: str) -> str:
+    """Return the part of an address that opens a scenario; empty where it is too long for one."""
+    text = f"scenario={encode_link(scenario, digest)}"
+    return text if len(text) <= MOST_ADDRESS_CHARACTERS else ""
 
 
 def _warned(commands: Iterable[Command], against: dict[str, str]) -> Iterator[Command]:

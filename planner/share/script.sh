@@ -2,36 +2,46 @@
 @@REMARKS@@
 set -eu
 digest=@@DIGEST@@
-dry_run='' ; with_settings='' ; leave_off='' ; take_over='' ; names=''
-skipped=0 ; unseen='' ; worked='' ; held='' ; kept='' ; changed='' ; turned_off=''
+cluster=@@CLUSTER@@
+captured_s=@@CAPTURED@@ ; limit_percent=@@LIMIT@@ ; moves=@@MOVES@@ ; steps=@@STEPS@@
+dry_run='' ; yes='' ; with_settings='' ; leave_off='' ; take_over='' ; ignore_usage='' ; names=''
+moved=0 ; skipped=0 ; at=0 ; looked=0 ; here=0 ; odd='' ; begun='' ; unseen='' ; held='' ; kept='' ; changed='' ; turned_off=''
 tab=$(printf '\t')
 say() { printf '%s\n' "$*"; }
 usage() {
     say 'Usage: sh SCRIPT [OPTION]...'
     say '  --dry-run             print every step and do nothing'
+    say '  --yes                 answer the first question: continue, if the cluster is as expected'
     say '  --broker NAME=ID      the real id (host:port) of a broker that the plan adds; otherwise the script asks for it'
     say '  --with-settings       also make the setting changes that the script would ask about'
     say '  --leave-shedding-off  leave automatic shedding off at the end, if every step was carried out'
+    say '  --ignore-usage        continue although a broker is above the limit after a batch'
     say '  --take-over           continue although another script holds shedding and splits; use it if that script was killed'
-    say 'Exit status: 0 done, 2 wrong option, 3 stopped at a question, 4 bundles were skipped, 5 another script holds'
-    say 'shedding, 6 settings could not be restored, otherwise the status of the command that failed.'
+    say @@STATUSES@@
     say 'Run the script again to continue. Unless it ends with 0, it restores all settings.'
 }
-run() {
+# stop STATUS TEXT: end the script; `finish` restores settings and says how far it came.
+stop() { say "$2" ; exit "$1" ; }
+# admin WORDS...: ask pulsar-admin something; this never changes the cluster.
+admin() { @@ADMIN@@ "$@" </dev/null ; }
+# call COMMAND...: show a command and run it.
+call() {
     printf '+' ; printf ' %s' "$@" ; printf '\n'
     [ -n "$dry_run" ] || "$@" </dev/null
 }
+# run COMMAND...: show a command and run it; stop if it fails.
+run() { call "$@" || stop 1 "That command failed with status $?." ; }
 # try COMMAND...: run a command, up to three times.
 try() {
     for pause in 5 5 ''; do
-        if run "$@"; then return 0 ; fi
+        if call "$@"; then return 0 ; fi
         [ -z "$pause" ] || sleep "$pause"
     done
     return 1
 }
 # once STEP COMMAND...: carry out a step that no earlier run has carried out.
 once() {
-    number=$1 ; shift
+    number=$1 ; at=$1 ; shift
     if [ -z "$dry_run" ] && [ -e "$done_file" ] && grep -qx "$number" "$done_file"; then
         printf 'Done before:' ; printf ' %s' "$@" ; printf '\n'
         return
@@ -51,14 +61,14 @@ by_hand() {
         answer='' ; read -r answer || answer=stop
         case $answer in
         y | yes) return 0 ;;
-        n | no | stop) say 'Stopped. Run this script again to continue.' ; exit 3 ;;
+        n | no | stop) stop 3 'Stopped.' ;;
         esac
     done
 }
 # before_stop BROKER: say what a broker still owns before a person stops it.
 before_stop() {
     [ -z "$dry_run" ] || return 0
-    if @@ADMIN@@ brokers namespaces @@CLUSTER@@ --url "$1" >"$work/left" </dev/null; then
+    if admin brokers namespaces "$cluster" --url "$1" >"$work/left"; then
         # Its heartbeat bundles leave with it.
         bundles "$work/left" | grep -vF -e "/$1/" >"$work/still" || :
         count=$(($(wc -l <"$work/still")))
@@ -74,8 +84,8 @@ before_stop() {
     fi
     say "Stop $1 before you answer: once this script ends, the load balancer moves bundles back to it within a cycle."
 }
-# ask_name NAME: put the real id of a broker that the plan adds into $broker.
-ask_name() {
+# ask_id NAME: put the real id of a broker that the plan adds into $broker.
+ask_id() {
     broker='' ; IFS_before=$IFS
     IFS='
 '
@@ -86,58 +96,185 @@ ask_name() {
     if [ -n "$dry_run" ] && [ -z "$broker" ]; then broker=$1 ; fi
     while [ -z "$broker" ]; do
         printf 'Real id (host:port) of %s: ' "$1"
-        read -r broker || { say 'No id was entered. Run this script again.' ; exit 3 ; }
+        read -r broker || stop 3 'No id was entered.'
     done
 }
 # bundles FILE: print the bundles in an answer, one in a line (pulsar-admin 4.0.8) or keys of JSON.
 bundles() { tr '{,' '\n' <"$1" | sed -n 's/^[[:space:]]*"\{0,1\}\([^"[:space:]]*_0x[0-9a-f]*\).*$/\1/p' ; }
-# owns NUMBER BROKER BUNDLE: whether a broker owns a bundle; each broker is asked once for each batch.
-owns() {
-    if [ ! -e "$work/owned/$1" ]; then
-        if @@ADMIN@@ brokers namespaces @@CLUSTER@@ --url "$2" >"$work/answer" </dev/null; then
-            bundles "$work/answer" >"$work/owned/$1"
-        else
-            say "Cannot see what $2 owns: its bundles are skipped."
-            : >"$work/owned/$1" ; : >"$work/owned/$1.unseen"
+# look_up BROKER: read which bundles a broker owns, once for each batch.
+look_up() {
+    if grep -qxF -e "$1" "$work/asked"; then return 0 ; fi
+    printf '%s\n' "$1" >>"$work/asked"
+    if admin brokers namespaces "$cluster" --url "$1" >"$work/answer"; then
+        bundles "$work/answer" | while read -r bundle; do printf '\t%s\t%s\n' "$1" "$bundle" ; done >>"$work/owned"
+    else
+        say "Cannot see what $1 owns."
+        printf '%s\n' "$1" >>"$work/unseen"
+    fi
+}
+look_up_again() { : >"$work/asked" ; : >"$work/owned" ; : >"$work/unseen" ; }
+answered() { ! grep -qxF -e "$1" "$work/unseen" ; }
+# owns BROKER BUNDLE: whether a broker owns a bundle.
+owns() { look_up "$1" && grep -qxF -e "$tab$1$tab$2" "$work/owned" ; }
+was_moved() { grep -qsxF -e "moved $1" "$done_file" ; }
+# check_cluster: see whether this is the cluster of the plan; it only reads.
+check_cluster() {
+    if [ -n "$dry_run" ]; then
+        say "This run shows the steps for the cluster $cluster and checks nothing."
+        return 0
+    fi
+    say 'Checking that this is the cluster of the plan. Nothing is changed yet.'
+    admin brokers get-runtime-config >"$work/runtime" || stop 1 'Cannot read the configuration of a broker. Nothing was changed.'
+    found=$(value_in "$work/runtime" clusterName) || found=''
+    [ -z "$found" ] || [ "$found" = "$cluster" ] || stop 7 "This is the cluster $found. The plan is for $cluster. Nothing was changed."
+    expect Cluster "$cluster" "$found"
+}
+# expect WHAT PLANNED FOUND: compare what the cluster says with what the plan expects.
+expect() {
+    if [ "$2" = "$3" ]; then
+        say "  $1: $3, as expected"
+    else
+        say "  $1: ${3:-unknown}, but the plan expects $2" ; odd=1
+    fi
+}
+expect_release() {
+    [ -z "$dry_run" ] || return 0
+    found=$(admin brokers version) || stop 1 'Cannot read the release of a broker. Nothing was changed.'
+    expect Release "$1" "$(say "$found" | tr -d '" ')"
+}
+# expect_class WHAT SETTING NAME: compare a class of the configuration, without its package.
+expect_class() {
+    [ -z "$dry_run" ] || return 0
+    found=$(value_in "$work/runtime" "$2") || found=''
+    expect "$1" "$3" "${found##*.}"
+}
+# expect_at BUNDLE BROKER [BROKER]: look whether a bundle of the plan, or its first child, is where it should be.
+expect_at() {
+    [ -z "$dry_run" ] || return 0
+    looked=$((looked + 1)) ; bundle=$1 ; shift
+    for broker; do
+        if look_up "$broker" && grep -qF -e "$tab$broker$tab${bundle%_*}_" "$work/owned"; then
+            say "  $bundle: on $broker, as expected" ; here=$((here + 1))
+            return 0
         fi
+    done
+    if was_moved "$bundle"; then
+        say "  $bundle: moved by an earlier run" ; here=$((here + 1))
+    else
+        say "  $bundle: not on $1"
     fi
-    grep -qxF -e "$3" "$work/owned/$1"
 }
-# divide NUMBER BROKER BUNDLE COMMAND...: split a bundle that the broker owns.
+# age SECONDS: say how long ago something was.
+age() {
+    if [ "$1" -lt 0 ]; then say 'in the future by the clock of this machine'
+    elif [ "$1" -lt 7200 ]; then say "$(($1 / 60)) min ago"
+    elif [ "$1" -lt 172800 ]; then say "$(($1 / 3600)) h ago"
+    else say "$(($1 / 86400)) days ago" ; fi
+}
+# confirm [TIME]: ask whether to begin; TIME is when the cluster was captured.
+confirm() {
+    [ -z "$dry_run" ] || return 0
+    [ ! -s "$work/unseen" ] || [ "$here" -gt 0 ] || stop 1 'No broker says what it owns. Nothing was changed.'
+    [ "$looked" -eq 0 ] || [ "$here" -gt 0 ] || stop 7 'None of these bundles is where the plan expects it: this is another cluster, or the capture is too old. Nothing was changed.'
+    what="Cluster $cluster"
+    [ $# -eq 0 ] || what="$what, captured $1, $(age "$(($(date -u +%s) - captured_s))")"
+    if [ -n "$yes" ]; then
+        [ -z "$odd" ] || stop 7 'Not everything is as expected, and --yes decides only if it is. Nothing was changed. To continue, run the script in a terminal.'
+        say "$what: continuing."
+    elif [ ! -t 0 ]; then
+        stop 3 "$what. Nothing was changed. Run the script in a terminal, or with --yes."
+    else
+        printf '%s: continue? [y/N] ' "$what"
+        answer='' ; read -r answer || :
+        case $answer in y | Y | yes) ;; *) stop 3 'Stopped. Nothing was changed.' ;; esac
+    fi
+    begun=1
+}
+# divide BUNDLE BROKER COMMAND...: split a bundle that the broker owns.
 divide() {
-    if [ -n "$dry_run" ] || owns "$1" "$2" "$3"; then
-        rm -f "$work/owned/$1" # it owns the parts afterwards
-        shift 3
+    if [ -n "$dry_run" ] || owns "$2" "$1"; then
+        shift 2
         run "$@"
+        look_up_again # the broker owns the children now
     else
-        skip "$1" "$2" "$3"
+        skip "$1" "$2"
     fi
 }
-# move NUMBER FROM NUMBER TO BUNDLE COMMAND...: unload a bundle from one broker to another.
+# move STEP BUNDLE FROM TO CLIENTS: unload a bundle from one broker to another; CLIENTS are disconnected.
 move() {
-    if [ -n "$dry_run" ] || owns "$1" "$2" "$5"; then
-        shift 5
-        run "$@"
-        worked=1
-    elif owns "$3" "$4" "$5"; then
-        say "Already there: $5 is on $4."
+    at=$1
+    if [ -n "$dry_run" ] || owns "$3" "$2"; then
+        run @@ADMIN@@ namespaces unload "${2%/*}" --bundle "${2##*/}" --destinationBroker "$4"
+        [ -n "$dry_run" ] || printf 'moved %s\n' "$2" >>"$done_file"
+        printf '%s\t%s\t%s\t%s\n' "$2" "$3" "$4" "$5" >>"$work/sent"
+        moved=$((moved + 1))
+    elif owns "$4" "$2"; then
+        say "Already there: $2 is on $4." ; moved=$((moved + 1))
+    elif [ "$5" -eq 0 ] && was_moved "$2"; then
+        say "Unloaded before: $2 has no clients, and no owner until its next lookup." ; moved=$((moved + 1))
     else
-        skip "$1" "$2" "$5"
+        skip "$2" "$3"
     fi
 }
+# skip BUNDLE BROKER: leave out a bundle that the broker does not own.
 skip() {
-    if [ -e "$work/owned/$1.unseen" ]; then
-        say "Skipped: $3, as $2 did not answer." ; unseen=1
+    if answered "$2"; then
+        say "Skipped: $1 is not on $2."
     else
-        say "Skipped: $3 is not on $2."
+        say "Skipped: $1, as $2 did not answer." ; unseen=1
     fi
     open=1 ; skipped=$((skipped + 1))
 }
-# batch SECONDS TEXT: begin a batch; after one that did something, wait first.
-batch() {
-    if [ -n "$worked" ] && [ "$1" -gt 0 ]; then run sleep "$1" ; fi
-    worked='' ; rm -f "$work/owned"/*
-    say "$2"
+# batch TEXT: begin a batch.
+batch() { look_up_again ; : >"$work/sent" ; say "$1" ; }
+# missing: list the bundles of a batch that have not arrived; one without clients has no owner until its next lookup.
+missing() {
+    look_up_again
+    while IFS=$tab read -r bundle from to clients; do
+        if owns "$to" "$bundle"; then continue ; fi
+        if [ "$clients" -eq 0 ] && ! owns "$from" "$bundle" && answered "$from"; then continue ; fi
+        if owns "$from" "$bundle"; then say "  $bundle is still on $from." ; else say "  $bundle is not on $to." ; fi
+    done <"$work/sent"
+}
+# check_batch SECONDS: wait until the bundles of a batch have arrived, pause, then look at the usage of their brokers.
+check_batch() {
+    if [ -n "$dry_run" ]; then run sleep "$1" ; return 0 ; fi
+    [ -s "$work/sent" ] || return 0
+    for wait_s in 5 5 5 5 5 5 5 5 5 5 5 ''; do
+        missing >"$work/missing"
+        [ -s "$work/missing" ] || break
+        [ -z "$wait_s" ] || sleep "$wait_s"
+    done
+    if [ -s "$work/missing" ]; then
+        cat "$work/missing"
+        stop 8 'Not every bundle of this batch has arrived.'
+    fi
+    say 'Every bundle of this batch has arrived.'
+    [ "$1" -eq 0 ] || run sleep "$1"
+    cut -f 3 "$work/sent" | sort -u >"$work/receivers"
+    over=''
+    while read -r to; do check_usage "$to" ; done <"$work/receivers"
+    [ -z "$over" ] || [ -n "$ignore_usage" ] || stop 8 "A broker is above the limit of $limit_percent %. To continue all the same, use --ignore-usage."
+}
+# check_usage BROKER: say how much a broker is used, from its own load report.
+check_usage() {
+    if @@ADMIN@@ --admin-url "http://$1" broker-stats load-report >"$work/report" 2>"$work/refused" </dev/null && used=$(used_percent "$work/report"); then
+        say "  $1: $used % used"
+        [ "$used" -le "$limit_percent" ] || over=1
+    else
+        say "  $1: its usage cannot be read, so only arrival was checked."
+    fi
+}
+# used_percent FILE: print the highest usage in a load report, with the weights of the load manager.
+used_percent() {
+    tr '{},' '[\n*]' <"$1" | awk -F '"' -v weights=@@WEIGHTS@@ '
+        BEGIN { split(weights, pairs, " "); for (i in pairs) { split(pairs[i], pair, "="); weight[pair[1]] = pair[2] } }
+        $2 in weight { resource = $2 }
+        $2 == "usage" { split($3, part, ":"); used = part[2] }
+        $2 == "limit" && resource { split($3, part, ":"); seen = 1
+            if (part[2] > 0 && used / part[2] * weight[resource] > most) most = used / part[2] * weight[resource]
+            resource = "" }
+        END { if (!seen) exit 1; printf "%d\n", most * 100 + 0.5 }'
 }
 # value_in FILE NAME: print the value of a setting; fail where it has none. A line is NAME, blanks, VALUE, or JSON.
 value_in() {
@@ -152,10 +289,7 @@ value_in() {
 # look_at_settings: read the dynamic configuration before anything is changed.
 look_at_settings() {
     [ -z "$dry_run" ] || return 0
-    @@ADMIN@@ brokers get-all-dynamic-config >"$work/dynamic" </dev/null || {
-        status=$? ; say 'Cannot read the dynamic configuration. Nothing was changed.' ; exit "$status"
-    }
-    @@ADMIN@@ brokers get-runtime-config >"$work/runtime" </dev/null || : >"$work/runtime"
+    admin brokers get-all-dynamic-config >"$work/dynamic" || stop 1 'Cannot read the dynamic configuration. Nothing was changed.'
     if [ -s "$before" ]; then # an earlier run was cut short; what was changed again since is not this script's any more
         cp "$before" "$work/noted"
         while IFS=$tab read -r name _ given value; do
@@ -172,6 +306,7 @@ look_at_settings() {
             if [ -z "$take_over" ]; then
                 say 'Nothing was changed. Wait until that script has ended. If it was killed, run this one with'
                 say '--take-over: it continues, and at the end restores the settings from before the other script.'
+                begun=''
                 exit 5
             fi
             ;;
@@ -253,7 +388,7 @@ undo() {
     run sleep 5
     run @@ADMIN@@ brokers delete-dynamic-config --config "$1"
     if [ "$3" = unknown ] && [ -z "$dry_run" ]; then
-        @@ADMIN@@ brokers get-runtime-config >"$work/runtime" </dev/null || : >"$work/runtime"
+        admin brokers get-runtime-config >"$work/runtime" || : >"$work/runtime"
         now=$(value_in "$work/runtime" "$1") || now=''
         case $now in
         '' | "$4") ;;
@@ -283,7 +418,7 @@ put_back() {
         [ -z "$value" ] || try @@ADMIN@@ brokers update-dynamic-config --config "$name" --value "$value" || failed=1
         [ "$kind" = set ] || unset=1
     done <"$before"
-    [ -z "$unset" ] || run sleep 5
+    [ -z "$unset" ] || call sleep 5 || :
     while IFS=$tab read -r name kind _ value; do
         [ "$kind" = set ] || try @@ADMIN@@ brokers delete-dynamic-config --config "$name" || failed=1
     done <"$before"
@@ -320,6 +455,9 @@ finish() {
         off=$turned_off
     fi
     if [ -n "$changed" ] && noted @@SHEDDING@@ && ! is_on "$value"; then off=1 ; fi
+    if [ -z "$begun" ] && [ -s "$before" ]; then
+        say 'An earlier run of this script was interrupted, and its settings are not restored yet. Run the script again.'
+    fi
     [ -z "$dry_run" ] || [ -z "$held" ] || say 'Shedding and automatic splits go back to what they were.'
     if [ -n "$changed" ] && [ -s "$before" ]; then
         if [ "$status" -eq 0 ]; then
@@ -332,12 +470,22 @@ finish() {
     [ -s "$before" ] || rm -f "$before"
     [ "$status" -ne 0 ] || [ -n "$dry_run" ] || rm -f "$done_file"
     rm -rf "$work"
+    if [ "$status" -ne 0 ] && [ -n "$begun" ] && [ -z "$dry_run" ]; then
+        say "State: $moved of $moves bundles are moved, $skipped skipped; the last step was $at of $steps."
+        case $status in
+        4) say 'All settings are as before.' ;;
+        6) ;;
+        *) say 'All settings are as before. To continue, run this script again: it leaves out what is done.' ;;
+        esac
+    fi
     [ -z "$off" ] || say @@OFF@@
     exit "$status"
 }
 while [ $# -gt 0 ]; do
     case $1 in
     --dry-run) dry_run=1 ;;
+    --yes) yes=1 ;;
+    --ignore-usage) ignore_usage=1 ;;
     --with-settings) with_settings=1 ;;
     --leave-shedding-off) leave_off=1 ;;
     --take-over) take_over=1 ;;
@@ -357,7 +505,7 @@ grep -qs "^digest=$digest$" "$0" || {
 }
 done_file="$0.$digest.done" ; before="$0.$digest.before"
 work=$(mktemp -d)
-mkdir "$work/owned"
+look_up_again
 trap finish EXIT
 trap 'exit 129' HUP ; trap 'exit 130' INT ; trap 'exit 143' TERM
 @@BODY@@

@@ -64,6 +64,8 @@ class Command:
         wave_s: It begins a batch of unloads; seconds to wait after the one before.
         setting: The setting that the command changes; a script notes first what it is, and puts it back if it fails.
         stops: Broker that a person stops in this step.
+        topics: Topics that it disconnects.
+        clients: Producers and consumers that it disconnects.
     """
 
     section: Section
@@ -77,6 +79,8 @@ class Command:
     wave_s: int | None = None
     setting: DynamicChange | None = None
     stops: str = ""
+    topics: int = 0
+    clients: int = 0
 
     @property
     def line(self) -> str:

@@ -9,7 +9,9 @@ from planner.share.commands import (
     CommandOptions,
     plan_commands,
 )
+from planner.share.hand_over import question_of
 from planner.share.script import SECTIONS, command_list, command_script
+from planner.share.script_head import facts_of
 from planner.simulate.admin_commands import Command
 from planner.simulate.edits.edit import Edit
 from planner.simulate.run import simulate
@@ -25,8 +27,9 @@ def trace_of(snapshot: Snapshot, *edits: Edit, cycles: int = 3, **settings: str 
 
 
 def script_of(trace: Trace, title: str = "t", **options: Any) -> str:
-    how = CommandOptions(**options)
-    return command_script(plan_commands(trace, how), title, how.program, trace.start.info.cluster)
+    how, start = CommandOptions(**options), trace.start
+    facts = facts_of(start, question=question_of(trace), link="", made_at_ms=start.info.captured_at_ms)
+    return command_script(plan_commands(trace, how), title, how.program, start.info.cluster, facts)
 
 
 def listed(commands: Sequence[Command]) -> str:

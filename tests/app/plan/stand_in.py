@@ -11,12 +11,20 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from planner.cluster.names import LOAD_MANAGER_CLASS_NAME
 from planner.cluster.setting import conf_value
 from planner.cluster.snapshot import Snapshot
+from planner.pulsar.manager.pairing import MANAGER_CLASSES
+
+READS = (["brokers", "namespaces"], ["brokers", "version"])
+"""Calls that change nothing, besides those that begin with `get-` and load reports."""
 
 _PROGRAM = """#!{python} -SE
 import json, os, sys
 words, state = sys.argv[1:], json.load(open({state!r}))
+url = ""
+if words[:1] == ["--admin-url"]:
+    url, words = words[1], words[2:]
 before = json.dumps(state)
 with open({calls!r}, "a+") as calls:
     calls.write(json.dumps(["{name}", *words]) + "\\n")
@@ -34,7 +42,24 @@ owners, settings, running = state["owners"], state["settings"], state["running"]
 status = 0
 if fails:
     status = 7
+elif words[:2] == ["brokers", "version"]:
+    print(state["release"])
+elif words[:2] == ["broker-stats", "load-report"]:
+    if "Modular" not in state["conf"]["loadManagerClassName"]:
+        sys.stderr.write("java.lang.UnsupportedOperationException")
+        status = 1
+    else:
+        used = state["used_percent"].get(url.removeprefix("http://"), 40)
+        names = ("memory", "directMemory", "bandwidthIn", "bandwidthOut")
+        parts = {{name: {{"usage": 0.0, "limit": -1.0}} for name in names}}
+        report = {{"webServiceUrl": url, "cpu": {{"usage": used * 4.0, "limit": 400.0}}, **parts, "lastStats": {{}}}}
+        print(json.dumps(report, indent=2 if state["json"] else None))
 elif words[:2] == ["brokers", "namespaces"]:
+    for bundle, (destination, looks) in list(state["on_the_way"].items()):
+        state["on_the_way"][bundle][1] = looks - 1
+        if looks <= 1:
+            owners[bundle] = destination
+            del state["on_the_way"][bundle]
     mine = [b for b, o in owners.items() if o == words[4]]
     if state["json"]:
         print(json.dumps({{b: {{"broker_assignment": "shared", "is_active": True}} for b in mine}}))
@@ -55,7 +80,10 @@ elif words[:2] == ["brokers", "delete-dynamic-config"]:
         running.pop(given["--config"], None)
 elif words[:2] == ["namespaces", "unload"]:
     bundle = words[2] + "/" + given["--bundle"]
-    if bundle in owners:
+    if bundle in owners and state["looks"]:
+        owners.pop(bundle)
+        state["on_the_way"][bundle] = [given["--destinationBroker"], state["looks"]]
+    elif bundle in owners:
         owners[bundle] = given["--destinationBroker"]
     else:
         status = 1
@@ -97,6 +125,7 @@ class StandIn:
         *,
         as_json: bool = False,
         old: bool = False,
+        looks: int = 0,
     ) -> None:
         """Let the cluster be as it was captured, and forget what was done.
 
@@ -105,6 +134,7 @@ class StandIn:
             dynamic: Values of its dynamic configuration.
             as_json: `pulsar-admin` prints JSON.
             old: Brokers keep a value whose override is deleted.
+            looks: How many times brokers are asked what they own until a bundle that was unloaded has arrived.
         """
         owners = {
             name: snapshot.brokers.name[owner]
@@ -113,8 +143,11 @@ class StandIn:
         }
         settings = dict(dynamic or {})
         conf = {name: conf_value(snapshot.settings[name]) for name in snapshot.settings.release.settings}
+        manager = MANAGER_CLASSES[snapshot.info.load_manager]
+        conf |= {"clusterName": snapshot.info.cluster, LOAD_MANAGER_CLASS_NAME: manager}
         made = {"owners": owners, "settings": settings, "running": {**settings}, "conf": conf}
-        self.write({**made, "unloads": 0, "json": as_json, "old": old})
+        how = {"unloads": 0, "json": as_json, "old": old, "looks": looks, "on_the_way": {}, "used_percent": {}}
+        self.write({**made, **how, "release": snapshot.info.pulsar_version})
         self._calls.write_text("")
         self.forget_runs()
 
@@ -139,7 +172,10 @@ class StandIn:
         return [
             call
             for call in self.calls()
-            if call[0] == "pulsar-admin" and call[1:3] != ["brokers", "namespaces"] and not call[2].startswith("get-")
+            if call[0] == "pulsar-admin"
+            and call[1:3] not in READS
+            and "load-report" not in call
+            and not call[2].startswith("get-")
         ]
 
     def runs_with(self, name: str) -> str:
@@ -157,6 +193,7 @@ class StandIn:
         fail_on: str = "",
         fail_unload: int = 0,
         shell: str = "/bin/sh",
+        yes: bool = True,
     ) -> "subprocess.CompletedProcess[str]":
         """Run a script as a file.
 
@@ -168,12 +205,13 @@ class StandIn:
             fail_on: Calls whose words begin so fail.
             fail_unload: The number of the unload that fails; 0 for none.
             shell: What runs it.
+            yes: Answer the first question, whether to continue.
         """
         path = self.folder / "plan.sh"
         path.write_text(script, encoding="utf-8")
         environment = {"PATH": f"{self.folder / 'bin'}:/usr/bin:/bin", "FAIL_AT": str(fail_at)}
         return subprocess.run(
-            [shell, str(path), *arguments],
+            [shell, str(path), *(["--yes"] if yes else []), *arguments],
             cwd=self.folder,
             env={**environment, "FAIL_ON": fail_on, "FAIL_UNLOAD": str(fail_unload)},
             input=answers,
