@@ -154,8 +154,9 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """One measure of two outcomes: 1 where the second one is better, and the words for it."""
+    """One measure of two outcomes: which, 1 where the second one is better, and the words for it."""
 
+    measure: str
     sign: int
     text: str
 
@@ -178,6 +179,31 @@ def judge(before: Result, after: Result) -> Verdict:
     word = _word(*signs)
     said = [part for parts in (overload, disruption, balance) for part in parts if part.sign]
     return Verdict(word, _sentence(word, said), *signs)
+
+
+def gained(before: Result, after: Result) -> tuple[str, float] | None:
+    """Return the measure in which an outcome gains most, and the share of it that is gone.
+
+    Overload alone decides where it is less. The measure is named as `Result` has it, or is `excess`: the points of the
+    peak above the limit. None where nothing is better.
+    """
+    for parts in (_overload(before, after), [*_disruption(before, after), *_balance(before, after)]):
+        shares = {part.measure: share_gone(part.measure, before, after) for part in parts if part.sign > 0}
+        if shares:
+            return max(shares.items(), key=lambda one: one[1])
+    return None
+
+
+def share_gone(measure: str, before: Result, after: Result) -> float:
+    """Return which share of a measure, as `gained` names it, is gone; 1 where there was nothing to gain."""
+    one, two = (_amount(measure, result) for result in (before, after))
+    return (one - two) / one if one > 0 else 1.0
+
+
+def _amount(measure: str, result: Result) -> float:
+    if measure == "excess":
+        return max(result.highest_percent - result.limit_percent, 0.0)
+    return float(getattr(result, measure))
 
 
 def judge_overload(before: Result, after: Result) -> Verdict:
@@ -213,15 +239,15 @@ def _overload(before: Result, after: Result) -> list[_Part]:
     one, two = before.overloaded_broker_min, after.overloaded_broker_min
     tolerance = max(OVERLOAD_BROKER_MIN, OVERLOAD_SHARE * max(one, two))
     parts = [
-        _part(one, two, tolerance, "broker-minutes above the limit {} to {}", _whole),
-        _part(before.unserved, after.unserved, 0, "bundles without a broker {} to {}", _whole),
-        _part(before.misplaced, after.misplaced, 0, "bundles against their isolation policy {} to {}", _whole),
+        _part("overloaded_broker_min", one, two, tolerance, "broker-minutes above the limit {} to {}", _whole),
+        _part("unserved", before.unserved, after.unserved, 0, "bundles without a broker {} to {}", _whole),
+        _part("misplaced", before.misplaced, after.misplaced, 0, "bundles against their policy {} to {}", _whole),
     ]
     if max(before.highest_percent, after.highest_percent) > limit + PEAK_POINTS:
         lower = max(before.highest_percent, limit), max(after.highest_percent, limit)
         sign = _compared(*lower, PEAK_POINTS)
         shown = f"peak {before.highest_percent:.1f} to {after.highest_percent:.1f} %"
-        parts.insert(0, _Part(sign, shown))
+        parts.insert(0, _Part("excess", sign, shown))
     return parts
 
 
@@ -231,8 +257,9 @@ def _disruption(before: Result, after: Result) -> list[_Part]:
     tolerance = max(TOPICS_SHARE * all_topics, TOPICS_RELATIVE * most)
     less = after.topics < before.topics
     shown = f"{count(abs(after.topics - before.topics), 'topic')} {'fewer' if less else 'more'} disconnected"
-    topics = _Part(_compared(before.topics, after.topics, tolerance), shown)
-    thrashing = _part(before.thrashing_percent, after.thrashing_percent, THRASHING_POINTS, "thrashing {} to {} %", _one)
+    topics = _Part("topics", _compared(before.topics, after.topics, tolerance), shown)
+    shares = before.thrashing_percent, after.thrashing_percent
+    thrashing = _part("thrashing_percent", *shares, THRASHING_POINTS, "thrashing {} to {} %", _one)
     if topics.sign == 1 or not before.topics:
         return [topics]  # a share of less traffic, or of none, says nothing of its own
     return [topics, thrashing]
@@ -240,20 +267,22 @@ def _disruption(before: Result, after: Result) -> list[_Part]:
 
 def _balance(before: Result, after: Result) -> list[_Part]:
     limit = max(before.limit_percent, after.limit_percent)
-    peaks = before.end_peak_percent, after.end_peak_percent
-    parts = [
-        _part(before.deviation_points, after.deviation_points, DEVIATION_POINTS, "deviation {} to {} points", _one)
-    ]
+    peaks, deviations = (
+        (getattr(before, name), getattr(after, name)) for name in ("end_peak_percent", "deviation_points")
+    )
+    parts = [_part("deviation_points", *deviations, DEVIATION_POINTS, "deviation {} to {} points", _one)]
     if max(peaks) <= limit + PEAK_POINTS:
-        parts.insert(0, _part(*peaks, PEAK_POINTS, "highest usage {} to {} %", _one))
+        parts.insert(0, _part("end_peak_percent", *peaks, PEAK_POINTS, "highest usage {} to {} %", _one))
     signs = {part.sign for part in parts} - {0}
     if len(signs) > 1:  # the broker next to its limit is what an operator looks at
         return parts[:1]
     return parts
 
 
-def _part(before: float, after: float, tolerance: float, text: str, shown: Callable[[float], str]) -> _Part:
-    return _Part(_compared(before, after, tolerance), text.format(shown(before), shown(after)))
+def _part(
+    measure: str, before: float, after: float, tolerance: float, text: str, shown: Callable[[float], str]
+) -> _Part:
+    return _Part(measure, _compared(before, after, tolerance), text.format(shown(before), shown(after)))
 
 
 def _compared(before: float, after: float, tolerance: float) -> int:

@@ -41,7 +41,7 @@ CALM = Result(
         ({"highest_percent": 97}, "worse", "peak 70.0 to 97.0 %"),
         ({"overloaded_broker_min": 30, "highest_percent": 90, "deviation_points": 1}, "worse", "broker-minutes"),
         ({"unserved": 1, "deviation_points": 1}, "worse", "bundles without a broker 0 to 1"),
-        ({"misplaced": 3}, "worse", "against their isolation policy 0 to 3"),
+        ({"misplaced": 3}, "worse", "against their policy 0 to 3"),
         ({"end_peak_percent": 60, "deviation_points": 12}, "better", "highest usage"),
     ],
 )
