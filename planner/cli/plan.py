@@ -99,12 +99,12 @@ def plan(
 def _print_script(asked: "Asked", options: "CommandOptions", *, everything: bool) -> None:
     """Print the script, and on standard error what speaks against it and what it leaves to Pulsar."""
     from planner.cluster.units import NS_PER_MS
-    from planner.explain.before_after import before_after
+    from planner.explain.outcome import Outcome
     from planner.share.hand_over import plan_script
     from planner.share.plan_text import printed
 
-    for sentence in before_after(asked.whole).worse:
-        sys.stderr.write(f"warning: this plan leaves the cluster worse off. {sentence}\n")
+    for sentence in Outcome(asked.whole).gate.objections:
+        sys.stderr.write(f"warning: this plan is worse. {sentence}\n")
     sys.stderr.write(printed([asked.sentence]))
     sys.stdout.write(plan_script(asked, options, made_at_ms=time.time_ns() // NS_PER_MS, everything=everything))
 

@@ -1,0 +1,1 @@
+"""Remedies that were tried: what an operator can do, simulated on this cluster before it is recommended."""

@@ -1,0 +1,167 @@
+"""What an operator can do about a cluster: the actions worth trying, the likeliest first."""
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import numpy as np
+
+from planner.cluster.errors import PlannerError
+from planner.cluster.names import (
+    AUTO_BUNDLE_SPLIT_ENABLED,
+    DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM,
+    DISTRIBUTE_BUNDLES_EVENLY_ENABLED,
+    LOAD_MANAGER_CLASS_NAME,
+    SHEDDING_ENABLED,
+)
+from planner.cluster.setting import SettingValue
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import Snapshot
+from planner.cluster.text import count
+from planner.explain.finding import Finding
+from planner.explain.outcome import Outcome
+from planner.explain.split_advice import split_advice
+from planner.optimize.answer import best_plan
+from planner.optimize.question import Question
+from planner.pulsar.shedding.registry import offered_shedders, shedder_by_name
+from planner.remedy.action import Action, settings_action
+from planner.simulate.edits.move_bundles import MoveBundles
+from planner.simulate.edits.registry import NewBrokers
+from planner.simulate.edits.split_bundle import SplitBundle
+from planner.simulate.scenario import Scenario
+from planner.simulate.strategies import under_strategy
+
+_MOVES: Final = (3, 10, 30)
+"""Budgets of moves by hand."""
+_SPLITS: Final = 3
+_LARGEST: Final = 12
+"""Bundles that are looked at for a split, by throughput."""
+_STEPS: Final = (0.5, 0.75, 1.5, 2.0)
+"""Values of a threshold to try, relative to its own."""
+
+
+def of_finding(finding: Finding, config: Settings) -> Action | None:
+    """Return the remedy of a finding as an action; None where it is not one that can be simulated."""
+    if not finding.changes:
+        return None
+    return settings_action("setting", finding.changes, config)
+
+
+def candidates(snapshot: Snapshot, scenario: Scenario, outcome: Outcome) -> Iterator[Action]:
+    """Yield what can be done about a cluster with a scenario, each action once.
+
+    Args:
+        snapshot: The cluster as captured.
+        scenario: What is changed already.
+        outcome: What comes of it.
+    """
+    seen: set[tuple[object, ...]] = set()
+    config = scenario.settings_over(snapshot)
+    sources: tuple[Callable[[], Iterator[Action]], ...] = (
+        lambda: _strategies(snapshot, scenario, outcome),
+        lambda: _switches(config),
+        lambda: _thresholds(config, outcome),
+        lambda: _moves(snapshot, scenario),
+        lambda: _splits(snapshot, config),
+        lambda: iter((more_brokers(1),)),
+    )
+    for source in sources:
+        for action in source():
+            if action.key not in seen:
+                seen.add(action.key)
+                yield action
+
+
+def more_brokers(number: int) -> Action:
+    """Return the action that adds so many brokers of the median size."""
+    return Action(kind="brokers", words=f"Add {count(number, 'broker')}", edits=(NewBrokers(count=number),))
+
+
+def _strategies(snapshot: Snapshot, scenario: Scenario, outcome: Outcome) -> Iterator[Action]:
+    """Yield the other strategies of the same load manager, each with its placement: never a migration."""
+    manager, config = outcome.load_manager, scenario.settings_over(snapshot)
+    for shedder in offered_shedders(manager, config.release):
+        if shedder.name == outcome.shedder:
+            continue
+        under = under_strategy(scenario, config, manager, shedder.name)
+        changes: dict[str, SettingValue] = {
+            name: value
+            for name, value in under.settings.items()
+            if scenario.settings.get(name) != value and name != LOAD_MANAGER_CLASS_NAME
+        }
+        yield settings_action("strategy", changes, config, f"Change to {shedder.name}")
+
+
+def _switches(config: Settings) -> Iterator[Action]:
+    release = config.release.settings
+    flips = [SHEDDING_ENABLED, AUTO_BUNDLE_SPLIT_ENABLED, DISTRIBUTE_BUNDLES_EVENLY_ENABLED]
+    for name in flips:
+        if name in release and not (name == SHEDDING_ENABLED and config.flag(name)):
+            yield settings_action("switch", {name: not config.flag(name)}, config)
+    algorithm = "flow_or_qps_equally_divide"
+    if config.text(DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM) != algorithm:
+        with_it = {DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM: algorithm}
+        try:
+            config.changed(**with_it)
+        except PlannerError:  # the release has no such algorithm
+            return
+        yield settings_action("switch", dict(with_it), config)
+
+
+def _thresholds(config: Settings, outcome: Outcome) -> Iterator[Action]:
+    """Yield other values of the settings by which the strategy decides: nearer, farther, and as its profile says."""
+    profile = shedder_by_name(outcome.shedder).profile
+    for name, bounds in profile.bounds.items():
+        if name == SHEDDING_ENABLED or name not in config.release.settings:
+            continue
+        value = config[name]
+        if bounds is None and isinstance(value, bool):
+            yield settings_action("setting", {name: not value}, config)
+        elif bounds is not None and isinstance(value, int | float) and not isinstance(value, bool):
+            low, high = bounds
+            for step in _STEPS:
+                other = value * step
+                tried = round(other) if isinstance(value, int) else round(other, 3)
+                if low <= tried <= high and tried != value and _fits(config, name, tried):
+                    yield settings_action("setting", {name: tried}, config)
+
+
+def _fits(config: Settings, name: str, value: SettingValue) -> bool:
+    try:
+        config.changed(**{name: value})
+    except PlannerError:
+        return False
+    return True
+
+
+def _moves(snapshot: Snapshot, scenario: Scenario) -> Iterator[Action]:
+    """Yield the best plans of few moves; only from the cluster as captured, where no edit has moved anything before."""
+    if scenario.edits:
+        return
+    for budget in _MOVES:
+        try:
+            plan = best_plan(snapshot, Question(moves=budget, splits=0, rounds=2))
+        except PlannerError:
+            return
+        if not plan.moves:
+            return
+        pairs = tuple((move.bundle, move.destination) for move in plan.moves)
+        yield Action(kind="moves", words=f"Move {count(len(pairs), 'bundle')}", edits=(MoveBundles(moves=pairs),))
+        if len(pairs) < budget:
+            return
+
+
+def _splits(snapshot: Snapshot, config: Settings) -> Iterator[Action]:
+    """Yield splits of the largest bundles that Split lab calls worth it."""
+    found = 0
+    throughput = snapshot.bundles.throughput_bytes_per_s()
+    for bundle in np.argsort(-throughput, kind="stable")[:_LARGEST].tolist():
+        advice = split_advice(snapshot, bundle, config)
+        best = advice.best
+        if advice.verdict != "Worth it" or best is None:
+            continue
+        name = snapshot.bundle_names[bundle]
+        edit = SplitBundle(bundle=name, algorithm=best.algorithm, positions=best.positions or (), unload=True)
+        yield Action(kind="split", words=f"Split {name} by {best.algorithm}", edits=(edit,))
+        found += 1
+        if found == _SPLITS:
+            return

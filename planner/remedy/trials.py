@@ -1,0 +1,193 @@
+"""Actions tried on a cluster: each simulated, judged against leaving things as they are, and held to other seeds."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cmp_to_key
+from typing import Final
+
+from planner.cluster.errors import PlannerError
+from planner.cluster.snapshot import Snapshot
+from planner.explain.diagnosis import diagnose
+from planner.explain.outcome import Outcome
+from planner.remedy.action import Action
+from planner.simulate.edits.scale_traffic import ScaleTraffic
+from planner.simulate.judge import Result, Verdict, gained, judge, share_gone
+from planner.simulate.run import simulate
+from planner.simulate.scenario import Scenario, Step
+
+OTHER_SEEDS: Final = 3
+"""Seeds under which a gain has to hold besides the scenario's own."""
+OTHER_TRAFFIC: Final = (0.9, 1.1)
+"""Factors of all traffic under which it has to hold."""
+KEPT: Final = 0.5
+"""Share of a gain that has to hold."""
+
+# What a trade-off has to bring, and may cost, to be offered.
+_LOWER_PEAK_POINTS: Final = 5.0
+_LOWER_DEVIATION_POINTS: Final = 2.0
+_FEWER_TOPICS: Final = 0.3
+_HIGHER_PEAK_POINTS: Final = 3.0
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Trial:
+    """An action and what came of it.
+
+    Attributes:
+        action: What was done.
+        before: The result without it, over the same time.
+        after: The result with it.
+        verdict: What the judge says.
+        settles: Whether nothing is shed any more at the end.
+        gone: Codes of the findings that are gone.
+        steady: Whether the gain holds under other seeds and traffic; None while that was not tried.
+    """
+
+    action: Action
+    before: Result
+    after: Result
+    verdict: Verdict
+    settles: bool
+    gone: frozenset[str] = frozenset()
+    steady: bool | None = None
+
+    @property
+    def is_worth_it(self) -> bool:
+        """Whether it may be offered: better, or a trade-off that brings far more than it costs."""
+        if self.verdict.word != "trade-off":
+            return self.verdict.word == "better"
+        if self.verdict.overload is None or self.verdict.overload < 0:
+            return False
+        one, two = self.before, self.after
+        if self.verdict.balance == 1:
+            lower = one.end_peak_percent - two.end_peak_percent >= _LOWER_PEAK_POINTS
+            even = one.deviation_points - two.deviation_points >= _LOWER_DEVIATION_POINTS
+            return (lower or even) and two.topics - one.topics <= one.all_topics
+        calmer = two.topics <= (1 - _FEWER_TOPICS) * one.topics
+        higher = two.end_peak_percent - one.end_peak_percent
+        apart = two.deviation_points - one.deviation_points
+        return calmer and higher <= _HIGHER_PEAK_POINTS and apart <= _LOWER_DEVIATION_POINTS
+
+    @property
+    def offered(self) -> bool:
+        """Whether it is recommended: worth it, and not by luck."""
+        return self.is_worth_it and self.steady is not False
+
+    @property
+    def text(self) -> str:
+        """What it achieved, in a sentence or two."""
+        parts = [f"Tried: {self.verdict.text[:1].lower()}{self.verdict.text[1:]}"]
+        if self.action.restart:
+            parts.append("The rolling restart that it needs is simulated.")
+        if self.is_worth_it and self.steady is False:
+            parts.append("Not offered: under another seed or 10 % more or less traffic most of the gain is lost.")
+        elif self.is_worth_it and not self.settles:
+            parts.append("Bundles still move at the end.")
+        return " ".join(parts)
+
+
+class Trials:
+    """Tries actions on a cluster, each once.
+
+    Args:
+        snapshot: The cluster.
+        scenario: What it is tried on: what is left as it is.
+        outcome: That scenario's outcome, where it is known.
+        cancelled: Asked between simulations whether to stop.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        scenario: Scenario,
+        outcome: Outcome | None = None,
+        cancelled: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.snapshot, self.scenario, self.cancelled = snapshot, scenario, cancelled
+        self._results: dict[tuple[object, ...], Result] = {}
+        self._plain = None if outcome is None else _seen(outcome)
+        self._trials: dict[tuple[object, ...], Trial | None] = {}
+
+    def try_out(self, action: Action) -> Trial | None:
+        """Return what comes of an action; None where it does not fit the cluster, or trying was stopped."""
+        if action.key not in self._trials:
+            self._trials[action.key] = self._tried(action)
+        found = self._trials[action.key]
+        return None if found is None else replace(found, action=action)
+
+    def _tried(self, action: Action) -> Trial | None:
+        if self.cancelled():
+            return None
+        if self._plain is None:
+            self._plain = _seen(Outcome(simulate(self.snapshot, self.scenario)))
+        before, _, known = self._plain
+        try:
+            after, settles, codes = _seen(Outcome(simulate(self.snapshot, self._with(action, self.scenario))))
+        except PlannerError:
+            return None
+        return Trial(action, before, after, judge(before, after), settles, known - codes)
+
+    def _with(self, action: Action, scenario: Scenario) -> Scenario:
+        return action.on(scenario, len(self.snapshot.brokers))
+
+    def confirmed(self, trial: Trial) -> Trial:
+        """Return a trial that is worth it with `steady` filled in; others as they are."""
+        if not trial.is_worth_it or trial.steady is not None:
+            return trial
+        steady = all(self._holds(trial, variant) for variant in self._variants())
+        found = replace(trial, steady=steady)
+        self._trials[trial.action.key] = found
+        return found
+
+    def _variants(self) -> list[Scenario]:
+        own = self.scenario
+        seeds = [replace(own, seed=(own.seed + 1 + at) % 2**31) for at in range(OTHER_SEEDS)]
+        busier = [own.with_steps(Step(ScaleTraffic(factor=factor)), *own.steps) for factor in OTHER_TRAFFIC]
+        return [*busier, *seeds]
+
+    def _holds(self, trial: Trial, variant: Scenario) -> bool:
+        """Say whether at least half of a gain is left under another seed or other traffic, and nothing is worse."""
+        if self.cancelled():
+            return False
+        key = variant.seed, variant.steps
+        if key not in self._results:
+            self._results[key] = Result.of(simulate(self.snapshot, variant))
+        before = self._results[key]
+        after = Result.of(simulate(self.snapshot, self._with(trial.action, variant)))
+        verdict = judge(before, after)
+        best = gained(trial.before, trial.after)
+        if best is None or verdict.word == "worse":
+            return False
+        measure, share = best
+        return share_gone(measure, before, after) >= KEPT * share
+
+
+def _seen(outcome: Outcome) -> tuple[Result, bool, frozenset[str]]:
+    """Return a result, whether nothing is shed any more, and the codes of the findings."""
+    settled = outcome.summary.settled_after_cycles is not None
+    return outcome.result, settled, frozenset(one.code for one in diagnose(outcome))
+
+
+def by_gain(trials: list[Trial]) -> list[Trial]:
+    """Return trials of one cluster, the best by the judge first.
+
+    Each is judged against each; who wins more comes first. The judge's answers need not be in one order, since each
+    has tolerances.
+    """
+    if len(trials) < 2:  # noqa: PLR2004 - nothing to compare
+        return trials
+    wins = {id(one): sum(_wins(one, other) for other in trials if other is not one) for one in trials}
+
+    def compare(one: Trial, two: Trial) -> int:
+        return wins[id(two)] - wins[id(one)] or (one.after.topics > two.after.topics) - (
+            one.after.topics < two.after.topics
+        )
+
+    return sorted(trials, key=cmp_to_key(compare))
+
+
+_POINTS: Final = {"better": 1, "worse": -1, "trade-off": 0, "same": 0}
+
+
+def _wins(one: Trial, other: Trial) -> int:
+    return _POINTS[judge(other.after, one.after).word]

@@ -1,0 +1,183 @@
+"""The findings of a diagnosis with their remedies tried, and the best that can be done: Fix it."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from planner.cluster.snapshot import Snapshot
+from planner.cluster.text import count
+from planner.explain.finding import Finding
+from planner.explain.outcome import Outcome
+from planner.remedy.action import both
+from planner.remedy.candidates import candidates, more_brokers, of_finding
+from planner.remedy.trials import Trial, Trials, by_gain
+from planner.simulate.price import price_of
+from planner.simulate.scenario import Scenario
+
+_PAIRED: Final = 4
+"""Best single actions of which pairs are tried."""
+_CONFIRMED: Final = 6
+"""Actions at most that are tried under other seeds and traffic."""
+_OFFERED: Final = 3
+"""Actions that are offered at most."""
+_BETWEEN: Final = 4
+"""Halvings by which the number of brokers is found."""
+AT_ONCE_S: Final = 1.0
+"""Price of one simulation up to which remedies are tried without being asked for."""
+
+
+def tried_at_once(snapshot: Snapshot, scenario: Scenario) -> bool:
+    """Say whether simulations of a cluster are cheap enough to try remedies without being asked for."""
+    return price_of(snapshot, scenario).seconds <= AT_ONCE_S
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Tried:
+    """A finding with its remedy tried.
+
+    Attributes:
+        finding: The finding; `changes` holds its remedy only where that is offered.
+        trial: What came of the remedy; None where it cannot be simulated.
+    """
+
+    finding: Finding
+    trial: Trial | None
+
+    @property
+    def text(self) -> str:
+        """What the remedy achieved; empty where it was not tried."""
+        if self.trial is None:
+            return ""
+        gone = " The finding is gone." if self.finding.code in self.trial.gone else ""
+        return f"{self.trial.text}{gone if self.trial.offered else ''}"
+
+
+def tried_findings(findings: Iterable[Finding], trials: Trials) -> tuple[Tried, ...]:
+    """Return findings with their remedies tried, those of one severity by what their remedies gain."""
+    config = trials.scenario.settings_over(trials.snapshot)
+    found: list[Tried] = []
+    for finding in findings:
+        action = of_finding(finding, config)
+        trial = None if action is None else trials.try_out(action)
+        trial = None if trial is None else trials.confirmed(trial)
+        offered = trial is not None and trial.offered
+        found.append(Tried(finding if offered else replace(finding, changes={}), trial))
+    best = by_gain([one.trial for one in found if one.trial is not None and one.trial.offered])
+    place = {id(trial): at for at, trial in enumerate(best)}
+    severities = list(dict.fromkeys(one.finding.severity for one in found))
+    return tuple(
+        sorted(found, key=lambda one: (severities.index(one.finding.severity), place.get(id(one.trial), len(best))))
+    )
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Fix:
+    """The best that can be done.
+
+    Attributes:
+        best: The best single action; None where none is offered.
+        pair: The best pair, where it is better than the best single action.
+        others: Other actions that are offered, the best first.
+        brokers: Brokers to add where only capacity helps; 0 otherwise.
+        tried: How many actions were tried.
+        needed: Whether something is above the limit without any action.
+    """
+
+    best: Trial | None
+    pair: Trial | None
+    others: tuple[Trial, ...]
+    brokers: int
+    tried: int
+    needed: bool
+
+    @property
+    def sentence(self) -> str:
+        """The answer in a sentence."""
+        tried = f"{count(self.tried, 'action')} tried"
+        if self.brokers:
+            return f"Only capacity helps: add {count(self.brokers, 'broker')} ({tried})."
+        chosen = self.pair or self.best
+        if chosen is None:
+            return f"Nothing that was tried makes it better ({tried})."
+        return f"{chosen.action.words} ({tried})."
+
+
+def fix(trials: Trials, outcome: Outcome, progress: Callable[[int], None] = lambda _: None) -> Fix:
+    """Search the best single action and the best pair.
+
+    Args:
+        trials: Where they are tried.
+        outcome: What comes of the scenario without any.
+        progress: Told how many actions were tried.
+    """
+    single: list[Trial] = []
+    for action in candidates(trials.snapshot, trials.scenario, outcome):
+        if trials.cancelled():
+            break
+        trial = trials.try_out(action)
+        if trial is not None:
+            single.append(trial)
+            progress(len(single))
+    capacity = [one for one in single if one.action.kind == "brokers"]
+    offered = _offered(trials, [one for one in single if one.action.kind != "brokers"])
+    pairs = list(_pairs(trials, offered[:_PAIRED]))
+    number = len(single) + len(pairs)
+    progress(number)
+    best = offered[0] if offered else None
+    better = [pair for pair in pairs if best is not None and by_gain([best, pair])[0] is pair]
+    pair = next(iter(_offered(trials, better)), None)
+    needed = outcome.result.end_peak_percent > outcome.result.limit_percent
+    chosen = pair or best
+    brokers = 0
+    if needed and (chosen is None or chosen.after.end_peak_percent > chosen.after.limit_percent):
+        brokers, more = _brokers_needed(trials)
+        number += more
+    if best is None and not brokers:
+        best = next(iter(_offered(trials, capacity)), None)
+    return Fix(best, pair, tuple(offered[1:]), brokers, number, needed)
+
+
+def _offered(trials: Trials, found: Sequence[Trial]) -> list[Trial]:
+    """Return those that are offered, the best first; only the first few are held to other seeds and traffic."""
+    kept: list[Trial] = []
+    for trial in by_gain([one for one in found if one.is_worth_it and one.verdict.balance != -1])[:_CONFIRMED]:
+        confirmed = trials.confirmed(trial)
+        if confirmed.offered:
+            kept.append(confirmed)
+        if len(kept) == _OFFERED:
+            break
+    return kept
+
+
+def _pairs(trials: Trials, singles: Sequence[Trial]) -> Iterator[Trial]:
+    for at, one in enumerate(singles):
+        for two in singles[at + 1 :]:
+            if one.action.kind == two.action.kind or set(one.action.settings) & set(two.action.settings):
+                continue
+            trial = trials.try_out(both(one.action, two.action))
+            if trial is not None and trial.is_worth_it:
+                yield trial
+
+
+def _brokers_needed(trials: Trials) -> tuple[int, int]:
+    """Return the fewest brokers with which nothing ends above the limit, 0 where none do; and how many were tried."""
+
+    def enough(number: int) -> bool:
+        nonlocal tried
+        tried += 1
+        trial = trials.try_out(more_brokers(number))
+        return trial is not None and trial.after.end_peak_percent <= trial.after.limit_percent
+
+    tried, most = 0, max(2 * len(trials.snapshot.brokers), 2)
+    high = 1
+    while not enough(high):
+        high *= 2
+        if high > most or trials.cancelled():
+            return 0, tried
+    low = high // 2
+    for _ in range(_BETWEEN):
+        if high - low <= 1:
+            break
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high, tried
