@@ -1,17 +1,23 @@
-"""A stand-in for `pulsar-admin`: a program that knows who owns what, does what it is told, and writes that down.
+"""A stand-in for `pulsar-admin`: a cluster that knows who owns what, does what it is told, and writes that down.
 
 Its cluster has a `broker.conf`, a dynamic configuration above it, and what brokers run with: releases below 3.0.7 and
-3.2.3 keep a value whose override is deleted until they restart.
+3.2.3 keep a value whose override is deleted until they restart. It fails at a call, or lets bundles arrive late.
+
+The program that a script finds hands its words to this process through a pipe, so that a call takes milliseconds.
 """
 
 import json
+import os
 import subprocess
-import sys
-from collections.abc import Mapping
+import threading
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from planner.cluster.names import LOAD_MANAGER_CLASS_NAME
+from planner.cluster.ranges import bundle_name, parse_range
 from planner.cluster.setting import conf_value
 from planner.cluster.snapshot import Snapshot
 from planner.pulsar.manager.pairing import MANAGER_CLASSES
@@ -19,88 +25,11 @@ from planner.pulsar.manager.pairing import MANAGER_CLASSES
 READS = (["brokers", "namespaces"], ["brokers", "version"])
 """Calls that change nothing, besides those that begin with `get-` and load reports."""
 
-_PROGRAM = """#!{python} -SE
-import json, os, sys
-words, state = sys.argv[1:], json.load(open({state!r}))
-url = ""
-if words[:1] == ["--admin-url"]:
-    url, words = words[1], words[2:]
-before = json.dumps(state)
-with open({calls!r}, "a+") as calls:
-    calls.write(json.dumps(["{name}", *words]) + "\\n")
-    calls.seek(0)
-    number = sum(1 for _ in calls)
-fails = os.environ.get("FAIL_AT") == str(number) or (
-    os.environ.get("FAIL_ON") and " ".join(words).startswith(os.environ["FAIL_ON"])
-)
-nth = os.environ.get("FAIL_UNLOAD")
-if words[:2] == ["namespaces", "unload"]:
-    state["unloads"] += 1
-    fails = fails or nth == str(state["unloads"])
-given = dict(zip(words[2 + (words[0] == "namespaces"):][::2], words[3 + (words[0] == "namespaces"):][::2]))
-owners, settings, running = state["owners"], state["settings"], state["running"]
-status = 0
-if fails:
-    status = 7
-elif words[:2] == ["brokers", "version"]:
-    print(state["release"])
-elif words[:2] == ["broker-stats", "load-report"]:
-    if "Modular" not in state["conf"]["loadManagerClassName"]:
-        sys.stderr.write("java.lang.UnsupportedOperationException")
-        status = 1
-    else:
-        used = state["used_percent"].get(url.removeprefix("http://"), 40)
-        names = ("memory", "directMemory", "bandwidthIn", "bandwidthOut")
-        parts = {{name: {{"usage": 0.0, "limit": -1.0}} for name in names}}
-        report = {{"webServiceUrl": url, "cpu": {{"usage": used * 4.0, "limit": 400.0}}, **parts, "lastStats": {{}}}}
-        print(json.dumps(report, indent=2 if state["json"] else None))
-elif words[:2] == ["brokers", "namespaces"]:
-    for bundle, (destination, looks) in list(state["on_the_way"].items()):
-        state["on_the_way"][bundle][1] = looks - 1
-        if looks <= 1:
-            owners[bundle] = destination
-            del state["on_the_way"][bundle]
-    mine = [b for b, o in owners.items() if o == words[4]]
-    if state["json"]:
-        print(json.dumps({{b: {{"broker_assignment": "shared", "is_active": True}} for b in mine}}))
-    else:
-        for bundle in mine:
-            print(bundle + "    [broker_assignment=shared is_controlled=false is_active=true]")
-elif words[:2] == ["brokers", "get-all-dynamic-config"]:
-    shown = settings
-    print(json.dumps(shown) if state["json"] else "\\n".join(f"{{n}}    {{v}}" for n, v in shown.items()))
-elif words[:2] == ["brokers", "get-runtime-config"]:
-    shown = {{**state["conf"], **running}}
-    print(json.dumps(shown, indent=2) if state["json"] else "\\n".join(f"{{n}}    {{v}}" for n, v in shown.items()))
-elif words[:2] == ["brokers", "update-dynamic-config"]:
-    settings[given["--config"]] = running[given["--config"]] = given["--value"]
-elif words[:2] == ["brokers", "delete-dynamic-config"]:
-    settings.pop(given["--config"], None)
-    if not state["old"]:
-        running.pop(given["--config"], None)
-elif words[:2] == ["namespaces", "unload"]:
-    bundle = words[2] + "/" + given["--bundle"]
-    if bundle in owners and state["looks"]:
-        owners.pop(bundle)
-        state["on_the_way"][bundle] = [given["--destinationBroker"], state["looks"]]
-    elif bundle in owners:
-        owners[bundle] = given["--destinationBroker"]
-    else:
-        status = 1
-elif words[:2] == ["namespaces", "split-bundle"]:
-    bundle = words[2] + "/" + given["--bundle"]
-    owner = owners.pop(bundle, None)
-    if owner is None:
-        status = 1
-    else:
-        low, high = (int(end, 16) for end in given["--bundle"].split("_"))
-        cuts = [int(v) for f, v in zip(words[3:], words[4:]) if f == "--split-boundaries"]
-        cuts = cuts or [low + (high - low) // 2]
-        for start, stop in zip((low, *cuts), (*cuts, high)):
-            owners[f"{{words[2]}}/0x{{start:08x}}_0x{{stop:08x}}"] = owner
-if (after := json.dumps(state)) != before:
-    open({state!r}, "w").write(after)
-sys.exit(status)
+_PROGRAM = """#!/bin/sh
+printf '%s\\0' {name} "$@" >'{folder}/asked'
+read -r status <'{folder}/answered'
+cat '{folder}/out'
+exit "$status"
 """
 
 
@@ -108,14 +37,18 @@ class StandIn:
     """A cluster that scripts are run against, in a folder of its own."""
 
     def __init__(self, folder: Path, snapshot: Snapshot) -> None:
-        self.folder, self._state, self._calls = folder, folder / "state.json", folder / "calls.jsonl"
+        self.folder = folder
+        self._calls: list[list[str]] = []
+        self._state: dict[str, Any] = {}
+        self._fails: dict[str, Any] = {}
+        self._error: Exception | None = None
         self.reset(snapshot)
         (folder / "bin").mkdir(exist_ok=True)
+        for name in ("asked", "answered"):
+            os.mkfifo(folder / name)
         for name in ("pulsar-admin", "sleep"):
             program = folder / "bin" / name
-            program.write_text(
-                _PROGRAM.format(python=sys.executable, name=name, state=str(self._state), calls=str(self._calls))
-            )
+            program.write_text(_PROGRAM.format(name=name, folder=folder))
             program.chmod(0o755)
 
     def reset(
@@ -147,8 +80,8 @@ class StandIn:
         conf |= {"clusterName": snapshot.info.cluster, LOAD_MANAGER_CLASS_NAME: manager}
         made = {"owners": owners, "settings": settings, "running": {**settings}, "conf": conf}
         how = {"unloads": 0, "json": as_json, "old": old, "looks": looks, "on_the_way": {}, "used_percent": {}}
-        self.write({**made, **how, "release": snapshot.info.pulsar_version})
-        self._calls.write_text("")
+        self._state = {**made, **how, "release": snapshot.info.pulsar_version}
+        self._calls.clear()
         self.forget_runs()
 
     def forget_runs(self) -> None:
@@ -157,15 +90,14 @@ class StandIn:
             left.unlink()
 
     def state(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self._state.read_text())
-        return found
+        return deepcopy(self._state)
 
     def write(self, state: dict[str, Any]) -> None:
-        self._state.write_text(json.dumps(state))
+        self._state = state
 
     def calls(self) -> list[list[str]]:
         """What was called, in order."""
-        return [json.loads(line) for line in self._calls.read_text().splitlines()]
+        return [[*call] for call in self._calls]
 
     def changes(self) -> list[list[str]]:
         """What was called that changes the cluster, in order, without what holds and puts back settings."""
@@ -180,8 +112,7 @@ class StandIn:
 
     def runs_with(self, name: str) -> str:
         """Return the value of a setting that brokers run with."""
-        state = self.state()
-        found: str = {**state["conf"], **state["running"]}[name]
+        found: str = {**self._state["conf"], **self._state["running"]}[name]
         return found
 
     def run(
@@ -194,6 +125,7 @@ class StandIn:
         fail_unload: int = 0,
         shell: str = "/bin/sh",
         yes: bool = True,
+        terminal: bool = False,
     ) -> "subprocess.CompletedProcess[str]":
         """Run a script as a file.
 
@@ -206,17 +138,133 @@ class StandIn:
             fail_unload: The number of the unload that fails; 0 for none.
             shell: What runs it.
             yes: Answer the first question, whether to continue.
+            terminal: Answers come from a terminal.
         """
         path = self.folder / "plan.sh"
         path.write_text(script, encoding="utf-8")
-        environment = {"PATH": f"{self.folder / 'bin'}:/usr/bin:/bin", "FAIL_AT": str(fail_at)}
-        return subprocess.run(
-            [shell, str(path), *(["--yes"] if yes else []), *arguments],
-            cwd=self.folder,
-            env={**environment, "FAIL_ON": fail_on, "FAIL_UNLOAD": str(fail_unload)},
-            input=answers,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        self._fails = {"at": fail_at, "on": fail_on, "unload": fail_unload}
+        command = [shell, str(path), *(["--yes"] if yes else []), *arguments]
+        given = os.openpty() if terminal else os.pipe()
+        ours, theirs = given if terminal else given[::-1]
+        os.write(ours, answers.encode())
+        if not terminal:
+            os.close(ours)
+        server = threading.Thread(target=self._serve, daemon=True)
+        server.start()
+        try:
+            return subprocess.run(
+                command,
+                cwd=self.folder,
+                env={"PATH": f"{self.folder / 'bin'}:/usr/bin:/bin"},
+                stdin=theirs,
+                capture_output=True,
+                text=True,
+                timeout=120,
+                check=False,
+            )
+        finally:
+            os.close(theirs)
+            if terminal:
+                os.close(ours)
+            (self.folder / "asked").write_text("")  # ends the server
+            server.join(timeout=10)
+            if self._error is not None:
+                raise self._error
+
+    def _serve(self) -> None:
+        """Answer calls until one has no words."""
+        while words := (self.folder / "asked").read_bytes().decode().split("\0")[:-1]:
+            try:
+                status, out = self._answer(words)
+            except Exception as error:  # noqa: BLE001 - the script must get an answer, and the test its reason
+                self._error, status, out = error, 70, ""
+            (self.folder / "out").write_text(out)
+            (self.folder / "answered").write_text(f"{status}\n")
+
+    def _answer(self, call: list[str]) -> tuple[int, str]:
+        """Return the status and the output of a call."""
+        self._calls.append(call)
+        words = call[1:]
+        fails = len(self._calls) == self._fails["at"]
+        fails = fails or bool(self._fails["on"] and " ".join(words).startswith(self._fails["on"]))
+        if words[:2] == ["namespaces", "unload"]:
+            self._state["unloads"] += 1
+            fails = fails or self._state["unloads"] == self._fails["unload"]
+        if fails:
+            return 7, ""
+        url = ""
+        if words[:1] == ["--admin-url"]:
+            url, words = words[1], words[2:]
+        if call[0] == "sleep":
+            return 0, ""
+        if words[0] == "namespaces":
+            return self._namespaces(words), ""
+        if words[:2] == ["broker-stats", "load-report"]:
+            return self._load_report(url)
+        return (0, self._brokers(words)) if words[0] == "brokers" else (0, "")
+
+    def _brokers(self, words: Sequence[str]) -> str:
+        state, given = self._state, dict(zip(words[2::2], words[3::2], strict=False))
+        settings, running = state["settings"], state["running"]
+        if words[1] == "version":
+            return f"{state['release']}\n"
+        if words[1] == "namespaces":
+            self._arrive()
+            mine = [bundle for bundle, owner in state["owners"].items() if owner == words[4]]
+            if state["json"]:
+                return json.dumps({one: {"broker_assignment": "shared", "is_active": True} for one in mine})
+            return "".join(f"{one}    [broker_assignment=shared is_controlled=false is_active=true]\n" for one in mine)
+        if words[1] == "get-all-dynamic-config":
+            return self._shown(settings)
+        if words[1] == "get-runtime-config":
+            return self._shown({**state["conf"], **running})
+        if words[1] == "update-dynamic-config":
+            settings[given["--config"]] = running[given["--config"]] = given["--value"]
+        elif words[1] == "delete-dynamic-config":
+            settings.pop(given["--config"], None)
+            if not state["old"]:
+                running.pop(given["--config"], None)
+        return ""
+
+    def _shown(self, values: Mapping[str, str]) -> str:
+        if self._state["json"]:
+            return json.dumps(values, indent=2)
+        return "".join(f"{name}    {value}\n" for name, value in values.items())
+
+    def _arrive(self) -> None:
+        """Let bundles that are on the way come one look nearer."""
+        for bundle, (destination, looks) in list(self._state["on_the_way"].items()):
+            self._state["on_the_way"][bundle][1] = looks - 1
+            if looks <= 1:
+                self._state["owners"][bundle] = destination
+                del self._state["on_the_way"][bundle]
+
+    def _load_report(self, url: str) -> tuple[int, str]:
+        if self._state["conf"][LOAD_MANAGER_CLASS_NAME] != MANAGER_CLASSES[next(iter(MANAGER_CLASSES))]:
+            return 1, ""  # UnsupportedOperationException of the extensible load manager
+        used = self._state["used_percent"].get(url.removeprefix("http://"), 40)
+        parts = {name: {"usage": 0.0, "limit": -1.0} for name in ("memory", "directMemory", "bandwidthIn")}
+        report = {"webServiceUrl": url, "cpu": {"usage": used * 4.0, "limit": 400.0}, **parts, "lastStats": {}}
+        return 0, json.dumps(report, indent=2 if self._state["json"] else None)
+
+    def _namespaces(self, words: Sequence[str]) -> int:
+        """Carry out an unload or a split, and return its status."""
+        if words[1] not in {"unload", "split-bundle"}:
+            return 0
+        state, given = self._state, dict(zip(words[3::2], words[4::2], strict=False))
+        bundle, owners = f"{words[2]}/{given['--bundle']}", self._state["owners"]
+        if bundle not in owners:
+            return 1
+        if words[1] == "unload" and state["looks"]:
+            owners.pop(bundle)
+            state["on_the_way"][bundle] = [given["--destinationBroker"], state["looks"]]
+        elif words[1] == "unload":
+            owners[bundle] = given["--destinationBroker"]
+        else:
+            owner = owners.pop(bundle)
+            low, high = parse_range(given["--bundle"])
+            cuts = [int(cut) for flag, cut in pairwise(words) if flag == "--split-boundaries"]
+            cuts = cuts or [low + (high - low) // 2]
+            for start, stop in zip((low, *cuts), (*cuts, high), strict=True):
+                owners[bundle_name(words[2], start, stop)] = owner
+        return 0

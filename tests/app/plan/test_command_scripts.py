@@ -1,18 +1,25 @@
 """The script of a plan: what it checks, asks and runs."""
 
+import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from planner.cluster.names import SHEDDING_ENABLED
 from planner.cluster.ranges import bundle_name, parse_bundle
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.switches import hold_of
-from planner.share.commands import (
-    final_moves,
-)
+from planner.share.asked import asked_of
+from planner.share.commands import CommandOptions, final_moves
+from planner.share.hand_over import commands_of, plan_script
+from planner.share.link import decode_link
+from planner.share.script_head import CALL_S, STATUSES, disconnected_lines, duration_s
+from planner.share.step_table import plan_steps, steps_json, steps_markdown
+from planner.simulate.admin_commands import Command
 from planner.simulate.edits.add_brokers import AddBrokers
 from planner.simulate.edits.drain_broker import DrainBroker
 from planner.simulate.edits.move_bundle import MoveBundle
@@ -310,3 +317,213 @@ class TestScript:
         path.write_text(script)
         done = subprocess.run([str(checker), str(path)], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout
+
+
+SHELLS = ("/bin/sh", "/bin/bash", "/bin/dash")
+
+
+class TestPreflight:
+    """Before anything is changed, a script sees whether this is the cluster of the plan, and asks."""
+
+    @pytest.fixture
+    def script(self, several: Snapshot) -> str:
+        at = (1, 9, 20, 33)
+        moves = [MoveBundle(bundle=several.bundle_names[one], destination=other_broker(several, one)) for one in at]
+        return script_of(trace_of(several, *moves, cycles=1, minUnloadMessage=77), batch_bundles=2, pause_s=9)
+
+    @pytest.mark.parametrize("shell", SHELLS)
+    def test_nothing_is_changed_on_another_cluster(
+        self, script: str, several: Snapshot, tmp_path: Path, shell: str
+    ) -> None:
+        stand_in = StandIn(tmp_path, several)
+        owners, conf = stand_in.state()["owners"], stand_in.state()["conf"]
+        away = dict.fromkeys(owners, "elsewhere:8080")
+        for other, said in (
+            ({"conf": conf | {"clusterName": "other"}}, "This is the cluster other."),
+            ({"owners": {}}, "None of these bundles is where the plan expects it"),
+            ({"owners": away}, "None of these bundles is where the plan expects it"),
+            ({"release": "3.0.0"}, "Release: 3.0.0, but the plan expects 4.2.4"),
+            (
+                {"conf": conf | {"loadBalancerLoadSheddingStrategy": "a.b.Own"}},
+                "strategy: Own, but",
+            ),
+            ({"conf": conf | {"loadManagerClassName": "a.b.Own"}}, "Load manager: Own, but"),
+        ):
+            stand_in.reset(several, {SHEDDING_ENABLED: "true"})
+            stand_in.write(stand_in.state() | other)
+            done = stand_in.run(script, shell=shell)
+            assert done.returncode == 7, done.stdout
+            assert said in done.stdout
+            assert "Nothing was changed." in done.stdout
+            assert stand_in.changes() == []
+            assert stand_in.state()["settings"] == {SHEDDING_ENABLED: "true"}
+
+    @pytest.mark.parametrize("shell", SHELLS)
+    def test_it_asks_in_a_terminal_and_stops_without_one(
+        self, script: str, several: Snapshot, tmp_path: Path, shell: str
+    ) -> None:
+        stand_in = StandIn(tmp_path, several)
+        for answers, status in (("y\n", 0), ("n\n", 3), ("\n", 3)):
+            stand_in.reset(several)
+            done = stand_in.run(script, answers=answers, terminal=True, yes=False, shell=shell)
+            assert done.returncode == status, done.stdout
+            asked = "Cluster generated, captured 2027-01-15 08:00:00 UTC, "
+            assert asked in done.stdout
+            assert ": continue? [y/N] " in done.stdout
+            assert bool(stand_in.changes()) is (status == 0)
+        stand_in.reset(several)
+        refused = stand_in.run(script, answers="y\n", yes=False, shell=shell)
+        assert refused.returncode == 3
+        assert "Run the script in a terminal, or with --yes." in refused.stdout
+        assert stand_in.changes() == []
+
+    def test_a_person_may_continue_with_another_release(self, script: str, several: Snapshot, tmp_path: Path) -> None:
+        stand_in = StandIn(tmp_path, several)
+        stand_in.write(stand_in.state() | {"release": "4.2.5"})
+        assert stand_in.run(script, answers="y\n", terminal=True, yes=False).returncode == 0
+
+    def test_some_bundles_may_have_moved(self, script: str, several: Snapshot, tmp_path: Path) -> None:
+        stand_in = StandIn(tmp_path, several)
+        state = stand_in.state()
+        state["owners"][several.bundle_names[1]] = "elsewhere:8080"
+        stand_in.write(state)
+        assert stand_in.run(script).returncode == 4
+
+    def test_an_interrupted_run_is_told_of(self, script: str, several: Snapshot, tmp_path: Path) -> None:
+        stand_in = StandIn(tmp_path, several)
+        stand_in.run(script.replace("batch 'Batch 2", "kill -KILL $$\nbatch 'Batch 2"))
+        done = stand_in.run(script, fail_on="brokers version")
+        assert done.returncode == 1
+        assert "An earlier run of this script was interrupted, and its settings are not restored yet." in done.stdout
+        assert stand_in.run(script).returncode == 0
+        assert stand_in.state()["settings"] == {"minUnloadMessage": "77"}
+
+
+class TestBatches:
+    """After each batch a script sees whether the bundles have arrived, and how much their brokers are used."""
+
+    AT = (1, 9, 20)
+
+    def script(self, snapshot: Snapshot, **options: int) -> str:
+        moves = [MoveBundle(bundle=snapshot.bundle_names[at], destination=other_broker(snapshot, at)) for at in self.AT]
+        return script_of(trace_of(snapshot, *moves, cycles=1), **{"batch_bundles": 2, "pause_s": 9, **options})
+
+    @pytest.mark.parametrize("shell", SHELLS)
+    def test_bundles_may_arrive_late(self, several: Snapshot, tmp_path: Path, shell: str) -> None:
+        stand_in = StandIn(tmp_path, several)
+        stand_in.reset(several, looks=6)
+        done = stand_in.run(self.script(several), shell=shell)
+        assert done.returncode == 0, done.stdout
+        assert done.stdout.count("Every bundle of this batch has arrived.") == 2
+        assert ["sleep", "5"] in stand_in.calls()
+
+    @pytest.mark.parametrize("shell", SHELLS)
+    def test_it_stops_where_they_do_not(self, several: Snapshot, tmp_path: Path, shell: str) -> None:
+        stand_in = StandIn(tmp_path, several)
+        stand_in.reset(several, {SHEDDING_ENABLED: "true"}, looks=10_000)
+        script = self.script(several)
+        done = stand_in.run(script, shell=shell)
+        assert done.returncode == 8, done.stdout
+        first = several.bundle_names[1]
+        assert f"  {first} is not on {other_broker(several, 1)}." in done.stdout
+        assert "Not every bundle of this batch has arrived." in done.stdout
+        assert "State: 2 of 3 bundles are moved, 0 skipped; the last step was 4 of 7." in done.stdout
+        assert "All settings are as before. To continue, run this script again" in done.stdout
+        assert stand_in.state()["unloads"] == 2
+        assert stand_in.state()["settings"] == {SHEDDING_ENABLED: "true"}
+        state = stand_in.state()
+        state["owners"] |= {bundle: there for bundle, (there, _) in state["on_the_way"].items()}
+        stand_in.write(state | {"looks": 0, "on_the_way": {}})
+        again = stand_in.run(script, shell=shell)
+        assert again.returncode == 0, again.stdout
+        assert stand_in.state()["unloads"] == 3
+
+    def test_a_bundle_without_clients_has_no_owner_for_a_while(self, several: Snapshot, tmp_path: Path) -> None:
+        none = np.zeros_like(several.bundles.producers)
+        idle = several.with_columns(bundles=replace(several.bundles, producers=none, consumers=none))
+        stand_in = StandIn(tmp_path, idle)
+        stand_in.reset(idle, looks=10_000)
+        script = self.script(idle)
+        assert stand_in.run(script).returncode == 0
+        assert stand_in.state()["unloads"] == 3
+        # Cut short and run again, it does not take them for bundles that have moved.
+        stand_in.reset(idle, looks=10_000)
+        assert stand_in.run(script, fail_unload=3).returncode == 1
+        again = stand_in.run(script)
+        assert again.returncode == 0, again.stdout
+        assert again.stdout.count("Unloaded before:") == 2
+
+    @pytest.mark.parametrize("form", ["text", "json"])
+    def test_it_stops_above_the_limit(self, several: Snapshot, tmp_path: Path, form: str) -> None:
+        stand_in = StandIn(tmp_path, several)
+        stand_in.reset(several, as_json=form == "json")
+        busy = other_broker(several, 1)
+        stand_in.write(stand_in.state() | {"used_percent": {busy: 91}})
+        script = self.script(several)
+        done = stand_in.run(script)
+        assert done.returncode == 8, done.stdout
+        assert f"  {busy}: 91 % used" in done.stdout
+        assert "A broker is above the limit of 85 %." in done.stdout
+        assert stand_in.state()["unloads"] == 2
+        assert stand_in.state()["settings"] == {}
+        assert stand_in.run(script, "--ignore-usage").returncode == 0
+        assert stand_in.state()["unloads"] == 3
+
+    def test_usage_that_cannot_be_read_is_told(self, several: Snapshot, tmp_path: Path) -> None:
+        stand_in = StandIn(tmp_path, several)
+        done = stand_in.run(self.script(several), fail_on="--admin-url")
+        assert done.returncode == 0, done.stdout
+        assert "its usage cannot be read, so only arrival was checked." in done.stdout
+
+
+def test_the_head_says_what_a_reviewer_needs(several: Snapshot) -> None:
+    trace = trace_of(several, DrainBroker(broker=several.brokers.name[0]), cycles=2)
+    asked, start = asked_of(trace), several.info.captured_at_ms
+    script = plan_script(asked, CommandOptions(), made_at_ms=start + 3 * 3_600_000)
+    head = script.split("set -eu")[0].replace("\n# ", " ")
+    moves = final_moves(asked.trace)
+    clients = sum(move.producers + move.consumers for move in moves)
+    assert "Cluster: generated, captured 2027-01-15 08:00:00 UTC, 3 h old when this script was made." in head
+    assert f"Question: drain {several.brokers.name[0]} at 60 bundles per minute." in head
+    link = re.search(r"\?scenario=(\S+)", head)
+    assert link
+    assert decode_link(link[1]).scenario == trace.scenario
+    assert re.search(r"Duration: about \d+ (s|min), plus 1 step by hand\.", head)
+    assert f"Disconnected: {clients:,} clients of" in head
+    namespace = moves[0].bundle.rpartition("/")[0]
+    theirs = sum(m.producers + m.consumers for m in moves if m.bundle.startswith(f"{namespace}/"))
+    assert f"{namespace}: {theirs:,} client" in head
+    for number, meaning in STATUSES.items():
+        assert f"{number} {meaning}" in head
+    commands = commands_of(asked)
+    rows = steps_markdown(commands, "t").splitlines()
+    for step in plan_steps(commands):
+        assert re.search(rf"^#   {step.number} .*{re.escape(step.what[:60])}", script, re.MULTILINE)
+        if step.kind == "move":
+            assert f"| {step.number} | move | {step.what.replace('_', chr(92) + '_')} |" in "\n".join(rows)
+            assert f"\nmove {step.number} {step.what} {step.source} {step.destination} {step.clients}\n" in script
+    assert [one["number"] for one in steps_json(commands)] == list(range(1, len(plan_steps(commands)) + 1))
+
+
+def test_who_is_disconnected_is_bounded() -> None:
+    moves = [
+        Command(
+            section="unloads", bundle=f"t{at // 20}/n{at}/0x0_0x1", source="a", destination="b", topics=1, clients=at
+        )
+        for at in range(400)
+    ]
+    lines = list(disconnected_lines(moves))
+    assert lines[0] == "Disconnected: 79,800 clients of 400 topics, in 400 namespaces. They reconnect by themselves."
+    assert lines[1].startswith("- t19, 7,790 clients of 20 topics (t19/n399: 399 clients, t19/n398: 398 clients")
+    assert lines[1].endswith("and 10 more)")
+    assert lines[-1].startswith("- 10 other tenants, ")
+    assert len(lines) == 12
+
+
+def test_a_longer_plan_takes_longer() -> None:
+    def plan(batches: int, pause_s: int) -> list[Command]:
+        move = Command(section="unloads", words=("x",), bundle="t/n/0x0_0x1", source="a", destination="b")
+        return [Command(section="unloads", wave_s=pause_s), move] * batches
+
+    assert duration_s(plan(2, 60)) > duration_s(plan(1, 60)) + 60 + 2 * CALL_S
+    assert duration_s(plan(1, 600)) - duration_s(plan(1, 60)) == 540
