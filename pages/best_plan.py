@@ -1,5 +1,6 @@
 """Best plan: which few moves bring most, how far from the best possible that is, and whether Pulsar will undo it."""
 
+import time
 from dataclasses import replace
 from functools import partial
 
@@ -9,17 +10,16 @@ import streamlit as st
 
 from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE
 from planner.cluster.text import count, percent, plain
-from planner.cluster.units import MIB
+from planner.cluster.units import MIB, NS_PER_MS
 from planner.figures.optimize import before_after_figure, frontier_figure
 from planner.optimize.plan import Plan
 from planner.optimize.question import Question
 from planner.optimize.stability import Stability
 from planner.optimize.waves import scenario_of
 from planner.pulsar.shedding.registry import offered_shedders
-from planner.share.carry_out import Basis, document, moves_csv, of_groups, steps, steps_back, summary
+from planner.share.carry_out import Basis, best_plan_script, document, moves_csv, of_groups, summary
 from planner.share.commands import CommandOptions
 from planner.share.export import json_text
-from planner.share.script import command_script
 from planner.simulate.scenario import MOST_STEPS
 from planner.simulate.strategies import under_strategy
 from planner.web import address, best_plan, names, registry, scenario_history, simulations, state
@@ -140,15 +140,12 @@ def _take_away(view: state.Current, plan: Plan, found: Stability, ungrouped: flo
         + (f"Temporarily above the limit: {', '.join(map(plain, over))}." if over else "")
         + ("No broker exceeds its limit during the plan." if not over else "")
     )
-    options, cluster = CommandOptions(), view.snapshot.info.cluster
-    title = f"Best plan {plan.digest()[:12]}"
-
+    options = CommandOptions()
     basis = Basis(view.captured, view.outcome.trace.scenario) if view.outcome is not None else None
 
     def script(*, back: bool) -> bytes:
-        todo = (steps_back if back else steps)(plan, waves, found, options, basis)
-        text = command_script(todo, f"{title}{', undo' if back else ''}", options.program, cluster)
-        return text.encode()
+        made_at_ms = time.time_ns() // NS_PER_MS
+        return best_plan_script(plan, waves, found, options, basis, made_at_ms=made_at_ms, back=back).encode()
 
     with st.container(horizontal=True):
         download("Script", partial(script, back=False), "best-plan.sh", "text/x-shellscript", type="primary")

@@ -1,6 +1,7 @@
 """`python -m planner optimize`: the best plan for a cluster, and how far from the best possible it is."""
 
 import sys
+import time
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -230,14 +231,14 @@ class _Answer:
 
     def print_script(self, *, back: bool) -> None:
         """Print a script that carries the plan out, or undoes it."""
-        from planner.share.carry_out import steps, steps_back
-        from planner.share.script import command_script
+        from planner.cluster.units import NS_PER_MS
+        from planner.share.carry_out import best_plan_script
 
         stability = self.stability
         warn_switched_off(self.captured)
-        title = f"Best plan {self.plan.digest()[:_SHORT]}{', undo' if back else ''} for {self.name}"
-        todo = (steps_back if back else steps)(self.plan, self.waves, stability, self.options, self.basis)
-        sys.stdout.write(command_script(todo, title, self.options.program, self.plan.snapshot.info.cluster))
+        made_at_ms = time.time_ns() // NS_PER_MS
+        args = self.plan, self.waves, stability, self.options, self.basis
+        sys.stdout.write(best_plan_script(*args, made_at_ms=made_at_ms, back=back))
 
     def print_text(self) -> None:
         """Print the plan for people to read."""

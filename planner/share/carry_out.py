@@ -11,11 +11,11 @@ from planner.cluster.names import SUPPORTED_NAMESPACE_BUNDLE_SPLIT_ALGORITHMS
 from planner.cluster.relocation import Relocation
 from planner.cluster.setting import SettingValue
 from planner.cluster.snapshot import Snapshot
-from planner.cluster.text import count
+from planner.cluster.text import count, short_digest
 from planner.optimize.plan import Plan
 from planner.optimize.question import cost_text, unit_of
 from planner.optimize.stability import LEFT_OFF, Stability
-from planner.optimize.waves import Wave
+from planner.optimize.waves import Wave, scenario_of
 from planner.share.commands import (
     CAPTURE_AGAIN,
     CommandOptions,
@@ -28,10 +28,14 @@ from planner.share.commands import (
     unload_batches,
 )
 from planner.share.export import csv_text
+from planner.share.link import scenario_part
+from planner.share.script import command_script
+from planner.share.script_head import facts_of
+from planner.share.step_table import steps_json
 from planner.simulate.admin_commands import SHOWN, Command, Role, shutdown_command
 from planner.simulate.edits.edit import some_of
 from planner.simulate.event import Event
-from planner.simulate.scenario import Scenario
+from planner.simulate.scenario import MOST_STEPS, Scenario
 
 FORMAT_VERSION: Final = 1
 """Version of the JSON document."""
@@ -134,6 +138,55 @@ def steps_back(
     return in_order([*_real_names(start, before, ()), *held, *found, *undone])
 
 
+def best_plan_script(
+    plan: Plan,
+    waves: Sequence[Wave],
+    stability: Stability | None,
+    options: CommandOptions,
+    basis: Basis | None = None,
+    *,
+    made_at_ms: int,
+    back: bool = False,
+) -> str:
+    """Return the script of a best plan, or the undo script, the same wherever it is handed over.
+
+    Args:
+        plan: The plan.
+        waves: Its waves.
+        stability: As for `steps`.
+        options: How commands are written.
+        basis: As for `steps`.
+        made_at_ms: When the script is made, ms since 1970.
+        back: The undo script.
+    """
+    commands = (steps_back if back else steps)(plan, waves, stability, options, basis)
+    start = basis.captured if basis else plan.snapshot
+    title = f"Best plan {short_digest(plan.digest())}{', undo' if back else ''} for the cluster {start.info.cluster}"
+    facts = facts_of(start, question=question_text(plan), link=_link(plan, waves, start, basis), made_at_ms=made_at_ms)
+    return command_script(commands, title, options.program, start.info.cluster, facts)
+
+
+def question_text(plan: Plan) -> str:
+    """Return what a plan was asked for and what it answers, in words."""
+    question = plan.question
+    if question.drain:
+        asked = f"empty {some_of(question.drain, shown=SHOWN)}"
+    elif question.under_percent is not None:
+        asked = f"bring every broker to at most {question.under_percent:g} %, with the fewest {question.cost}"
+    else:
+        asked = "bring the highest usage down"
+    return f"{asked}. {summary(plan)}"
+
+
+def _link(plan: Plan, waves: Sequence[Wave], start: Snapshot, basis: Basis | None) -> str:
+    """Return the part of an address that opens the scenario of a plan, or the one it starts from; empty if too long."""
+    if basis is not None:
+        return scenario_part(basis.scenario, snapshot_digest(start))
+    if len(waves) + len(plan.splits) > MOST_STEPS:
+        return ""
+    return scenario_part(scenario_of(plan, waves, held=False), snapshot_digest(start))
+
+
 def _real_names(start: Snapshot, captured: Snapshot, asked: Sequence[Command]) -> Iterator[Command]:
     """Yield the question for the real ids of brokers that the captured cluster does not have."""
     known = {*captured.brokers.name, *(name for command in asked for name in command.asks)}
@@ -184,6 +237,7 @@ def document(
 ) -> dict[str, Any]:
     """Return everything about a plan as JSON values; `ungrouped` is what `peak_without_groups` says."""
     by_cost = plan.question.under_percent is not None
+    commands = steps(plan, waves, stability, options, basis)
     return {
         "format_version": FORMAT_VERSION,
         "plan_digest": plan.digest(),
@@ -215,7 +269,8 @@ def document(
             for step in plan.frontier
         ],
         "notes": list(plan.notes),
-        "commands": [command.line for command in steps(plan, waves, stability, options, basis) if command.words],
+        "commands": [command.line for command in commands if command.words],
+        "steps": steps_json(commands),
     }
 
 

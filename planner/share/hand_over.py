@@ -10,11 +10,10 @@ from planner.cluster.digest import snapshot_digest
 from planner.cluster.setting import conf_value
 from planner.share.asked import Asked, advised_against
 from planner.share.commands import CommandOptions, changed_settings, plan_commands
-from planner.share.link import MOST_ADDRESS_CHARACTERS, encode_link
+from planner.share.link import scenario_part
 from planner.share.script import command_script
 from planner.share.script_head import facts_of
 from planner.simulate.admin_commands import Command
-from planner.simulate.scenario import Scenario
 from planner.simulate.trace import Trace
 
 _SHOWN = 20
@@ -65,12 +64,6 @@ def question_of(trace: Trace) -> str:
         return "what does the load balancer do by itself?"
     more = f"; and {len(parts) - _PHRASES:,} more" if len(parts) > _PHRASES else ""
     return f"{'; '.join(parts[:_PHRASES])}{more}."
-
-
-def scenario_part(scenario: Scenario, digest: str) -> str:
-    """Return the part of an address that opens a scenario; empty where it is too long for one."""
-    text = f"scenario={encode_link(scenario, digest)}"
-    return text if len(text) <= MOST_ADDRESS_CHARACTERS else ""
 
 
 def _warned(commands: Iterable[Command], against: dict[str, str]) -> Iterator[Command]:

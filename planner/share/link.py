@@ -100,6 +100,15 @@ def encode_link(scenario: Scenario, digest: str, snapshot_name: str = "") -> str
     return _seal(_WHOLE, digest, _pack(_content(snapshot_name, json.loads(canonical_text(scenario)))))
 
 
+def scenario_part(scenario: Scenario, digest: str) -> str:
+    """Return the part of an address that opens a scenario; empty where it is too long for one.
+
+    It has no name of the snapshot, so that it is the same wherever the scenario is handed over.
+    """
+    text = f"scenario={encode_link(scenario, digest)}"
+    return text if len(text) <= MOST_ADDRESS_CHARACTERS else ""
+
+
 def encode_reference(digest_of_scenario: str, digest: str, snapshot_name: str = "") -> str:
     """Return the text that names a scenario which a workspace keeps, by its digest, and the snapshot that it changes.
 

@@ -13,9 +13,8 @@ from planner.optimize.answer import best_plan
 from planner.optimize.question import Question
 from planner.optimize.stability import stability_of
 from planner.optimize.waves import waves_of
-from planner.share.carry_out import steps, steps_back, summary
+from planner.share.carry_out import best_plan_script, summary
 from planner.share.commands import CommandOptions
-from planner.share.script import command_script
 from tests.cluster.launch import wait_for
 from tests.cluster.pulsar_admin import PulsarAdmin
 from tests.cluster.scene import SHED, Scene, shed_layout
@@ -51,7 +50,8 @@ def carry_out_the_best_plan(scene: Scene, folder: Path, calm: dict[str, object])
         waves = waves_of(plan, 4)
         stability = stability_of(plan)
         options = CommandOptions(pause_s=1)
-        script = command_script(steps(plan, waves, stability, options), "best", options.program, before.info.cluster)
+        made_at_ms = before.info.captured_at_ms
+        script = best_plan_script(plan, waves, stability, options, made_at_ms=made_at_ms)
         admin = PulsarAdmin(folder, scene.cluster.brokers[0].url)
         overrides = scene.admin.ask("/brokers/configuration/values")
         done = admin.run(script)
@@ -75,7 +75,7 @@ def carry_out_the_best_plan(scene: Scene, folder: Path, calm: dict[str, object])
                 now = scene.cluster.owners()
                 assert {name: now.get(name) for name in wanted} == {name: owners[name] for name in wanted}
 
-        home = command_script(steps_back(plan, waves, stability, options), "back", options.program, before.info.cluster)
+        home = best_plan_script(plan, waves, stability, options, made_at_ms=made_at_ms, back=True)
         (folder / "back").mkdir()
         returned = PulsarAdmin(folder / "back", scene.cluster.brokers[0].url).run(home)
         assert returned.returncode == 0, returned.stdout + returned.stderr

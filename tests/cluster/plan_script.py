@@ -1,14 +1,16 @@
 """A plan's script, as it is, with the real `pulsar-admin` on a real cluster: cut short, run again, and followed."""
 
+import re
 from pathlib import Path
 
 from planner.cluster.names import AUTO_BUNDLE_SPLIT_ENABLED, SHEDDING_ENABLED
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.switches import hold_of
 from planner.explain.switched_off import switched_off
-from planner.share.commands import CommandOptions, final_moves, plan_commands
+from planner.share.asked import asked_of
+from planner.share.commands import CommandOptions, final_moves
 from planner.share.follow import Following, follow
-from planner.share.script import command_script
+from planner.share.hand_over import plan_script
 from planner.simulate.edits.move_bundle import MoveBundle
 from planner.simulate.edits.split_bundle import SplitBundle
 from planner.simulate.run import simulate
@@ -55,7 +57,7 @@ def run_a_plan(scene: Scene, folder: Path, calm: dict[str, object]) -> None:
         moves = {move.bundle: move.destination for move in final_moves(trace)}
         assert len(moves) == 3
         options = CommandOptions(batch_bundles=2, pause_s=1)
-        script = command_script(plan_commands(trace, options), "a plan", options.program, before.info.cluster)
+        script = plan_script(asked_of(trace), options, made_at_ms=before.info.captured_at_ms)
         admin = PulsarAdmin(folder, scene.cluster.brokers[0].url)
 
         shown = admin.run(script, "--dry-run")
@@ -66,7 +68,10 @@ def run_a_plan(scene: Scene, folder: Path, calm: dict[str, object]) -> None:
         assert AUTO_BUNDLE_SPLIT_ENABLED not in overrides
         running = _running(scene)
         unseen = admin.run(script, fail_on="brokers namespaces")
-        assert unseen.returncode == 4, unseen.stdout + unseen.stderr
+        assert unseen.returncode == 1, unseen.stdout + unseen.stderr
+        other = admin.run(re.sub("(?m)^cluster=.*$", "cluster=other", script))
+        assert other.returncode == 7, other.stdout + other.stderr
+        assert "Nothing was changed." in other.stdout
         assert (_overrides(scene), _running(scene)) == (overrides, running)
 
         # Killed, it leaves its mark: brokers shed nothing, a capture says why, and another script does not begin.
@@ -88,7 +93,7 @@ def run_a_plan(scene: Scene, folder: Path, calm: dict[str, object]) -> None:
         # Run again, the second unload fails: nothing after it is done, and all settings are back.
         second = list(moves)[1].rpartition("/")[2]
         broken = admin.run(script, fail_on=f"namespaces unload {PLANNED} --bundle {second}")
-        assert broken.returncode == 7, broken.stdout + broken.stderr
+        assert broken.returncode == 1, broken.stdout + broken.stderr
         assert (_overrides(scene), _running(scene)) == (overrides, running)
         half = _followed(scene, trace)
         assert half.counts == {"done": 2, "left": 3}, half.steps  # the split and the first move

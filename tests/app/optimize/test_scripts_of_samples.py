@@ -17,6 +17,7 @@ from planner.optimize.waves import waves_of
 from planner.share.carry_out import Basis, steps, steps_back
 from planner.share.commands import CommandOptions, plan_commands
 from planner.share.script import command_script
+from planner.share.script_head import facts_of
 from planner.simulate.admin_commands import Command
 from planner.simulate.edits.add_brokers import AddBrokers
 from planner.simulate.edits.drain_broker import DrainBroker
@@ -33,8 +34,12 @@ MOVES = 6
 SAMPLES = sorted(one.file for one in samples())
 
 
+SHELLS = ("/bin/sh", "/bin/bash", "/bin/dash")
+
+
 def script_of(commands: Sequence[Command], snapshot: Snapshot) -> str:
-    return command_script(commands, "t", NO_PAUSE.program, snapshot.info.cluster)
+    facts = facts_of(snapshot, question="q", link="", made_at_ms=snapshot.info.captured_at_ms)
+    return command_script(commands, "t", NO_PAUSE.program, snapshot.info.cluster, facts)
 
 
 def scripts(snapshot: Snapshot) -> Iterator[tuple[str, str, str]]:
@@ -62,6 +67,8 @@ SITUATIONS: Mapping[str, Mapping[str, Any]] = {
     "gone": {},
     "look-ups fail": {"fail_on": "brokers namespaces"},
     "the fifth unload fails": {"fail_unload": 5},
+    "late": {},
+    "another cluster": {},
 }
 DYNAMIC: Sequence[Mapping[str, str]] = ({}, {SHEDDING: "true", THRESHOLD: "9"})
 FEW = ("avg-shedder.json", "real-extensible.json")
@@ -77,17 +84,24 @@ def ends_as_it_began(
         assert stand_in.run(earlier, answers="no\n").returncode == 0
         stand_in.write(stand_in.state() | {"unloads": 0})
         stand_in.forget_runs()
-    if situation == "gone":
-        stand_in.write(stand_in.state() | {"owners": {}})
-    done = stand_in.run(script, answers="yes\n" * 20, **SITUATIONS[situation])
+    changes: Mapping[str, dict[str, Any]] = {
+        "gone": {"owners": {}},
+        "late": {"looks": 4},
+        "another cluster": {"conf": stand_in.state()["conf"] | {"clusterName": "other"}},
+    }
+    stand_in.write(stand_in.state() | changes.get(situation, {}))
+    before = len(stand_in.changes())
+    done = stand_in.run(script, answers="yes\n" * 20, shell=SHELLS[at % 3], **SITUATIONS[situation])
     state = stand_in.state()
     # A person who types yes asks for the settings of the plan, where everything succeeds.
     asked = {"plan": {"minUnloadMessage": "77"}, "best": {THRESHOLD: "77"}}.get(kind, {})
     given = {one: value for one, value in asked.items() if done.returncode == 0 and f" {one} {value} " in script}
     assert state["settings"] == {**dynamic, **given}, done.stdout
     moves = "\nmove " in script or re.search(r"\nonce \d+ divide ", script) is not None
-    failed = {"as planned": False, "the fifth unload fails": state["unloads"] >= 5}.get(situation, moves)
-    if situation in {"gone", "look-ups fail"} and moves:
+    well = {"as planned": False, "late": False, "another cluster": True}
+    failed = {**well, "the fifth unload fails": state["unloads"] >= 5}.get(situation, moves)
+    if situation == "another cluster" or (situation in {"gone", "look-ups fail"} and moves):
+        assert len(stand_in.changes()) == before
         assert "Nothing was changed." in done.stdout
     assert (done.returncode != 0) is failed, done.stdout + done.stderr
 
@@ -113,6 +127,33 @@ def test_settings_of_every_sample_end_as_they_began(name: str, tmp_path: Path, s
             for situation in SITUATIONS:
                 with subtests.test(kind=one[0], situation=situation, dynamic=DYNAMIC[at]):
                     ends_as_it_began(stand_in, snapshot, one, situation, at)
+
+
+@pytest.mark.parametrize("kind", ["plan", "drain", "best", "back"])
+def test_wherever_it_fails_settings_end_as_they_began(kind: str, tmp_path: Path) -> None:
+    """Each call fails in turn, the shells take turns."""
+    snapshot = open_snapshot("pip-364.json")[1]
+    script, earlier = next((text, first) for name, text, first in scripts(snapshot) if name == kind)
+    stand_in = StandIn(tmp_path, snapshot)
+    dynamic = {SHEDDING: "true", THRESHOLD: "77" if kind == "back" else "9"}
+
+    def run(fail_at: int, shell: str) -> int:
+        stand_in.reset(snapshot, dynamic)
+        if earlier:
+            stand_in.run(earlier, answers="no\n")
+            stand_in.forget_runs()
+        calls = len(stand_in.calls())
+        done = stand_in.run(script, answers="no\n", fail_at=calls + fail_at if fail_at else 0, shell=shell)
+        settings = stand_in.state()["settings"]
+        if done.returncode:
+            assert settings == dynamic, (fail_at, done.stdout)
+        assert settings[SHEDDING] == "true"
+        assert stand_in.runs_with(SHEDDING) == "true"
+        return len(stand_in.calls()) - calls
+
+    calls = run(0, SHELLS[0])
+    for at in range(1, calls + 1):
+        run(at, SHELLS[at % 3])
 
 
 @pytest.fixture(scope="module")
@@ -237,13 +278,11 @@ def test_a_drain_of_the_best_plan_ends_with_the_stop(five: Snapshot, tmp_path: P
     assert stand_in.run(script, answers="yes\n").returncode == 0
 
 
-@pytest.mark.parametrize("shell", ["/bin/sh", "/bin/bash", "/bin/dash"])
+@pytest.mark.parametrize("shell", SHELLS)
 def test_every_shell_reads_it(five: Snapshot, tmp_path: Path, shell: str) -> None:
     plan = best_plan(five, Question(moves=3, rounds=1))
     stability = stability_of(plan)
     script = script_of(steps(plan, waves_of(plan), stability, NO_PAUSE), five)
     stand_in = StandIn(tmp_path, five)
-    if not Path(shell).exists():
-        shell = "/bin/sh"
     assert stand_in.run(script, shell=shell).returncode == 0
     assert stand_in.state()["settings"] == {}

@@ -45,6 +45,7 @@ class StandIn:
         self.reset(snapshot)
         (folder / "bin").mkdir(exist_ok=True)
         for name in ("asked", "answered"):
+            (folder / name).unlink(missing_ok=True)
             os.mkfifo(folder / name)
         for name in ("pulsar-admin", "sleep"):
             program = folder / "bin" / name

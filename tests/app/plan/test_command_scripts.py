@@ -404,9 +404,9 @@ class TestBatches:
 
     AT = (1, 9, 20)
 
-    def script(self, snapshot: Snapshot, **options: int) -> str:
+    def script(self, snapshot: Snapshot) -> str:
         moves = [MoveBundle(bundle=snapshot.bundle_names[at], destination=other_broker(snapshot, at)) for at in self.AT]
-        return script_of(trace_of(snapshot, *moves, cycles=1), **{"batch_bundles": 2, "pause_s": 9, **options})
+        return script_of(trace_of(snapshot, *moves, cycles=1), batch_bundles=2, pause_s=9)
 
     @pytest.mark.parametrize("shell", SHELLS)
     def test_bundles_may_arrive_late(self, several: Snapshot, tmp_path: Path, shell: str) -> None:
