@@ -45,14 +45,21 @@ class Action:
         """What tells it from others, whatever its words."""
         return tuple(sorted((name, conf_value(value)) for name, value in self.settings.items())), self.edits
 
-    def on(self, scenario: Scenario, brokers: int) -> Scenario:
-        """Return a scenario with the action, and the rolling restart of so many brokers that it needs."""
+    def on(self, scenario: Scenario) -> Scenario:
+        """Return a scenario with the action, without the restart that it needs."""
         settings = {**scenario.settings, **{name: _plain(value) for name, value in self.settings.items()}}
-        steps = [*scenario.steps, *map(Step, self.edits)]
-        if self.restart and not any(isinstance(edit, RollingRestart) for edit in scenario.edits):
-            each_min = min(_EACH_MIN, _RESTART_MIN / max(brokers, 1))
-            steps.append(Step(RollingRestart(down_min=each_min * 2 / 3, pause_min=each_min / 3)))
-        return replace(scenario, settings=settings, steps=tuple(steps))
+        return replace(scenario, settings=settings, steps=(*scenario.steps, *map(Step, self.edits)))
+
+    def restarts(self, scenario: Scenario) -> bool:
+        """Say whether it needs a rolling restart that the scenario does not make anyway."""
+        return bool(self.restart) and not any(isinstance(edit, RollingRestart) for edit in scenario.edits)
+
+
+def restarted(scenario: Scenario, brokers: int) -> Scenario:
+    """Return a scenario with a rolling restart of so many brokers that ends well within the usual 30 cycles."""
+    each_min = min(_EACH_MIN, _RESTART_MIN / max(brokers, 1))
+    restart = RollingRestart(down_min=each_min * 2 / 3, pause_min=each_min / 3)
+    return scenario.with_steps(*scenario.steps, Step(restart))
 
 
 def settings_action(kind: Kind, changes: Mapping[str, SettingValue], config: Settings, words: str = "") -> Action:

@@ -9,7 +9,7 @@ from planner.cluster.errors import PlannerError
 from planner.cluster.snapshot import Snapshot
 from planner.explain.diagnosis import diagnose
 from planner.explain.outcome import Outcome
-from planner.remedy.action import Action
+from planner.remedy.action import Action, restarted
 from planner.simulate.edits.scale_traffic import ScaleTraffic
 from planner.simulate.judge import Result, Verdict, gained, judge, share_gone
 from planner.simulate.run import simulate
@@ -21,6 +21,9 @@ OTHER_TRAFFIC: Final = (0.9, 1.1)
 """Factors of all traffic under which it has to hold."""
 KEPT: Final = 0.5
 """Share of a gain that has to hold."""
+
+_RESTARTED: Final = 50_000
+"""Brokers times bundles up to which rolling restarts are simulated."""
 
 # What a trade-off has to bring, and may cost, to be offered.
 _LOWER_PEAK_POINTS: Final = 5.0
@@ -78,7 +81,7 @@ class Trial:
         """What it achieved, in a sentence or two."""
         parts = [f"Tried: {self.verdict.text[:1].lower()}{self.verdict.text[1:]}"]
         if self.action.restart:
-            parts.append("The rolling restart that it needs is simulated.")
+            parts.append("The rolling restart that it needs is included.")
         if self.is_worth_it and self.steady is False:
             parts.append("Not offered: under another seed or 10 % more or less traffic most of the gain is lost.")
         elif self.is_worth_it and not self.settles:
@@ -122,13 +125,33 @@ class Trials:
             self._plain = _seen(Outcome(simulate(self.snapshot, self.scenario)))
         before, _, known = self._plain
         try:
-            after, settles, codes = _seen(Outcome(simulate(self.snapshot, self._with(action, self.scenario))))
+            outcome = self._outcome(action, self.scenario)
         except PlannerError:
             return None
+        _, settles, codes = _seen(outcome)
+        after = self._result(action, self.scenario, outcome)
         return Trial(action, before, after, judge(before, after), settles, known - codes)
 
-    def _with(self, action: Action, scenario: Scenario) -> Scenario:
-        return action.on(scenario, len(self.snapshot.brokers))
+    def _outcome(self, action: Action, scenario: Scenario) -> Outcome:
+        """Simulate an action, with the restart that it needs where that is not too much work."""
+        changed = action.on(scenario)
+        if action.restarts(scenario) and self.simulates_restarts:
+            changed = restarted(changed, len(self.snapshot.brokers))
+        return Outcome(simulate(self.snapshot, changed))
+
+    def _result(self, action: Action, scenario: Scenario, outcome: Outcome) -> Result:
+        """Return the result of an action; a restart that was not simulated disconnects everybody once."""
+        result = outcome.result
+        if not action.restarts(scenario) or self.simulates_restarts:
+            return result
+        bundles = self.snapshot.bundles
+        everybody = int((bundles.producers + bundles.consumers).sum())
+        return replace(result, topics=result.topics + result.all_topics, clients=result.clients + everybody)
+
+    @property
+    def simulates_restarts(self) -> bool:
+        """Whether a rolling restart, which places every bundle twice, is cheap enough to be simulated."""
+        return len(self.snapshot.brokers) * len(self.snapshot.bundles) <= _RESTARTED
 
     def confirmed(self, trial: Trial) -> Trial:
         """Return a trial that is worth it with `steady` filled in; others as they are."""
@@ -153,7 +176,7 @@ class Trials:
         if key not in self._results:
             self._results[key] = Result.of(simulate(self.snapshot, variant))
         before = self._results[key]
-        after = Result.of(simulate(self.snapshot, self._with(trial.action, variant)))
+        after = self._result(trial.action, variant, self._outcome(trial.action, variant))
         verdict = judge(before, after)
         best = gained(trial.before, trial.after)
         if best is None or verdict.word == "worse":

@@ -5,12 +5,13 @@ Mirrors `LeastLongTermMessageRate` of Pulsar 4.2.4.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 
 from planner.cluster.arrays import FloatArray, frozen
 from planner.cluster.decisions import PlacementDecision, ReasonBlock, ReasonCode, add_reasons
-from planner.cluster.hashing import hash_map_order, java_string_hashes
+from planner.cluster.hashing import hash_map_order, java_string_hash
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE
 from planner.cluster.once import once
@@ -146,13 +147,23 @@ def _rates(state: Preallocated, snapshot: Snapshot) -> FloatArray:
 def _preallocated_rate(snapshot: Snapshot, bundles: Sequence[str]) -> float:
     """Return the long-term rate of bundles on their way to a broker, added in the order of Pulsar's map."""
     total, table = 0.0, snapshot.bundles
-    for at in hash_map_order(java_string_hashes(bundles), concurrent=True).tolist() if bundles else ():
+    for at in _in_map_order(tuple(bundles)):
         found = snapshot.bundle_position.get(bundles[at], -1)
         if found >= 0 and table.has_data[found]:
             total += float(table.msg_rate_per_s(found, term="long_term_"))
         else:
             total += float(DEFAULT_TRAFFIC.msg_rate_in_per_s) + float(DEFAULT_TRAFFIC.msg_rate_out_per_s)
     return total
+
+
+@lru_cache(maxsize=4096)
+def _in_map_order(bundles: tuple[str, ...]) -> tuple[int, ...]:
+    """Return the positions of bundles in the order of Pulsar's map."""
+    hashes = np.array([_hash(bundle) for bundle in bundles], dtype=np.int32)
+    return tuple(hash_map_order(hashes, concurrent=True).tolist())
+
+
+_hash = lru_cache(maxsize=1 << 18)(java_string_hash)
 
 
 PLACEMENT = LeastLongTermMessageRate()

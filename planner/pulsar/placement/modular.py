@@ -288,11 +288,18 @@ def after_refresh(memory: ModularMemory, snapshot: Snapshot) -> ModularMemory:
 
 
 def with_active_brokers(memory: ModularMemory, snapshot: Snapshot) -> ModularMemory:
-    """Return the memory without averages of brokers that left, as when the leader notices."""
-    state = memory.placement
-    if not isinstance(state, UsageAverages):
-        return memory
+    """Return the memory as it is when the leader notices which brokers are there.
+
+    Averages of brokers that left are forgotten, and so is what was promised to them
+    (`ModularLoadManagerImpl.reapDeadBrokerPreallocations` of Pulsar 4.2.4).
+    """
     here = {
         name for name, active in zip(snapshot.brokers.name, snapshot.brokers.registered.tolist(), strict=True) if active
     }
-    return replace(memory, placement=state.of_active(here))
+    state = memory.placement
+    placement = state.of_active(here) if isinstance(state, UsageAverages) else state
+    promised, preallocated = (
+        given if here.issuperset(given.values()) else {bundle: to for bundle, to in given.items() if to in here}
+        for given in (memory.promised, memory.preallocated)
+    )
+    return replace(memory, placement=placement, promised=promised, preallocated=preallocated)
