@@ -223,7 +223,7 @@ def settings_commands(
     if LOAD_MANAGER_CLASS_NAME in changes:
         yield from _migration(changes)
         return
-    restart = restarting(changes)
+    restart, lines = restarting(changes), []
     for name, (before, after) in changes.items():
         setting, value = REFERENCE.settings[name], conf_value(after)
         note = f"{name}: {conf_value(before) or 'not set'} -> {value or 'not set'}."
@@ -233,17 +233,15 @@ def settings_commands(
             note = f"{note} {setting.note}" if value else f"{note} {_EMPTY}"
             yield setting_command("settings", how.program, change, note.strip())
         else:
-            yield Command(section="settings", note=f"{note} Not dynamic. By hand: add this line to every broker.conf:")
-            yield Command(section="settings", note=f"{name}={value}")
+            lines.append(f"{name}={value}")
+            yield Command(section="settings", note=f"{note} Not dynamic: it needs broker.conf and a restart.")
     if restart:
-        yield Command(
-            section="settings",
-            note=(
-                "By hand: restart the brokers one after the other, then continue. These settings take "
-                f"effect only after a restart: {', '.join(restart)}."
-            ),
-            by_hand=True,
+        written = f"write these lines into every broker.conf: {'; '.join(lines)}. Then " if lines else ""
+        note = (
+            f"By hand: {written}restart the brokers one after the other. These settings take effect only after a "
+            f"restart: {', '.join(restart)}."
         )
+        yield Command(section="settings", note=note, by_hand=True)
 
 
 def _migration(changes: Mapping[str, tuple[SettingValue, SettingValue]]) -> Iterator[Command]:

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from planner.simulate.edits.add_brokers import AddBrokers
 from planner.simulate.edits.drain_broker import DrainBroker
 from planner.simulate.edits.move_bundle import MoveBundle
 from planner.simulate.edits.split_bundle import SplitBundle
+from planner.simulate.run import simulate
 from planner.simulate.trace import Trace
 from tests.app.plan.scripts import other_broker, script_of, trace_of
 from tests.app.plan.stand_in import StandIn
@@ -474,6 +476,25 @@ class TestBatches:
         done = stand_in.run(self.script(several), fail_on="--admin-url")
         assert done.returncode == 0, done.stdout
         assert "its usage cannot be read, so only arrival was checked." in done.stdout
+
+
+@pytest.mark.parametrize("manager", ["", "extensible"])
+def test_what_a_person_has_to_write_is_shown_where_it_waits(
+    several: Snapshot, tmp_path: Path, manager: Literal["", "extensible"]
+) -> None:
+    """Settings of `broker.conf` are shown in full where the script waits for a person, not in comments alone."""
+    found = trace_of(several, cycles=1, loadBalancerNamespaceMaximumBundles=77, loadBalancerEnabled=False)
+    scenario = replace(found.scenario, load_manager=manager)
+    trace = simulate(several, scenario)
+    stand_in = StandIn(tmp_path, several)
+    for answer, status in (("stop\n", 3), ("yes\n", 0)):
+        done = stand_in.run(script_of(trace), answers=answer)
+        assert done.returncode == status, done.stdout
+        asked = done.stdout.partition("Type yes when this is done")[0].splitlines()[-1]
+        assert asked.startswith(">> By hand: ")
+        assert "loadBalancerEnabled=false" in asked
+        assert ("loadManagerClassName=org.apache.pulsar" in asked) is bool(manager)
+        assert "loadManagerClassName" not in stand_in.state()["settings"]
 
 
 def test_the_head_says_what_a_reviewer_needs(several: Snapshot) -> None:

@@ -152,7 +152,7 @@ def test_settings_are_set_as_they_can_be(small: Snapshot) -> None:
     assert "brokers update-dynamic-config --config minUnloadMessage --value 77\n" in script
     assert "--config loadBalancerSheddingExcludedNamespaces --value a/b,c/d\n" in script
     assert "maxUnloadBundleNumPerShedding" not in script, "it has that value already"
-    assert "\n# lowerBoundarySheddingEnabled=true\n" in script
+    assert "broker.conf: lowerBoundarySheddingEnabled=true. Then restart the brokers" in script
     assert "--config lowerBoundarySheddingEnabled" not in script
     restart = next(line for line in script.split("\n") if "restart the brokers" in line)
     assert "loadBalancerLoadSheddingStrategy" in restart

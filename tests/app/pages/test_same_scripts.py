@@ -1,0 +1,77 @@
+"""Scripts and steps are the same whether they come from a page or from the command line."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+
+from planner.__main__ import main
+from planner.cluster.snapshot import Snapshot
+from planner.share.link import encode_link
+from planner.simulate.edits.move_bundle import MoveBundle
+from planner.simulate.edits.split_bundle import SplitBundle
+from planner.simulate.scenario import Scenario, Step
+from planner.web import state
+from planner.workspace.opening import open_snapshot
+from planner.workspace.samples import samples
+
+PIP = next(sample for sample in samples() if sample.file == "pip-364.json")
+Page = Callable[..., AppTest]
+Files = dict[str, Callable[[], bytes]]
+
+
+@pytest.fixture
+def files(monkeypatch: pytest.MonkeyPatch) -> Files:
+    """What a page offers to download, by the name of the file."""
+    found: Files = {}
+    draw = st.download_button
+
+    def noted(label: str, data: Any, file: str, *others: Any, **options: Any) -> bool:
+        found[file] = data
+        return draw(label, data, file, *others, **options)
+
+    monkeypatch.setattr(st, "download_button", noted)
+    return found
+
+
+@pytest.fixture(scope="module")
+def five() -> Snapshot:
+    return open_snapshot(PIP.file)[1]
+
+
+def printed(capsys: pytest.CaptureFixture[str], *words: str) -> bytes:
+    capsys.readouterr()
+    assert main(list(words)) == 0
+    return capsys.readouterr().out.encode()
+
+
+@pytest.mark.parametrize("option", ["", "everything"])
+def test_a_plan(page: Page, files: Files, five: Snapshot, capsys: pytest.CaptureFixture[str], option: str) -> None:
+    moved = MoveBundle(bundle=five.bundle_names[int((five.bundles.owner == 3).argmax())], destination="broker-5:8080")
+    steps = (Step(SplitBundle(bundle=five.bundle_names[0])), Step(moved))
+    link = encode_link(Scenario(steps=steps, cycles=4, name="Friday"), PIP.digest, "a name")
+    more = {option: "1"} if option else {}
+    test = page("moves", snapshot=PIP.digest[:12], scenario=link, batch="3", pause="5", **more)
+    assert not test.exception
+    for box in [each for each in test.checkbox if each.label == "Show the commands anyway"]:
+        box.check().run()
+    words = ["plan", "--snapshot", PIP.file, "--scenario", link, "--batch", "3", "--pause", "5"]
+    words += [f"--{option}"] if option else []
+    script = printed(capsys, *words, "--commands")
+    assert b"\nmove " in script
+    assert files["plan.sh"]() == script
+    assert json.loads(files["plan-steps.json"]()) == json.loads(printed(capsys, *words, "--json"))["steps"]
+
+
+def test_a_best_plan(page: Page, files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+    state.add_sample(PIP)
+    assert not page("best_plan", snapshot=PIP.digest[:12], moves="3").exception
+    words = ["optimize", "--snapshot", PIP.file, "--moves", "3"]
+    script = printed(capsys, *words, "--commands")
+    assert script.count(b"\nmove ") == 3
+    assert files["best-plan.sh"]() == script
+    assert files["best-plan-undo.sh"]() == printed(capsys, *words, "--back")
+    assert json.loads(files["best-plan.json"]())["steps"] == json.loads(printed(capsys, *words, "--json"))["steps"]
