@@ -17,10 +17,10 @@ from planner.share.asked import Asked, asked_of, quiet
 from planner.share.commands import CommandOptions, final_moves
 from planner.share.export import MOVE_COLUMNS, events_csv, json_text, plan_document
 from planner.share.follow import STATES, follow, new_brokers
-from planner.share.hand_over import commands_of, plan_script, plan_title, preview_lines
+from planner.share.hand_over import commands_of, plan_markdown, plan_script, preview_lines
 from planner.share.report import Chart, markdown_report
 from planner.share.script import SECTIONS, command_list
-from planner.share.step_table import steps_json, steps_markdown
+from planner.share.step_table import steps_json
 from planner.simulate.event import Event
 from planner.simulate.measures import blast_radius
 from planner.simulate.moves import disconnections
@@ -139,10 +139,11 @@ def _commands(outcome: Outcome, asked: Asked) -> CommandOptions:
 
     def script() -> bytes:
         made_at_ms = time.time_ns() // NS_PER_MS
-        return plan_script(asked, options, made_at_ms=made_at_ms, everything=everything).encode()
+        return plan_script(asked, options, made_at_ms=made_at_ms, everything=everything, gate=outcome.gate).encode()
 
     def steps() -> bytes:
-        return steps_markdown(commands, plan_title(asked)).encode()
+        made_at_ms = time.time_ns() // NS_PER_MS
+        return plan_markdown(asked, options, made_at_ms=made_at_ms, everything=everything, gate=outcome.gate).encode()
 
     with st.container(horizontal=True):
         download("Download as a script", script, "plan.sh", "text/x-shellscript", type="primary")

@@ -103,10 +103,11 @@ def _print_script(asked: "Asked", options: "CommandOptions", *, everything: bool
     from planner.share.hand_over import plan_script
     from planner.share.plan_text import printed
 
-    for sentence in Outcome(asked.whole).gate.objections:
+    gate, made_at_ms = Outcome(asked.whole).gate, time.time_ns() // NS_PER_MS
+    for sentence in gate.objections:
         sys.stderr.write(f"warning: this plan is worse. {sentence}\n")
     sys.stderr.write(printed([asked.sentence]))
-    sys.stdout.write(plan_script(asked, options, made_at_ms=time.time_ns() // NS_PER_MS, everything=everything))
+    sys.stdout.write(plan_script(asked, options, made_at_ms=made_at_ms, everything=everything, gate=gate))
 
 
 def _as_its_name_says(path: Path, markdown: str, title: str) -> str | bytes:

@@ -8,11 +8,13 @@ from dataclasses import replace
 
 from planner.cluster.digest import snapshot_digest
 from planner.cluster.setting import conf_value
+from planner.explain.gate import Gate
 from planner.share.asked import Asked, advised_against
 from planner.share.commands import CommandOptions, changed_settings, plan_commands
 from planner.share.link import scenario_part
 from planner.share.script import command_script
-from planner.share.script_head import facts_of
+from planner.share.script_head import Facts, facts_of, head_lines
+from planner.share.step_table import steps_markdown
 from planner.simulate.admin_commands import Command
 from planner.simulate.trace import Trace
 
@@ -40,7 +42,9 @@ def plan_title(asked: Asked) -> str:
     return f"Plan {name} for the cluster {asked.whole.start.info.cluster}"
 
 
-def plan_script(asked: Asked, options: CommandOptions, *, made_at_ms: int, everything: bool = False) -> str:
+def plan_script(
+    asked: Asked, options: CommandOptions, *, made_at_ms: int, everything: bool = False, gate: Gate | None = None
+) -> str:
     """Return the script of a plan, the same wherever it is handed over; see `commands_of`.
 
     Args:
@@ -48,12 +52,27 @@ def plan_script(asked: Asked, options: CommandOptions, *, made_at_ms: int, every
         options: How commands are written.
         made_at_ms: When the script is made, ms since 1970.
         everything: Also what only the load balancer does.
+        gate: The simulation beside doing nothing; where it is worse, the script says so before it asks.
     """
-    trace = asked.whole
+    commands, facts = commands_of(asked, options, everything=everything), _facts(asked, made_at_ms, gate)
+    return command_script(commands, plan_title(asked), options.program, asked.whole.start.info.cluster, facts)
+
+
+def plan_markdown(
+    asked: Asked, options: CommandOptions, *, made_at_ms: int, everything: bool = False, gate: Gate | None = None
+) -> str:
+    """Return the head and the steps of the script as Markdown, for a change ticket; see `plan_script`."""
+    commands, facts = commands_of(asked, options, everything=everything), _facts(asked, made_at_ms, gate)
+    head = head_lines(commands, asked.whole.start.info.cluster, facts)
+    return steps_markdown(commands, plan_title(asked), head)
+
+
+def _facts(asked: Asked, made_at_ms: int, found: Gate | None) -> Facts:
+    trace, warning = asked.whole, ""
+    if found is not None and found.objections:
+        warning = f"this plan is worse than {found.compared_with}. {' '.join(found.objections)}"
     link = scenario_part(trace.scenario, snapshot_digest(trace.start))
-    facts = facts_of(trace.start, question=question_of(trace), link=link, made_at_ms=made_at_ms)
-    commands = commands_of(asked, options, everything=everything)
-    return command_script(commands, plan_title(asked), options.program, trace.start.info.cluster, facts)
+    return facts_of(trace.start, question=question_of(trace), link=link, made_at_ms=made_at_ms, warning=warning)
 
 
 def question_of(trace: Trace) -> str:

@@ -172,6 +172,8 @@ def _preflight(commands: Sequence[Command], facts: Facts | None) -> Iterator[str
             yield quoted(["expect_class", "Shedding strategy", LOAD_SHEDDING_STRATEGY, facts.strategy])
     for bundle, brokers in checks(commands):
         yield quoted(["expect_at", bundle, *brokers])
+    if facts is not None and facts.warning:
+        yield quoted(["say", clean(f"Warning: {facts.warning}")])
     yield quoted(["confirm", *([moment(facts.captured_at_ms)] if facts else [])])
 
 

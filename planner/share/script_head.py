@@ -51,6 +51,7 @@ class Facts:
         strategy: Simple class name of the shedding strategy; empty where the capture does not tell.
         limit_percent: Usage above which a broker is overloaded.
         weights: Factor of each resource of a load report that counts; empty where brokers do not give a load report.
+        warning: What speaks against the plan; empty for nothing.
     """
 
     captured_at_ms: int
@@ -62,9 +63,10 @@ class Facts:
     strategy: str
     limit_percent: int
     weights: str
+    warning: str = ""
 
 
-def facts_of(start: Snapshot, *, question: str, link: str, made_at_ms: int) -> Facts:
+def facts_of(start: Snapshot, *, question: str, link: str, made_at_ms: int, warning: str = "") -> Facts:
     """Return the facts of a plan for a cluster as captured.
 
     Brokers of the extensible load manager answer a request for their load report with an error (4.2.4,
@@ -75,6 +77,7 @@ def facts_of(start: Snapshot, *, question: str, link: str, made_at_ms: int) -> F
         question: What the plan is for, in words.
         link: What follows `?` in an address that opens the scenario; empty for none.
         made_at_ms: When the script is made, ms since 1970.
+        warning: What speaks against the plan; empty for nothing.
     """
     info, settings = start.info, start.settings
     modular = info.load_manager is LoadManager.MODULAR
@@ -96,6 +99,7 @@ def facts_of(start: Snapshot, *, question: str, link: str, made_at_ms: int) -> F
         strategy=settings.text(LOAD_SHEDDING_STRATEGY).rpartition(".")[2] if known else "",
         limit_percent=settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE),
         weights=" ".join(f"{name}={weight:g}" for name, weight in counted.items()) if modular else "",
+        warning=warning,
     )
 
 
@@ -107,6 +111,8 @@ def head_lines(commands: Sequence[Command], cluster: str, facts: Facts | None) -
         old_s = (facts.made_at_ms - facts.captured_at_ms) // MS_PER_S
         yield f"Cluster: {cluster}, captured {moment(facts.captured_at_ms)}, {_age(old_s)} when this script was made."
         yield f"Question: {facts.question}"
+        if facts.warning:
+            yield f"Warning: {facts.warning}"
         if facts.link:
             yield f"Scenario: ?{facts.link}"
     by_hand = sum(command.by_hand for command in commands)

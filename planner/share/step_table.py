@@ -4,7 +4,7 @@ The numbers are those that the script prints, so that a person can point at a st
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -122,14 +122,21 @@ def steps_text(commands: Sequence[Command]) -> list[str]:
     ]
 
 
-def steps_markdown(commands: Sequence[Command], title: str) -> str:
-    """Return the steps as a Markdown table with a heading, for a change ticket."""
+def steps_markdown(commands: Sequence[Command], title: str, head: Iterable[str] = ()) -> str:
+    """Return the steps as a Markdown table with a heading, for a change ticket.
+
+    Args:
+        commands: The plan.
+        title: The heading.
+        head: What stands above the table, a paragraph each, as `script_head.head_lines` has it.
+    """
     steps = plan_steps(commands)
     clients, topics = sum(step.clients for step in steps), sum(step.topics for step in steps)
     rows = [[_escaped(cell) for cell in _cells(step)] for step in steps]
     table = "\n".join(f"| {' | '.join(cells)} |" for cells in ([*_HEADER], ["---"] * len(_HEADER), *rows))
     said = f"{count(len(steps), 'step')}; {count(clients, 'client')} of {count(topics, 'topic')} disconnected."
-    return f"# {_escaped(title)}\n\n{said}\n\n{table}\n"
+    above = "\n\n".join([f"# {_escaped(title)}", *map(_escaped, head), said])
+    return f"{above}\n\n{table}\n"
 
 
 def _escaped(value: str) -> str:

@@ -63,6 +63,11 @@ def test_a_plan(page: Page, files: Files, five: Snapshot, capsys: pytest.Capture
     script = printed(capsys, *words, "--commands")
     assert b"\nmove " in script
     assert files["plan.sh"]() == script
+    warning = b"Warning: this plan is worse than doing nothing."
+    assert script.index(b"\n# Question: split ") < script.index(b"\n# " + warning)
+    assert script.index(b"\nexpect_at ") < script.index(b"\nsay '" + warning) < script.index(b"\nconfirm ")
+    review = files["plan-steps.md"]()
+    assert review.index(b"\n\nQuestion: split ") < review.index(warning) < review.index(b"\n| 1 | pause |")
     assert json.loads(files["plan-steps.json"]()) == json.loads(printed(capsys, *words, "--json"))["steps"]
 
 
