@@ -11,6 +11,7 @@ from planner.cluster.text import count, moment, plain
 from planner.explain.diagnosis import diagnose
 from planner.explain.outcome import Outcome
 from planner.figures.flow import flow_text, move_flow
+from planner.remedy.tried import diagnosed
 from planner.share.commands import CommandOptions, final_moves, plan_commands
 from planner.share.export import MOVE_COLUMNS, events_csv, json_text, plan_document
 from planner.share.follow import STATES, follow, new_brokers
@@ -24,6 +25,7 @@ from planner.web import address, scenario_address, scenario_history, simulations
 from planner.web.findings import finding_cards
 from planner.web.moves import EVENT_FORMATS, EVENT_WIDTHS
 from planner.web.page import Page, Subject
+from planner.web.remedies import findings_of
 from planner.web.widgets import chart, download, metrics, show_switched_off, table
 
 _INFO = ":material/info:"
@@ -172,13 +174,13 @@ def _report_text(name: str, outcome: Outcome, trace: Trace, options: CommandOpti
         Chart("Before and after", before_after_image(series.brokers, usage[0], usage[-1]), "Usage before and after"),
     ]
     return markdown_report(
-        trace, snapshot_name=name, charts=charts, findings=diagnose(outcome), link=link, options=options
+        trace, snapshot_name=name, charts=charts, findings=diagnosed(outcome), link=link, options=options
     )
 
 
 def _files(view: state.Current, outcome: Outcome, trace: Trace, options: CommandOptions) -> None:
     def plan() -> bytes:
-        findings = diagnose(outcome)
+        findings = diagnosed(outcome)
         document = plan_document(trace, snapshot_name=view.saved.name, findings=findings, options=options)
         return json_text(document).encode()
 
@@ -249,7 +251,7 @@ def draw(view: state.Current) -> None:
     with moves:
         _moves(outcome)
     with diagnosis:
-        finding_cards(view, diagnose(outcome), "moves")
+        finding_cards(view, findings_of(view, outcome), "moves")
     with act:
         options = _commands(outcome, trace)
     with later:

@@ -42,8 +42,8 @@ def plan(
         pause: Seconds between two batches.
     """
     from planner.cluster.digest import snapshot_digest
-    from planner.explain.diagnosis import diagnose
     from planner.explain.outcome import Outcome
+    from planner.remedy.tried import diagnosed
     from planner.share.commands import CommandOptions, plan_commands
     from planner.share.export import events_csv, json_text, plan_document
     from planner.share.follow import follow as following
@@ -66,7 +66,7 @@ def plan(
     asked = content_of(linked)
     show_price(cluster, asked)
     trace = simulate(cluster, asked)
-    findings = diagnose(trace)
+    findings = diagnosed(Outcome(trace))
     if report is not None:
         text = markdown_report(trace, snapshot_name=name, findings=findings, options=options)
         write_file(report, _as_its_name_says(report, text, f"Plan {trace.scenario.name} · {name}"))
