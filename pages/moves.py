@@ -13,6 +13,7 @@ from planner.cluster.units import NS_PER_MS
 from planner.explain.diagnosis import diagnose
 from planner.explain.outcome import Outcome
 from planner.figures.flow import flow_text, move_flow
+from planner.remedy.tried import diagnosed
 from planner.share.asked import Asked, asked_of, quiet
 from planner.share.commands import CommandOptions, final_moves
 from planner.share.export import MOVE_COLUMNS, events_csv, json_text, plan_document
@@ -29,6 +30,7 @@ from planner.web import address, scenario_address, scenario_history, simulations
 from planner.web.findings import finding_cards
 from planner.web.moves import EVENT_FORMATS, EVENT_WIDTHS
 from planner.web.page import Page, Subject
+from planner.web.remedies import findings_of
 from planner.web.widgets import chart, download, metrics, show_switched_off, table
 
 _INFO = ":material/info:"
@@ -215,7 +217,7 @@ def _report_text(name: str, outcome: Outcome, asked: Asked, options: CommandOpti
         asked.whole,
         snapshot_name=name,
         charts=charts,
-        findings=diagnose(outcome),
+        findings=diagnosed(outcome),
         link=link,
         options=options,
         asked=asked,
@@ -226,7 +228,7 @@ def _files(view: state.Current, outcome: Outcome, asked: Asked, options: Command
     trace = asked.whole
 
     def plan() -> bytes:
-        findings = diagnose(outcome)
+        findings = diagnosed(outcome)
         document = plan_document(trace, snapshot_name=view.saved.name, findings=findings, options=options, asked=asked)
         return json_text(document).encode()
 
@@ -298,7 +300,7 @@ def draw(view: state.Current) -> None:
     with moves:
         _moves(outcome)
     with diagnosis:
-        finding_cards(view, diagnose(outcome), "moves")
+        finding_cards(view, findings_of(view, outcome), "moves")
     with act:
         options = _commands(outcome, divided)
     with later:

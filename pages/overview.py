@@ -33,12 +33,13 @@ from planner.web.findings import finding_cards
 from planner.web.moves import show_memory, show_moves
 from planner.web.page import Page, welcome
 from planner.web.quick_edits import quick_edits
+from planner.web.remedies import findings_of, fix_box
 from planner.web.resource_map import show_resources
 from planner.web.reviews import losses, standing_of
 from planner.web.widgets import chart, metrics, show_notes, show_switched_off, table
 
 _CARD_PX = 160
-_FINDINGS = 6
+_FINDINGS = 3
 _LOOKS = {"bad": ("error", "error"), "warning": ("warning", "warning"), "good": ("success", "check_circle")}
 """By how urgent a verdict is: what draws it, and its icon."""
 
@@ -161,11 +162,13 @@ def _findings(view: state.Current, outcome: Outcome) -> None:
     found = diagnose(outcome)
     cycles = count(len(outcome.trace.cycles), "cycle")
     st.header(f"Findings ({len(found)})")
+    tried = findings_of(view, outcome)
     st.caption(f"Based on a simulation of {cycles} of the load balancer; most severe first.")
-    finding_cards(view, found[:_FINDINGS], "overview", columns=3)
+    finding_cards(view, tried[:_FINDINGS], "overview", columns=3)
     if len(found) > _FINDINGS:
         with st.expander(f"{count(len(found) - _FINDINGS, 'more finding')}"):
-            finding_cards(view, found[_FINDINGS:], "overview-more", columns=3)
+            finding_cards(view, tried[_FINDINGS:], "overview-more", columns=3)
+    fix_box(view, outcome)
 
 
 def _scores(snapshot: Snapshot, decision: CycleDecision, why: DeltaGenerator) -> None:

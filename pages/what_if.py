@@ -35,6 +35,7 @@ from planner.web import address, names, scenario_history, simulations, state
 from planner.web.findings import finding_cards
 from planner.web.moves import EVENT_FORMATS, EVENT_WIDTHS
 from planner.web.page import Page, Subject
+from planner.web.remedies import findings_of
 from planner.web.scenario_controls import draw_controls, draw_toolbar
 from planner.web.session import SessionValue, bound, draw_again
 from planner.web.widgets import button, chart, show_error, show_notes, table
@@ -295,7 +296,7 @@ def _result(view: state.Current) -> None:
     findings = diagnose(outcome)
     names = f": {', '.join(f.title for f in findings)}" if findings else ": no problems found"
     with st.expander(f"Diagnosis{names}", icon=":material/stethoscope:"):
-        finding_cards(view, findings, "what-if")
+        finding_cards(view, findings_of(view, outcome), "what-if")
     st.fragment(_cycle_by_cycle, run_every=_STEP_S if _PLAYING.get() else None)(outcome, view.digest)
     with st.expander("All measures", icon=":material/table_chart:", key="all-measures", on_change="rerun") as measures:
         if measures.open:

@@ -15,6 +15,7 @@ COMMANDS = (
     "capture",
     "conform",
     "dashboard",
+    "fix",
     "generate",
     "history",
     "optimize",

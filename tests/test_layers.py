@@ -20,6 +20,7 @@ LAYERS = (
     "simulate",
     "optimize",
     "explain",
+    "remedy",
     "share",
     "formats",
     "spark",

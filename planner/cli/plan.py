@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from planner.cli.output import SHOWN, opened, show_price, warn_switched_off, write_file
 
 if TYPE_CHECKING:
+    from planner.explain.gate import Gate
     from planner.share.asked import Asked
     from planner.share.commands import CommandOptions
 
@@ -50,7 +51,8 @@ def plan(
         pause: Seconds between two batches.
     """
     from planner.cluster.digest import snapshot_digest
-    from planner.explain.diagnosis import diagnose
+    from planner.explain.outcome import Outcome
+    from planner.remedy.tried import diagnosed
     from planner.share.asked import asked_of
     from planner.share.commands import CommandOptions
     from planner.share.export import events_csv, json_text, plan_document
@@ -73,10 +75,11 @@ def plan(
     asked = content_of(linked)
     show_price(cluster, asked)
     trace = simulate(cluster, asked)
-    findings = diagnose(trace)
+    outcome = Outcome(trace)
+    findings = cache(partial(diagnosed, outcome))  # it tries remedies
     divided = cache(partial(asked_of, trace))  # another simulation, where something needs it
     if report is not None:
-        text = markdown_report(trace, snapshot_name=name, findings=findings, options=options, asked=divided())
+        text = markdown_report(trace, snapshot_name=name, findings=findings(), options=options, asked=divided())
         write_file(report, _as_its_name_says(report, text, f"Plan {trace.scenario.name} · {name}"))
     if csv is not None:
         write_file(csv, events_csv(trace))
@@ -84,26 +87,25 @@ def plan(
         warn_switched_off(cluster)
     if as_json:
         document = plan_document(
-            trace, snapshot_name=name, findings=findings, options=options, asked=divided(), everything=everything
+            trace, snapshot_name=name, findings=findings(), options=options, asked=divided(), everything=everything
         )
         sys.stdout.write(json_text(document))
     elif commands:
-        _print_script(divided(), options, everything=everything)
+        _print_script(divided(), options, outcome.gate, everything=everything)
     elif follow:
         later = open_snapshot(follow)[1]
         sys.stdout.write(following_text(following(divided().followed, later, real_names(broker or ()))))
     else:
-        sys.stdout.write(plan_text(trace, name, findings))
+        sys.stdout.write(plan_text(trace, name, findings()))
 
 
-def _print_script(asked: "Asked", options: "CommandOptions", *, everything: bool) -> None:
+def _print_script(asked: "Asked", options: "CommandOptions", gate: "Gate", *, everything: bool) -> None:
     """Print the script, and on standard error what speaks against it and what it leaves to Pulsar."""
     from planner.cluster.units import NS_PER_MS
-    from planner.explain.outcome import Outcome
     from planner.share.hand_over import plan_script
     from planner.share.plan_text import printed
 
-    gate, made_at_ms = Outcome(asked.whole).gate, time.time_ns() // NS_PER_MS
+    made_at_ms = time.time_ns() // NS_PER_MS
     for sentence in gate.objections:
         sys.stderr.write(f"warning: this plan is worse. {sentence}\n")
     sys.stderr.write(printed([asked.sentence]))

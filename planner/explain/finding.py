@@ -23,7 +23,8 @@ class Finding:
         brokers: Broker ids concerned, the worst first.
         bundles: Full names of bundles concerned, the worst first.
         settings: Names of the settings concerned.
-        changes: Values to try, by setting; empty when the remedy is no setting.
+        changes: Values to try, by setting; empty when the remedy is no setting, or was tried and is not offered.
+        tried: What the remedy achieved when it was simulated on this cluster; empty where it was not.
     """
 
     code: str
@@ -35,6 +36,7 @@ class Finding:
     bundles: tuple[str, ...] = ()
     settings: tuple[str, ...] = ()
     changes: Mapping[str, SettingValue] = field(default_factory=dict)
+    tried: str = ""
 
 
 def listed(names: Sequence[str], shown: int = 3) -> str:

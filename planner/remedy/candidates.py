@@ -30,8 +30,10 @@ from planner.simulate.edits.split_bundle import SplitBundle
 from planner.simulate.scenario import Scenario
 from planner.simulate.strategies import under_strategy
 
-_MOVES: Final = (3, 10, 30)
+_MOVES: Final = (3, 10)
 """Budgets of moves by hand."""
+_MOVED: Final = 4
+"""One bundle in so many moves at most, in a cluster of few bundles."""
 _SPLITS: Final = 3
 _LARGEST: Final = 12
 """Bundles that are looked at for a split, by throughput."""
@@ -137,7 +139,7 @@ def _moves(snapshot: Snapshot, scenario: Scenario) -> Iterator[Action]:
     """Yield the best plans of few moves; only from the cluster as captured, where no edit has moved anything before."""
     if scenario.edits:
         return
-    for budget in _MOVES:
+    for budget in (min(budget, len(snapshot.bundles) // _MOVED) for budget in _MOVES):
         try:
             plan = best_plan(snapshot, Question(moves=budget, splits=0, rounds=2))
         except PlannerError:

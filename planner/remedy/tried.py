@@ -6,6 +6,7 @@ from typing import Final
 
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count
+from planner.explain.diagnosis import diagnose
 from planner.explain.finding import Finding
 from planner.explain.outcome import Outcome
 from planner.remedy.action import both
@@ -36,20 +37,32 @@ class Tried:
     """A finding with its remedy tried.
 
     Attributes:
-        finding: The finding; `changes` holds its remedy only where that is offered.
-        trial: What came of the remedy; None where it cannot be simulated.
+        finding: The finding; `tried` says what its remedy achieved, and `changes` holds it only where it is offered.
+        trial: What came of the remedy; None where it cannot be simulated, or was not.
     """
 
     finding: Finding
     trial: Trial | None
 
-    @property
-    def text(self) -> str:
-        """What the remedy achieved; empty where it was not tried."""
-        if self.trial is None:
-            return ""
-        gone = " The finding is gone." if self.finding.code in self.trial.gone else ""
-        return f"{self.trial.text}{gone if self.trial.offered else ''}"
+
+def untried(findings: Iterable[Finding]) -> tuple[Tried, ...]:
+    """Return findings whose remedies were not tried, so that none is offered."""
+    return tuple(Tried(replace(finding, changes={}), None) for finding in findings)
+
+
+def diagnosed(outcome: Outcome) -> tuple[Finding, ...]:
+    """Return the findings of an outcome, their remedies tried where that is cheap; otherwise none is offered.
+
+    An outcome keeps the answer.
+    """
+
+    def look() -> tuple[Finding, ...]:
+        trace, found = outcome.trace, diagnose(outcome)
+        cheap = tried_at_once(trace.start, trace.scenario)
+        tried = tried_findings(found, Trials(trace.start, trace.scenario, outcome)) if cheap else untried(found)
+        return tuple(one.finding for one in tried)
+
+    return outcome.once("findings tried", look) if outcome.trace.cycles else ()
 
 
 def tried_findings(findings: Iterable[Finding], trials: Trials) -> tuple[Tried, ...]:
@@ -60,14 +73,21 @@ def tried_findings(findings: Iterable[Finding], trials: Trials) -> tuple[Tried, 
         action = of_finding(finding, config)
         trial = None if action is None else trials.try_out(action)
         trial = None if trial is None else trials.confirmed(trial)
-        offered = trial is not None and trial.offered
-        found.append(Tried(finding if offered else replace(finding, changes={}), trial))
+        found.append(_tried(finding, trial))
     best = by_gain([one.trial for one in found if one.trial is not None and one.trial.offered])
     place = {id(trial): at for at, trial in enumerate(best)}
     severities = list(dict.fromkeys(one.finding.severity for one in found))
     return tuple(
         sorted(found, key=lambda one: (severities.index(one.finding.severity), place.get(id(one.trial), len(best))))
     )
+
+
+def _tried(finding: Finding, trial: Trial | None) -> Tried:
+    if trial is None:
+        return Tried(replace(finding, changes={}), None)
+    gone = " The finding is gone." if trial.offered and finding.code in trial.gone else ""
+    changes = finding.changes if trial.offered else {}
+    return Tried(replace(finding, changes=changes, tried=f"{trial.text}{gone}"), trial)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -161,6 +181,7 @@ def _pairs(trials: Trials, singles: Sequence[Trial]) -> Iterator[Trial]:
 
 def _brokers_needed(trials: Trials) -> tuple[int, int]:
     """Return the fewest brokers with which nothing ends above the limit, 0 where none do; and how many were tried."""
+    tried = 0
 
     def enough(number: int) -> bool:
         nonlocal tried
@@ -168,7 +189,7 @@ def _brokers_needed(trials: Trials) -> tuple[int, int]:
         trial = trials.try_out(more_brokers(number))
         return trial is not None and trial.after.end_peak_percent <= trial.after.limit_percent
 
-    tried, most = 0, max(2 * len(trials.snapshot.brokers), 2)
+    most = max(2 * len(trials.snapshot.brokers), 2)
     high = 1
     while not enough(high):
         high *= 2

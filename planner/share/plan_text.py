@@ -39,7 +39,9 @@ def plan_text(trace: Trace, snapshot_name: str, findings: tuple[Finding, ...]) -
     lines.append(f"Moves: {count(len(moves), 'bundle')} with a different owner at the end")
     lines += first_moves([f"{move.bundle}: {move.source or 'unowned'} -> {move.destination}" for move in moves])
     lines += ["", f"Diagnosis: {'no findings' if not findings else ''}".rstrip()]
-    lines += [f"  {finding.severity}: {finding.title}. {finding.evidence} {finding.remedy}" for finding in findings]
+    lines += [
+        f"  {one.severity}: {one.title}. {one.evidence} {one.remedy}{one.tried and f' {one.tried}'}" for one in findings
+    ]
     if trace.notes:
         lines += ["", "Notes:", *(f"  {note}" for note in trace.notes)]
     return printed(lines)

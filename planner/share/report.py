@@ -302,6 +302,8 @@ def _diagnosis(findings: Sequence[Finding]) -> Iterator[str]:
     for finding in findings:
         lines = [f"**{_text(finding.title)}** ({finding.severity})", _text(finding.evidence)]
         lines.append(f"*Remedy:* {_text(finding.remedy)}")
+        if finding.tried:
+            lines.append(_text(finding.tried))
         if finding.changes:
             tried = ", ".join(_name(f"{name}={conf_value(value)}") for name, value in finding.changes.items())
             lines.append(f"*Settings to try:* {tried}")

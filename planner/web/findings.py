@@ -1,19 +1,16 @@
-"""What a diagnosis found, as cards; a remedy that is a setting is applied with one click."""
+"""What a diagnosis found, as cards; a remedy that was tried and helps is applied with one click."""
 
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import partial
-from typing import Any
 
 import streamlit as st
 
-from planner.cluster.setting import conf_value
-from planner.cluster.text import plain, without_package
+from planner.cluster.text import plain
 from planner.explain.diagnosis import PATTERNS
 from planner.explain.finding import Finding
-from planner.web import registry, scenario_history, state
+from planner.remedy.tried import Tried
+from planner.web import registry, state
 from planner.web.names import short
-from planner.web.widgets import button
+from planner.web.remedies import apply
 
 _ICONS = {"high": ":material/error:", "medium": ":material/warning:", "low": ":material/info:"}
 _WORDS = {"high": "Critical", "medium": "Warning", "low": "Note"}
@@ -40,12 +37,12 @@ _PAGES = {
 """By the code of a finding: the page to open, and its content."""
 
 
-def finding_cards(view: state.Current, findings: Sequence[Finding], key: str, columns: int = 1) -> None:
-    """Draw what a diagnosis found: evidence, remedy, the page to go to, and a button that tries the remedy.
+def finding_cards(view: state.Current, findings: Sequence[Tried], key: str, columns: int = 1) -> None:
+    """Draw what a diagnosis found: evidence, remedy, what came of trying it, and the page to go to.
 
     Args:
         view: The snapshot in view.
-        findings: What was found.
+        findings: What was found, its remedies tried.
         key: Keeps the buttons of several places apart.
         columns: How many cards stand beside each other.
     """
@@ -55,24 +52,26 @@ def finding_cards(view: state.Current, findings: Sequence[Finding], key: str, co
         st.caption(f"Checks performed: {looked.replace('ema', 'EMA')}.")
     for start in range(0, len(findings), columns):
         places = st.columns(columns) if columns > 1 else [st.container()]
-        for at, (place, finding) in enumerate(zip(places, findings[start : start + columns], strict=False), start):
+        for at, (place, tried) in enumerate(zip(places, findings[start : start + columns], strict=False), start):
             with place.container(border=True, height="stretch"):
-                _card(view, finding, f"{key}-{at}-{finding.code}")
+                _card(view, tried, f"{key}-{at}-{tried.finding.code}")
 
 
-def _card(view: state.Current, finding: Finding, key: str) -> None:
+def _card(view: state.Current, tried: Tried, key: str) -> None:
+    finding = tried.finding
     st.markdown(f"{_ICONS[finding.severity]} **{plain(finding.title)}** · {_WORDS[finding.severity]}")
     st.text(short(finding.evidence))
     st.text(short(f"Remedy: {finding.remedy}"))
+    if finding.tried:
+        st.text(short(finding.tried))
     with st.container(horizontal=True, vertical_alignment="center"):
         page, label = _PAGES.get(finding.code, ("", ""))
         if page:
             registry.link(page, label, **_context(page, finding))
-        if finding.changes:
-            changed = ", ".join(
-                f"{name} = {without_package(conf_value(value))}" for name, value in finding.changes.items()
-            )
-            button(f"Try {changed}", "science", partial(_apply, view, finding), key=f"try-{key}")
+        if tried.trial is not None and tried.trial.offered:
+            words = short(tried.trial.action.words)
+            if st.button(words, icon=":material/science:", key=f"try-{key}", help="Adds it to the scenario."):
+                apply(view, tried.trial.action)
 
 
 def _context(page: str, finding: Finding) -> dict[str, str]:
@@ -83,12 +82,3 @@ def _context(page: str, finding: Finding) -> dict[str, str]:
     if page in {"brokers", "why"} and finding.brokers:
         parts["broker"] = finding.brokers[0]
     return parts
-
-
-def _apply(view: state.Current, finding: Finding) -> None:
-    """Put the changes of a finding into the scenario."""
-    present = scenario_history.present(view)
-    plain: dict[str, Any] = {
-        name: conf_value(value) if isinstance(value, tuple) else value for name, value in finding.changes.items()
-    }
-    scenario_history.change(view, replace(present, settings={**present.settings, **plain}))

@@ -33,6 +33,7 @@ OPTIONS = {
     "capture": f"{_OF_A_CAPTURE} out",
     "conform": "release",
     "dashboard": "allow host port workspace",
+    "fix": "json scenario snapshot",
     "generate": f"""{_OF_A_CLUSTER}
         anti-affinity-namespaces captured-at-ms cpu-percent-per-1000-msg-per-s cpu-percent-per-mb-per-s fan-out
         heterogeneity idle idle-namespaces isolated-namespaces joined-brokers message-bytes partitioned topic-skew

@@ -20,7 +20,6 @@ from planner.cluster.errors import ScenarioError
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.snapshot import Snapshot
 from planner.explain import cluster_tables, decision_tables
-from planner.explain.diagnosis import diagnose
 from planner.explain.health import figure_levels, health
 from planner.explain.outcome import Outcome
 from planner.explain.split_advice import split_advice
@@ -32,6 +31,7 @@ from planner.optimize.question import COSTS, Question, cost_text
 from planner.optimize.stability import stability_of
 from planner.optimize.waves import waves_of
 from planner.pulsar.manager.cycle import next_cycle
+from planner.remedy.tried import diagnosed
 from planner.share.carry_out import document, of_groups, steps, steps_back, summary
 from planner.share.commands import plan_commands
 from planner.share.plan_text import plan_text
@@ -157,7 +157,7 @@ def losses(review: FailureReview) -> pd.DataFrame:
 def simulated(snapshot: Snapshot, scenario: Scenario) -> Iterator[tuple[str, object]]:
     trace = simulate(snapshot, scenario)
     outcome = Outcome(trace)
-    findings = diagnose(outcome)
+    findings = diagnosed(outcome)
     now = standing(snapshot, snapshot.settings, Assumptions())
     yield "health", str(health(snapshot, snapshot.settings, now, outcome, findings))
     yield "levels", {str(name): level for name, level in figure_levels(snapshot, snapshot.settings, now).items()}

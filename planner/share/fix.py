@@ -1,0 +1,55 @@
+"""The best that can be done, as text and as JSON."""
+
+from dataclasses import asdict
+from typing import Any
+
+from planner.cluster.setting import conf_value
+from planner.remedy.trials import Trial
+from planner.remedy.tried import Fix
+from planner.share.plan_text import printed
+from planner.simulate.scenario import Scenario, Step, scenario_to_json
+
+
+def fix_text(found: Fix) -> str:
+    """Return the answer as lines for a terminal."""
+    lines = [found.sentence]
+    shown = [("Best pair", found.pair), ("Best single action", found.best), *(("Also", one) for one in found.others)]
+    lines += [f"{title}: {one.action.words}. {one.text}" for title, one in shown if one is not None]
+    return printed(lines)
+
+
+def fix_document(found: Fix) -> dict[str, Any]:
+    """Return the answer as JSON values.
+
+    `best` and `pair` have `words`, `settings`, `scenario` (settings and edits as a scenario), `before`, `after` (as
+    `planner.simulate.judge.Result` names them), `verdict`, `restart`, `settles` and `steady`.
+    """
+    return {
+        "sentence": found.sentence,
+        "needed": found.needed,
+        "tried": found.tried,
+        "brokers": found.brokers,
+        "best": _trial(found.best),
+        "pair": _trial(found.pair),
+        "others": [_trial(one) for one in found.others],
+    }
+
+
+def _trial(trial: Trial | None) -> dict[str, Any] | None:
+    if trial is None:
+        return None
+    action = trial.action
+    scenario = Scenario(settings=action.on(Scenario()).settings, steps=tuple(map(Step, action.edits)))
+    return {
+        "kind": action.kind,
+        "words": action.words,
+        "text": trial.text,
+        "settings": {name: conf_value(value) for name, value in action.settings.items()},
+        "scenario": scenario_to_json(scenario),
+        "before": asdict(trial.before),
+        "after": asdict(trial.after),
+        "verdict": trial.verdict.word,
+        "restart": action.restart,
+        "settles": trial.settles,
+        "steady": trial.steady,
+    }
