@@ -5,18 +5,22 @@ import pandas as pd
 import streamlit as st
 
 from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import percent, plain
+from planner.explain.losses import losses_text
 from planner.figures.scores import bars_by_name
 from planner.figures.theme import short_names
 from planner.optimize.waves import scenario_of
 from planner.share.carry_out import summary
-from planner.simulate.edits.registry import BrokerLoss
+from planner.simulate.assumptions import Assumptions
 from planner.simulate.failure_review import FailureReview
-from planner.simulate.scenario import Step
+from planner.simulate.losses import LOSS_AT_MIN, Losses, at_its_end, with_loss
+from planner.simulate.scenario import Scenario
 from planner.simulate.usage_model import at_the_end
 from planner.web import address, best_plan, names, registry, scenario_history, simulations, state
 from planner.web.page import Page, Subject
-from planner.web.reviews import losses
+from planner.web.reviews import losses, simulated
 from planner.web.widgets import chart, metrics, table
 
 _SHOWN = 2_000
@@ -42,13 +46,30 @@ def review_frame(found: FailureReview) -> pd.DataFrame:
     )
 
 
-def _try_it(view: state.Current, found: FailureReview) -> None:
-    """Offer the exact answer: a scenario in which the worst loss happens."""
-    lost = found.names(int(found.worst_first()[0]))
+def losses_frame(found: Losses) -> pd.DataFrame:
+    """Return one row for each simulated loss, the worst first."""
+    shown = found.simulated[:_SHOWN]
+    return pd.DataFrame(
+        {
+            "lost": [one.broker for one in shown],
+            "right after (%)": [one.right_after_percent for one in shown],
+            "highest usage (%)": [one.highest_percent for one in shown],
+            "on": [one.highest_on for one in shown],
+            "minutes after the loss": [one.highest_at_min for one in shown],
+            "brokers above the limit": [one.over_threshold for one in shown],
+            "topics disconnected": [one.topics for one in shown],
+            "bundles no broker can serve": [one.unserved for one in shown],
+        }
+    )
+
+
+def _try_it(view: state.Current, lost: tuple[str, ...]) -> None:
+    """Offer the simulation in which the worst loss happens."""
     if st.button(f"Simulate the worst loss: {names.short(' and '.join(lost))}", icon=":material/science:"):
-        present = scenario_history.present(view)
-        steps = tuple(Step(BrokerLoss(broker=name, at_min=2)) for name in lost)
-        scenario_history.change(view, present.with_steps(*present.steps, *steps))
+        scenario = scenario_history.present(view)
+        for name in lost:
+            scenario = with_loss(scenario, name)
+        scenario_history.change(view, scenario)
         registry.go("what_if")
 
 
@@ -98,20 +119,34 @@ def _losses(found: FailureReview, frame: pd.DataFrame, limit: int) -> None:
     chart(bars_by_name(bars, limit, "highest usage after the loss (%)"), summary, "losses")
 
 
-def draw(view: state.Current) -> None:
-    """Draw the page."""
-    present = scenario_history.present(view)
-    with st.container(horizontal=True):
-        lost = address.choice("lose", "Lose", {"1": "any one broker", "2": "any two brokers"}, segments=True)
-        when = address.choice("when", "Cluster", {"now": "as captured", "end": "after the scenario"}, segments=True)
-    key, snapshot, config = view.digest, view.snapshot, view.snapshot.settings
-    if when == "end":
-        outcomes = simulations.run(view, present)
-        if outcomes is None:
-            return
-        outcome, trace = outcomes[0], outcomes[0].trace
-        key, snapshot, config = f"{key}-{outcome.digest}", at_the_end(trace), trace.settings
-    found = losses(key, snapshot, config, 2 if lost == "2" else 1, present.assumptions)
+def _one(view: state.Current, key: str, snapshot: Snapshot, scenario: Scenario, *, now: bool) -> None:
+    """Draw the loss of any one broker, simulated."""
+    found = simulated(key, snapshot, scenario)
+    if found is None:
+        return
+    _growth(found.review, found.limit_percent)
+    if not found.simulated:
+        st.info("Too few brokers: no broker would remain to take over.", icon=":material/info:")
+        return
+    frame = losses_frame(found)
+    short = dict(zip(snapshot.brokers.name, short_names(snapshot.brokers.name), strict=True))
+    bars = {short[one.broker]: one.highest_percent for one in found.simulated[:_BARS]}
+    text = losses_text(found, short)
+    chart(bars_by_name(bars, found.limit_percent, "highest usage with the loss (%)"), f"**{plain(text)}**", "losses")
+    _try_it(view, (found.simulated[0].broker,))
+    if now:
+        _safe_plan(view)
+    formats = {"right after (%)": "%.1f", "highest usage (%)": "%.1f", "minutes after the loss": "%.0f"}
+    table(frame, "losses", height=420, formats=formats)
+    st.caption(
+        f"Each row is a simulation in which that broker dies after {LOSS_AT_MIN:.0f} minutes: with anti-affinity,"
+        " isolation, splits and later shedding, as What-if shows it."
+    )
+
+
+def _two(view: state.Current, key: str, snapshot: Snapshot, config: Settings, assumptions: Assumptions) -> None:
+    """Draw the loss of any two brokers, estimated."""
+    found = losses(key, snapshot, config, 2, assumptions)
     if found is None:
         return
     limit = config.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE)
@@ -121,12 +156,30 @@ def draw(view: state.Current) -> None:
         return
     frame = review_frame(found)
     _losses(found, frame, limit)
-    _try_it(view, found)
-    if lost == "1" and when == "now":
-        _safe_plan(view)
+    _try_it(view, found.names(int(found.worst_first()[0])))
     formats = {"highest usage (%)": "%.1f", "headroom (x)": "%.2f"}
     table(frame, "losses", height=420, formats=formats)
     st.caption(f"This is an estimate. {found.method}")
+
+
+def draw(view: state.Current) -> None:
+    """Draw the page."""
+    present = scenario_history.present(view)
+    with st.container(horizontal=True):
+        lost = address.choice("lose", "Lose", {"1": "any one broker", "2": "any two brokers"}, segments=True)
+        when = address.choice("when", "Cluster", {"now": "as captured", "end": "after the scenario"}, segments=True)
+    key, snapshot, scenario = view.digest, view.snapshot, scenario_history.as_captured(view)
+    if when == "end":
+        outcomes = simulations.run(view, present)
+        if outcomes is None:
+            return
+        key = f"{key}-{outcomes[0].digest}"
+        snapshot, scenario = at_its_end(outcomes[0].trace)
+    if lost == "2":
+        snapshot = at_the_end(outcomes[0].trace) if when == "end" and outcomes else snapshot
+        _two(view, key, snapshot, scenario.settings_over(snapshot), present.assumptions)
+    else:
+        _one(view, key, snapshot, scenario, now=when == "now")
 
 
 PAGE = Page(

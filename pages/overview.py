@@ -1,5 +1,6 @@
 """Overview: how the cluster is, what is wrong with it, and what happens at the next cycle."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,12 +20,12 @@ from planner.explain.cluster_tables import deciding, hottest_bundles, score_fram
 from planner.explain.decision_tables import reason_rows, verdict
 from planner.explain.diagnosis import diagnose
 from planner.explain.health import Figure, Health, figure_levels, health, usage_of
+from planner.explain.losses import losses_text
 from planner.explain.outcome import Outcome
 from planner.figures.scores import broker_scores
 from planner.figures.theme import short_names
 from planner.pulsar.load.usage import weighted_usage
 from planner.pulsar.manager.cycle import CycleDecision
-from planner.simulate.assumptions import Assumptions
 from planner.simulate.sequence import CycleStep
 from planner.simulate.usage_model import Standing
 from planner.web import registry, scenario_history, simulations, state
@@ -35,7 +36,7 @@ from planner.web.page import Page, welcome
 from planner.web.quick_edits import quick_edits
 from planner.web.remedies import findings_of, fix_box
 from planner.web.resource_map import show_resources
-from planner.web.reviews import losses, standing_of
+from planner.web.reviews import simulated, standing_of
 from planner.web.widgets import chart, metrics, show_notes, show_switched_off, table
 
 _CARD_PX = 160
@@ -116,21 +117,15 @@ def _losses(view: state.Current) -> tuple[str, str]:
 
     Both are empty while that is worked out.
     """
-    snapshot = view.snapshot
-    found = losses(f"{view.digest}{view.variant}", snapshot, snapshot.settings, 1, Assumptions())
+    snapshot, base = view.snapshot, scenario_history.as_captured(view)
+    if view.visible is not None:  # its settings are those of the scenario
+        base = replace(base, pulsar_version=snapshot.settings.release.name)
+    found = simulated(f"{view.digest}{view.variant}", snapshot, base)
     if found is None:
         return "", ""
-    if not len(found.peak_usage):
-        return snapshot.brokers.name[0], "No broker would be left to take over."
-    worst = int(found.worst_first()[0])
-    (lost,) = found.names(worst)
-    short = dict(zip(found.brokers, short_names(found.brokers), strict=True))
-    on, peak = short[found.brokers[int(found.peak_broker[worst])]], float(found.peak_usage[worst])
-    limit = snapshot.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE)
-    over = count(int(found.over_threshold[worst]), "broker")
-    if peak <= found.before.peak_usage:
-        return lost, f"Losing any one broker leaves the highest usage at {percent(peak, 0)} ({plain(on)})."
-    return lost, f"Losing {plain(short[lost])} brings {plain(on)} to {percent(peak, 0)}, with {over} above {limit} %."
+    short = dict(zip(snapshot.brokers.name, short_names(snapshot.brokers.name), strict=True))
+    lost = found.simulated[0].broker if found.simulated else snapshot.brokers.name[0]
+    return lost, plain(losses_text(found, short))
 
 
 def _verdict(place: Any, found: Health) -> None:

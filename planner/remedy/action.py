@@ -7,8 +7,7 @@ from typing import Final, Literal, TypeAlias
 from planner.cluster.setting import SettingValue, conf_value
 from planner.cluster.settings import Settings
 from planner.cluster.text import without_package
-from planner.simulate.edits.registry import AnyEdit
-from planner.simulate.edits.rolling_restart import RollingRestart
+from planner.simulate.edits.registry import AnyEdit, BrokersRestart
 from planner.simulate.scenario import Scenario, Step
 
 Kind: TypeAlias = Literal["strategy", "setting", "switch", "moves", "split", "brokers"]
@@ -52,13 +51,13 @@ class Action:
 
     def restarts(self, scenario: Scenario) -> bool:
         """Say whether it needs a rolling restart that the scenario does not make anyway."""
-        return bool(self.restart) and not any(isinstance(edit, RollingRestart) for edit in scenario.edits)
+        return bool(self.restart) and not any(isinstance(edit, BrokersRestart) for edit in scenario.edits)
 
 
 def restarted(scenario: Scenario, brokers: int) -> Scenario:
     """Return a scenario with a rolling restart of so many brokers that ends well within the usual 30 cycles."""
     each_min = min(_EACH_MIN, _RESTART_MIN / max(brokers, 1))
-    restart = RollingRestart(down_min=each_min * 2 / 3, pause_min=each_min / 3)
+    restart = BrokersRestart(down_min=each_min * 2 / 3, pause_min=each_min / 3)
     return scenario.with_steps(*scenario.steps, Step(restart))
 
 

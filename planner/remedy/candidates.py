@@ -12,6 +12,7 @@ from planner.cluster.names import (
     DISTRIBUTE_BUNDLES_EVENLY_ENABLED,
     LOAD_MANAGER_CLASS_NAME,
     SHEDDING_ENABLED,
+    SUPPORTED_NAMESPACE_BUNDLE_SPLIT_ALGORITHMS,
 )
 from planner.cluster.setting import SettingValue
 from planner.cluster.settings import Settings
@@ -23,17 +24,16 @@ from planner.explain.split_advice import split_advice
 from planner.optimize.answer import best_plan
 from planner.optimize.question import Question
 from planner.pulsar.shedding.registry import offered_shedders, shedder_by_name
+from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
 from planner.remedy.action import Action, settings_action
-from planner.simulate.edits.move_bundles import MoveBundles
-from planner.simulate.edits.registry import NewBrokers
-from planner.simulate.edits.split_bundle import SplitBundle
+from planner.simulate.edits.registry import BundleMoves, BundleSplit, NewBrokers
 from planner.simulate.scenario import Scenario
 from planner.simulate.strategies import under_strategy
 
 _MOVES: Final = (3, 10)
 """Budgets of moves by hand."""
 _MOVED: Final = 4
-"""One bundle in so many moves at most, in a cluster of few bundles."""
+"""In a cluster of few bundles, one of this number moves at most."""
 _SPLITS: Final = 3
 _LARGEST: Final = 12
 """Bundles that are looked at for a split, by throughput."""
@@ -99,14 +99,12 @@ def _switches(config: Settings) -> Iterator[Action]:
     for name in flips:
         if name in release and not (name == SHEDDING_ENABLED and config.flag(name)):
             yield settings_action("switch", {name: not config.flag(name)}, config)
-    algorithm = "flow_or_qps_equally_divide"
-    if config.text(DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM) != algorithm:
-        with_it = {DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM: algorithm}
-        try:
-            config.changed(**with_it)
-        except PlannerError:  # the release has no such algorithm
-            return
-        yield settings_action("switch", dict(with_it), config)
+    supported = config[SUPPORTED_NAMESPACE_BUNDLE_SPLIT_ALGORITHMS]
+    for algorithm in SPLIT_ALGORITHMS:
+        name = DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM
+        known = isinstance(supported, tuple) and algorithm.name in supported and not algorithm.needs_positions
+        if known and config.text(name) != algorithm.name:
+            yield settings_action("switch", {name: algorithm.name}, config)
 
 
 def _thresholds(config: Settings, outcome: Outcome) -> Iterator[Action]:
@@ -147,7 +145,7 @@ def _moves(snapshot: Snapshot, scenario: Scenario) -> Iterator[Action]:
         if not plan.moves:
             return
         pairs = tuple((move.bundle, move.destination) for move in plan.moves)
-        yield Action(kind="moves", words=f"Move {count(len(pairs), 'bundle')}", edits=(MoveBundles(moves=pairs),))
+        yield Action(kind="moves", words=f"Move {count(len(pairs), 'bundle')}", edits=(BundleMoves(moves=pairs),))
         if len(pairs) < budget:
             return
 
@@ -162,7 +160,7 @@ def _splits(snapshot: Snapshot, config: Settings) -> Iterator[Action]:
         if advice.verdict != "Worth it" or best is None:
             continue
         name = snapshot.bundle_names[bundle]
-        edit = SplitBundle(bundle=name, algorithm=best.algorithm, positions=best.positions or (), unload=True)
+        edit = BundleSplit(bundle=name, algorithm=best.algorithm, positions=best.positions or (), unload=True)
         yield Action(kind="split", words=f"Split {name} by {best.algorithm}", edits=(edit,))
         found += 1
         if found == _SPLITS:

@@ -10,7 +10,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.explain.diagnosis import diagnose
 from planner.explain.outcome import Outcome
 from planner.remedy.action import Action, restarted
-from planner.simulate.edits.scale_traffic import ScaleTraffic
+from planner.simulate.edits.registry import TrafficGrowth
 from planner.simulate.judge import Result, Verdict, gained, judge, share_gone
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, Step
@@ -165,7 +165,7 @@ class Trials:
     def _variants(self) -> list[Scenario]:
         own = self.scenario
         seeds = [replace(own, seed=(own.seed + 1 + at) % 2**31) for at in range(OTHER_SEEDS)]
-        busier = [own.with_steps(Step(ScaleTraffic(factor=factor)), *own.steps) for factor in OTHER_TRAFFIC]
+        busier = [own.with_steps(Step(TrafficGrowth(factor=factor)), *own.steps) for factor in OTHER_TRAFFIC]
         return [*busier, *seeds]
 
     def _holds(self, trial: Trial, variant: Scenario) -> bool:

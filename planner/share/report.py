@@ -19,6 +19,7 @@ from planner.cluster.text import moment
 from planner.cluster.units import MIB
 from planner.explain.captured_settings import settings_warning
 from planner.explain.finding import Finding
+from planner.explain.losses import losses_text
 from planner.explain.outcome import Outcome
 from planner.share.asked import Asked, asked_of
 from planner.share.commands import (
@@ -31,11 +32,10 @@ from planner.share.link import scenario_digest
 from planner.share.script import SECTIONS, command_list
 from planner.share.upgrade import ask_upgrade, setting_rows
 from planner.simulate.assumptions import Assumptions
-from planner.simulate.failure_review import FailureReview, review_losses
+from planner.simulate.losses import Loss, Losses, losses_after, losses_now
 from planner.simulate.measures import MEASURES, Measure, summary
 from planner.simulate.scenario import Step, scenario_to_json
 from planner.simulate.trace import Trace
-from planner.simulate.usage_model import at_the_end
 
 _GATE = {
     "better": "The plan is better than",
@@ -229,32 +229,26 @@ def _verdict(trace: Trace) -> Iterator[str]:
 def _losses(trace: Trace) -> Iterator[str]:
     """Yield what the loss of any one broker does, now and after the plan."""
     yield "## Loss of a broker"
-    assumptions = trace.scenario.assumptions
-    reviews = [
-        review_losses(trace.start, assumptions=assumptions),
-        review_losses(at_the_end(trace), trace.settings, assumptions=assumptions),
-    ]
-    if not all(len(review.peak_usage) for review in reviews):
+    both = [losses_now(trace), losses_after(trace)]
+    if not all(found.simulated for found in both):
         yield "Too few brokers: no broker would remain to take over."
         return
 
-    def cells(name: str, cell: Callable[[FailureReview, int], str]) -> list[str]:
-        return [name, *(cell(review, int(review.worst_first()[0])) for review in reviews)]
+    def cells(name: str, cell: Callable[[Losses, Loss], str]) -> list[str]:
+        return [name, *(cell(found, found.simulated[0]) for found in both)]
 
     rows = [
-        cells("Worst loss", lambda review, at: _name(", ".join(review.names(at)))),
-        cells("Highest usage after the loss", lambda review, at: f"{review.peak_usage[at] * 100:.1f} %"),
-        cells("Broker with that usage", lambda review, at: _name(review.brokers[int(review.peak_broker[at])])),
-        cells("Overloaded brokers after the loss", lambda review, at: f"{int(review.over_threshold[at]):,}"),
-        cells("Bundles that no broker may own", lambda review, at: f"{int(review.unserved[at]):,}"),
-        cells(
-            "Losses that need more than 100 % of a broker",
-            lambda review, _: f"{int((review.peak_usage > 1).sum()):,} of {len(review.peak_usage):,}",
-        ),
-        cells("Headroom without a loss", lambda review, _: _factor(review.before.growth.factor)),
+        cells("Worst loss", lambda _, worst: _name(worst.broker)),
+        cells("Highest usage right after the loss", lambda _, worst: f"{worst.right_after_percent:.1f} %"),
+        cells("Highest usage in the simulated time", lambda _, worst: f"{worst.highest_percent:.1f} %"),
+        cells("Broker with that usage", lambda _, worst: _name(worst.highest_on)),
+        cells("Most brokers above the limit", lambda _, worst: f"{worst.over_threshold:,}"),
+        cells("Bundles that no broker could serve", lambda _, worst: f"{worst.unserved:,}"),
+        cells("Losses simulated", lambda found, _: f"{len(found.simulated):,} of {found.number:,}"),
+        cells("Headroom without a loss", lambda found, _: _factor(found.review.before.growth.factor)),
     ]
     yield _table(["", "now", "after the plan"], rows)
-    yield f"An estimate. {_text(reviews[1].method)}"
+    yield _text(f"Now: {losses_text(both[0])} After the plan: {losses_text(both[1])}")
 
 
 def _measures(trace: Trace) -> Iterator[str]:

@@ -10,7 +10,8 @@ import streamlit as st
 from planner.pulsar.manager.cycle import effective_shedder
 from planner.pulsar.shedding.registry import offered_shedders
 from planner.simulate.edits.edit import Edit, EditContext
-from planner.simulate.edits.registry import BrokerDrain, BrokerLoss, NewBrokers, TrafficGrowth
+from planner.simulate.edits.registry import BrokerDrain, NewBrokers, TrafficGrowth
+from planner.simulate.losses import with_loss
 from planner.simulate.scenario import Scenario, Step
 from planner.simulate.strategies import under_strategy
 from planner.web import registry, scenario_history, state
@@ -18,7 +19,6 @@ from planner.web import registry, scenario_history, state
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-_AT_MIN = 2
 _GROWTHS = (30, 50)
 """Growth of all traffic offered with one click, in percent."""
 
@@ -33,7 +33,7 @@ def quick_edits(view: state.Current, lost: str, busiest: str) -> None:
     rivals = [one for one in offered_shedders(manager, config.release) if one.name != running]
     rivals.sort(key=lambda one: not one.profile.paired_placement)
     asked: Mapping[str, tuple[str, str, Callable[[Scenario], Scenario]]] = {
-        "Lose a broker": ("heart_broken", f"{lost} fails", partial(_with, BrokerLoss(broker=lost, at_min=_AT_MIN))),
+        "Lose a broker": ("heart_broken", f"{lost} fails", partial(with_loss, broker=lost)),
         **{
             f"Grow {more} %": (
                 "trending_up",
@@ -44,7 +44,7 @@ def quick_edits(view: state.Current, lost: str, busiest: str) -> None:
         },
         "Add a broker": ("add_circle", "Same size as the others", partial(_with_new_broker, view)),
         **{
-            f"Try {other.name}": ("swap_horiz", f"Instead of {running}", partial(_under, view, other.name))
+            f"What if {other.name}": ("swap_horiz", f"Instead of {running}", partial(_under, view, other.name))
             for other in rivals[:1]
         },
         "Drain a broker": ("output", f"Move all bundles off {busiest}", partial(_with, BrokerDrain(broker=busiest))),

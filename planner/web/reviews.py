@@ -1,15 +1,20 @@
 """How near the cluster in view is to its limits, now and after losses; each worked out once for all sessions."""
 
+from dataclasses import replace
 from typing import Literal
 
 import streamlit as st
 
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
+from planner.share.link import scenario_digest
 from planner.simulate.assumptions import Assumptions
 from planner.simulate.failure_review import FailureReview, review_losses
+from planner.simulate.losses import Losses, simulate_losses
+from planner.simulate.scenario import Scenario
 from planner.simulate.usage_model import Standing, standing
 from planner.web import state, tasks
+from planner.web.task import Report, Stopped
 
 
 def losses(
@@ -21,6 +26,17 @@ def losses(
         return review_losses(snapshot, config, lost=lost, assumptions=assumptions)
 
     return tasks.answer(f"losses {key} {lost} {assumptions} {config!r}", review, "Reviewing broker losses")
+
+
+def simulated(key: str, snapshot: Snapshot, scenario: Scenario) -> Losses | None:
+    """Return the simulated losses of any one broker, None while they are computed; the key names the snapshot."""
+
+    def look(_: Report, stopped: Stopped) -> Losses:
+        return simulate_losses(snapshot, scenario, cancelled=stopped)
+
+    return tasks.answer(
+        f"simulated losses {key} {scenario_digest(replace(scenario, name=''))}", look, "Simulating the loss of brokers"
+    )
 
 
 @st.cache_data(max_entries=32, show_spinner=False)

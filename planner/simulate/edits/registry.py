@@ -56,6 +56,9 @@ TrafficGrowth: TypeAlias = ScaleTraffic
 DispatchLimit: TypeAlias = SetDispatchRate
 """The edit by which a page sets a dispatch limit."""
 
+BrokersRestart: TypeAlias = RollingRestart
+"""The edit by which a change of settings restarts the brokers."""
+
 BundleMoves: TypeAlias = MoveBundles
 """The edit by which a plan moves bundles."""
 

@@ -26,7 +26,7 @@ from planner.simulate.edits.kill_broker import KillBroker
 from planner.simulate.edits.move_bundle import MoveBundle
 from planner.simulate.edits.remove_broker import RemoveBroker
 from planner.simulate.edits.set_anti_affinity import SetAntiAffinity
-from planner.simulate.failure_review import review_losses
+from planner.simulate.losses import losses_now
 from planner.simulate.measures import MEASURES, summary
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, Step
@@ -79,9 +79,7 @@ def test_everything_is_there(small: Snapshot) -> None:
     found = before_after(trace)
     for row in found.rows:
         assert f"| {row.measure} | {row.now} | {row.after} |" in text
-    worst = review_losses(trace.start, assumptions=trace.scenario.assumptions)
-    name = ", ".join(worst.names(int(worst.worst_first()[0])))
-    assert f"| Worst loss | `{name}` | " in text
+    assert f"| Worst loss | `{losses_now(trace).simulated[0].broker}` | " in text
     assert "**Too much** (high)" in text
     assert "`minUnloadMessage=10`" in text
     for measure in MEASURES:

@@ -1,0 +1,38 @@
+"""What the loss of a broker does, in words: the same on every page and in the report."""
+
+from planner.cluster.text import count
+from planner.simulate.losses import Losses
+
+
+def losses_text(found: Losses, names: dict[str, str] | None = None) -> str:
+    """Return what the worst loss does, in a sentence or two.
+
+    Args:
+        found: The losses.
+        names: What to call the brokers; their ids by default.
+    """
+    if not found.simulated:
+        return "No broker would be left to take over." if not found.left else "No loss was simulated."
+    called = names or {}
+    worst = found.simulated[0]
+    lost, on = called.get(worst.broker, worst.broker), called.get(worst.highest_on, worst.highest_on)
+    after = f"right after it the highest usage is {worst.right_after_percent:.0f} %"
+    within = f"within {found.minutes:.0f} minutes it reaches {worst.highest_percent:.0f} % ({on})"
+    if round(worst.highest_percent) <= round(worst.right_after_percent):
+        within = f"within {found.minutes:.0f} minutes nothing is higher ({on})"
+    over = (
+        f" {count(worst.over_threshold, 'broker')} then {'is' if worst.over_threshold == 1 else 'are'} above"
+        f" {found.limit_percent} %."
+        if worst.over_threshold
+        else ""
+    )
+    unserved = f" {count(worst.unserved, 'bundle')} cannot be served." if worst.unserved else ""
+    said = f"Worst is the loss of {lost}: {after}; {within}.{over}{unserved}"
+    return f"{said} {_how_many(found)}"
+
+
+def _how_many(found: Losses) -> str:
+    number = len(found.simulated)
+    if not found.left:
+        return f"All {number:,} losses were simulated." if number > 1 else "The loss was simulated."
+    return f"The {number:,} losses with the highest estimates were simulated; {found.left:,} others were not."

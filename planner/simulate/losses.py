@@ -1,0 +1,157 @@
+"""The loss of any one broker, simulated: right after it, and within the cycles that follow."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE
+from planner.cluster.snapshot import Snapshot
+from planner.cluster.units import MS_PER_MIN, MS_PER_S
+from planner.simulate.edits.registry import BrokerLoss
+from planner.simulate.failure_review import FailureReview, review_losses
+from planner.simulate.measures import broker_series, summary
+from planner.simulate.price import price_of
+from planner.simulate.run import simulate
+from planner.simulate.scenario import Scenario, Step, unchanged
+from planner.simulate.trace import Trace
+
+LOSS_AT_MIN: Final = 2.0
+"""Minute of a simulation at which a broker dies, everywhere that a loss is one click away."""
+BUDGET_S: Final = 10.0
+"""Price of the simulations of losses; with more losses the estimate chooses which are simulated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """What the loss of a broker does.
+
+    Attributes:
+        broker: Its id.
+        right_after_percent: Highest usage of a broker when others have taken its bundles, in percent.
+        right_after_on: That broker.
+        highest_percent: Highest usage at any time of the simulation, the number that What-if shows, in percent.
+        highest_on: That broker.
+        highest_at_min: Minutes after the loss at which it is that high; negative before the loss.
+        over_threshold: Brokers above `loadBalancerBrokerOverloadedThresholdPercentage` when there are most.
+        topics: Topics disconnected, each as often as it is.
+        unserved: Bundles that nobody could serve.
+    """
+
+    broker: str
+    right_after_percent: float
+    right_after_on: str
+    highest_percent: float
+    highest_on: str
+    highest_at_min: float
+    over_threshold: int
+    topics: int
+    unserved: int
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Losses:
+    """The losses of a cluster.
+
+    Attributes:
+        simulated: Those that were simulated, the worst first.
+        review: The estimate of all.
+        limit_percent: `loadBalancerBrokerOverloadedThresholdPercentage`.
+        minutes: How long each was watched after the loss.
+        left: How many were not simulated, as their estimates are lower.
+    """
+
+    simulated: tuple[Loss, ...]
+    review: FailureReview
+    limit_percent: int
+    minutes: float
+    left: int
+
+    @property
+    def number(self) -> int:
+        """How many losses there are."""
+        return len(self.simulated) + self.left
+
+
+def with_loss(scenario: Scenario, broker: str) -> Scenario:
+    """Return a scenario in which a broker dies soon after the start."""
+    return scenario.with_steps(*scenario.steps, Step(BrokerLoss(broker=broker, at_min=LOSS_AT_MIN)))
+
+
+def simulate_losses(
+    snapshot: Snapshot,
+    scenario: Scenario,
+    *,
+    budget_s: float = BUDGET_S,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> Losses:
+    """Simulate the loss of every broker; where that is too much work, of those with the highest estimates.
+
+    Anti-affinity, isolation, splits and later shedding all count, as in any simulation.
+
+    Args:
+        snapshot: The cluster.
+        scenario: What else happens, and how many cycles are watched.
+        budget_s: Price of all simulations together; at least one is run.
+        cancelled: Asked between simulations whether to stop.
+
+    Raises:
+        PlannerError: The scenario does not fit the cluster.
+    """
+    config = scenario.settings_over(snapshot)
+    review = review_losses(snapshot, config, assumptions=scenario.assumptions)
+    order = [review.names(int(at))[0] for at in review.worst_first()]
+    each_s = price_of(snapshot, scenario).seconds
+    most = max(int(budget_s / each_s), 1) if each_s > 0 else len(order)
+    limit = config.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE)
+    found: list[Loss] = []
+    minutes = 0.0
+    for broker in order[:most]:
+        if cancelled():
+            break
+        trace = simulate(snapshot, with_loss(scenario, broker))
+        minutes = (trace.cycles[-1].at_ms - trace.cycles[0].at_ms) / MS_PER_MIN - LOSS_AT_MIN
+        found.append(_loss(trace, broker))
+    found.sort(key=lambda one: (-one.unserved, -one.highest_percent, -one.right_after_percent))
+    return Losses(tuple(found), review, limit, minutes, len(order) - len(found))
+
+
+def losses_now(trace: Trace) -> Losses:
+    """Simulate the losses of the cluster that a simulation starts from, with nothing changed."""
+    own = trace.scenario
+    return simulate_losses(
+        trace.start, unchanged(trace.start.settings.release.name, seed=own.seed, assumptions=own.assumptions)
+    )
+
+
+def losses_after(trace: Trace) -> Losses:
+    """Simulate the losses of the cluster at the end of a simulation."""
+    return simulate_losses(*at_its_end(trace))
+
+
+def at_its_end(trace: Trace) -> tuple[Snapshot, Scenario]:
+    """Return the cluster at the end of a simulation, and the scenario that goes on with its settings and release."""
+    own = trace.scenario
+    then = unchanged(own.pulsar_version, seed=own.seed, assumptions=own.assumptions)
+    return replace(trace.end, settings=trace.settings), then
+
+
+def _loss(trace: Trace, broker: str) -> Loss:
+    series, numbers = broker_series(trace), summary(trace)
+    usage = np.nan_to_num(series.usage)
+    settled_ms = LOSS_AT_MIN * MS_PER_MIN + trace.scenario.assumptions.session_timeout_s * MS_PER_S
+    taken = int(np.searchsorted(series.at_ms, series.at_ms[0] + settled_ms))
+    row = usage[min(taken, len(usage) - 1)]
+    at, on = np.unravel_index(int(usage.argmax()), usage.shape)
+    return Loss(
+        broker=broker,
+        right_after_percent=float(row.max()) * 100,
+        right_after_on=series.brokers[int(row.argmax())],
+        highest_percent=numbers.peak_usage_percent,
+        highest_on=series.brokers[int(on)],
+        highest_at_min=float(series.minutes[int(at)]) - LOSS_AT_MIN,
+        over_threshold=numbers.most_brokers_over_threshold,
+        topics=numbers.topics_disconnected,
+        unserved=numbers.unserved,
+    )

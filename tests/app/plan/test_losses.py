@@ -1,0 +1,69 @@
+"""Losses are simulated, and every place says the same number."""
+
+from dataclasses import replace
+
+import pytest
+
+from planner.cluster.snapshot import Snapshot
+from planner.explain.losses import losses_text
+from planner.explain.outcome import Outcome
+from planner.share.report import markdown_report
+from planner.simulate.cluster_spec import ClusterSpec
+from planner.simulate.edits.scale_traffic import ScaleTraffic
+from planner.simulate.failure_review import review_losses
+from planner.simulate.generate import generate
+from planner.simulate.losses import LOSS_AT_MIN, losses_after, losses_now, simulate_losses, with_loss
+from planner.simulate.run import simulate
+from planner.simulate.scenario import Scenario, Step, unchanged
+from planner.workspace.samples import load_sample, samples
+
+
+@pytest.fixture(scope="module")
+def story() -> Snapshot:
+    return load_sample(next(one for one in samples() if one.file == "story.zip"))
+
+
+def own(cluster: Snapshot) -> Scenario:
+    return unchanged(cluster.settings.release.name)
+
+
+def test_what_if_shows_the_number_of_the_review(story: Snapshot) -> None:
+    found = simulate_losses(story, own(story), budget_s=0.2)
+    assert found.simulated
+    assert found.left == len(story.brokers) - len(found.simulated) > 0
+    worst = found.simulated[0]
+    outcome = Outcome(simulate(story, with_loss(own(story), worst.broker)))
+    assert outcome.summary.peak_usage_percent == worst.highest_percent
+    assert f"{worst.highest_percent:.0f} %" in losses_text(found)
+    assert "were simulated" in losses_text(found)
+    estimate = review_losses(story)
+    assert worst.highest_percent > float(estimate.peak_usage.max()) * 100 + 10  # what the estimate left out
+
+
+def test_all_losses_where_that_is_cheap() -> None:
+    cluster = generate(ClusterSpec(brokers=4, bundles=40, topics=160), seed=5)
+    found = simulate_losses(cluster, own(cluster))
+    assert sorted(one.broker for one in found.simulated) == sorted(cluster.brokers.name)
+    assert found.left == 0
+    highest = [one.highest_percent for one in found.simulated if not one.unserved]
+    assert highest == sorted(highest, reverse=True)
+    assert found.minutes == 29 - LOSS_AT_MIN
+    for one in found.simulated:
+        assert one.right_after_percent <= one.highest_percent + 1e-9
+        assert one.topics > 0
+
+
+def test_a_cluster_of_one_has_nobody_to_take_over() -> None:
+    cluster = generate(ClusterSpec(brokers=1, bundles=8, topics=16), seed=5)
+    found = simulate_losses(cluster, own(cluster))
+    assert found.simulated == ()
+    assert losses_text(found) == "No broker would be left to take over."
+
+
+def test_the_report_says_what_is_simulated() -> None:
+    cluster = generate(ClusterSpec(brokers=3, bundles=24, topics=96), seed=2)
+    trace = simulate(cluster, replace(own(cluster), steps=(Step(ScaleTraffic(factor=1.3)),), cycles=8))
+    now, after = losses_now(trace), losses_after(trace)
+    text = markdown_report(trace)
+    for found in (now, after):
+        assert f"{found.simulated[0].highest_percent:.1f} %" in text
