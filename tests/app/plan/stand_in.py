@@ -8,6 +8,7 @@ The program that a script finds hands its words to this process through a pipe, 
 
 import json
 import os
+import signal
 import subprocess
 import threading
 from collections.abc import Mapping, Sequence
@@ -42,6 +43,7 @@ class StandIn:
         self._state: dict[str, Any] = {}
         self._fails: dict[str, Any] = {}
         self._error: Exception | None = None
+        self._pid = 0
         self.reset(snapshot)
         (folder / "bin").mkdir(exist_ok=True)
         for name in ("asked", "answered"):
@@ -124,6 +126,8 @@ class StandIn:
         fail_at: int = 0,
         fail_on: str = "",
         fail_unload: int = 0,
+        in_effect: bool = False,
+        signal_at: int = 0,
         shell: str = "/bin/sh",
         yes: bool = True,
         terminal: bool = False,
@@ -137,13 +141,15 @@ class StandIn:
             fail_at: The number of the call that fails; 0 for none.
             fail_on: Calls whose words begin so fail.
             fail_unload: The number of the unload that fails; 0 for none.
+            in_effect: What fails is carried out all the same, as when its answer comes too late.
+            signal_at: The number of the call during which the script gets SIGTERM; 0 for none.
             shell: What runs it.
             yes: Answer the first question, whether to continue.
             terminal: Answers come from a terminal.
         """
         path = self.folder / "plan.sh"
         path.write_text(script, encoding="utf-8")
-        self._fails = {"at": fail_at, "on": fail_on, "unload": fail_unload}
+        self._fails = {"at": fail_at, "on": fail_on, "unload": fail_unload, "in_effect": in_effect, "signal": signal_at}
         command = [shell, str(path), *(["--yes"] if yes else []), *arguments]
         given = os.openpty() if terminal else os.pipe()
         ours, theirs = given if terminal else given[::-1]
@@ -152,17 +158,17 @@ class StandIn:
             os.close(ours)
         server = threading.Thread(target=self._serve, daemon=True)
         server.start()
+        place: dict[str, Any] = {"cwd": self.folder, "env": {"PATH": f"{self.folder / 'bin'}:/usr/bin:/bin"}}
+        piped: dict[str, Any] = {"stdin": theirs, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
         try:
-            return subprocess.run(
-                command,
-                cwd=self.folder,
-                env={"PATH": f"{self.folder / 'bin'}:/usr/bin:/bin"},
-                stdin=theirs,
-                capture_output=True,
-                text=True,
-                timeout=120,
-                check=False,
-            )
+            with subprocess.Popen(command, **place, **piped) as script_run:
+                self._pid = script_run.pid
+                try:
+                    out, err = script_run.communicate(timeout=120)
+                except subprocess.TimeoutExpired:
+                    script_run.kill()
+                    raise
+            return subprocess.CompletedProcess(command, script_run.returncode, out, err)
         finally:
             os.close(theirs)
             if terminal:
@@ -185,18 +191,24 @@ class StandIn:
     def _answer(self, call: list[str]) -> tuple[int, str]:
         """Return the status and the output of a call."""
         self._calls.append(call)
+        if len(self._calls) == self._fails["signal"]:
+            os.kill(self._pid, signal.SIGTERM)
         words = call[1:]
         fails = len(self._calls) == self._fails["at"]
         fails = fails or bool(self._fails["on"] and " ".join(words).startswith(self._fails["on"]))
         if words[:2] == ["namespaces", "unload"]:
             self._state["unloads"] += 1
             fails = fails or self._state["unloads"] == self._fails["unload"]
-        if fails:
+        if fails and not self._fails["in_effect"]:
             return 7, ""
+        status, out = self._carried_out(call[0], words)
+        return (7, "") if fails else (status, out)
+
+    def _carried_out(self, program: str, words: list[str]) -> tuple[int, str]:
         url = ""
         if words[:1] == ["--admin-url"]:
             url, words = words[1], words[2:]
-        if call[0] == "sleep":
+        if program == "sleep":
             return 0, ""
         if words[0] == "namespaces":
             return self._namespaces(words), ""
