@@ -24,7 +24,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.pulsar.manager.pairing import MANAGER_CLASSES
 
 READS = (["brokers", "namespaces"], ["brokers", "version"])
-"""Calls that change nothing, besides those that begin with `get-` and load reports."""
+"""Calls that change nothing, besides those that begin with `get-` and metrics."""
 
 _PROGRAM = """#!/bin/sh
 printf '%s\\0' {name} "$@" >'{folder}/asked'
@@ -109,7 +109,7 @@ class StandIn:
             for call in self.calls()
             if call[0] == "pulsar-admin"
             and call[1:3] not in READS
-            and "load-report" not in call
+            and "monitoring-metrics" not in call
             and not call[2].startswith("get-")
         ]
 
@@ -212,8 +212,8 @@ class StandIn:
             return 0, ""
         if words[0] == "namespaces":
             return self._namespaces(words), ""
-        if words[:2] == ["broker-stats", "load-report"]:
-            return self._load_report(url)
+        if words[:2] == ["broker-stats", "monitoring-metrics"]:
+            return 0, self._metrics(url)
         return (0, self._brokers(words)) if words[0] == "brokers" else (0, "")
 
     def _brokers(self, words: Sequence[str]) -> str:
@@ -252,13 +252,12 @@ class StandIn:
                 self._state["owners"][bundle] = destination
                 del self._state["on_the_way"][bundle]
 
-    def _load_report(self, url: str) -> tuple[int, str]:
-        if self._state["conf"][LOAD_MANAGER_CLASS_NAME] != MANAGER_CLASSES[next(iter(MANAGER_CLASSES))]:
-            return 1, ""  # UnsupportedOperationException of the extensible load manager
+    def _metrics(self, url: str) -> str:
+        """Return what a real broker of either load manager says, shortened; `-i` is not asked for."""
         used = self._state["used_percent"].get(url.removeprefix("http://"), 40)
-        parts = {name: {"usage": 0.0, "limit": -1.0} for name in ("memory", "directMemory", "bandwidthIn")}
-        report = {"webServiceUrl": url, "cpu": {"usage": used * 4.0, "limit": 400.0}, **parts, "lastStats": {}}
-        return 0, json.dumps(report, indent=2 if self._state["json"] else None)
+        load = {"brk_lb_bandwidth_in_usage": 0.18, "brk_lb_cpu_usage": used - 0.3, "brk_lb_memory_usage": 99.5}
+        parts = [{"metrics": {"brk_ml_count": 81}, "dimensions": {}}, {"metrics": load, "dimensions": {"broker": url}}]
+        return "".join(json.dumps(part, indent=2 if self._state["json"] else None) for part in parts)
 
     def _namespaces(self, words: Sequence[str]) -> int:
         """Carry out an unload or a split, and return its status."""

@@ -92,7 +92,7 @@ class TestScript:
             done = stand_in.run(script, fail_at=at, shell=shell)
             asked = calls[at - 1][1:3] == ["brokers", "namespaces"]
             # What puts settings back, or only looks, is tried again, or does without.
-            helps = at > changes or "load-report" in calls[at - 1] or (asked and at < first)
+            helps = at > changes or "monitoring-metrics" in calls[at - 1] or (asked and at < first)
             expected = {0} if helps else {0, 4} if asked else {1}
             assert done.returncode in expected, (at, done.stdout)
             seen.add(done.returncode)
