@@ -108,7 +108,7 @@ def head_lines(commands: Sequence[Command], cluster: str, facts: Facts | None) -
         yield f"Cluster: {cluster}."
     else:
         old_s = (facts.made_at_ms - facts.captured_at_ms) // MS_PER_S
-        yield f"Cluster: {cluster}, captured {moment(facts.captured_at_ms)}, {_age(old_s)} when this script was made."
+        yield f"Cluster: {cluster}, captured {moment(facts.captured_at_ms)}, {_age(old_s)}."
         yield f"Question: {facts.question}"
         if facts.warning:
             yield f"Warning: {facts.warning}"
@@ -183,11 +183,16 @@ def checks(commands: Sequence[Command]) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def _age(seconds: int) -> str:
+    """Return how old a capture was when its script was made."""
     if seconds < 0:
-        return "in the future by the clock of this machine"
+        return "which is after this script was made: compare the clocks"
     if seconds < 2 * MIN_PER_HOUR * S_PER_MIN:
-        return f"{seconds // S_PER_MIN} min old"
-    return f"{seconds // S_PER_MIN // MIN_PER_HOUR} h old" if seconds < 2 * DAY_S else f"{seconds // DAY_S:,} days old"
+        old = f"{seconds // S_PER_MIN} min"
+    elif seconds < 2 * DAY_S:
+        old = f"{seconds // S_PER_MIN // MIN_PER_HOUR} h"
+    else:
+        old = f"{seconds // DAY_S:,} days"
+    return f"{old} old when this script was made"
 
 
 def _duration(seconds: float) -> str:

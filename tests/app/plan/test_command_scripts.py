@@ -504,6 +504,8 @@ def test_the_head_says_what_a_reviewer_needs(several: Snapshot) -> None:
     head = script.split("set -eu")[0].replace("\n# ", " ")
     moves = final_moves(asked.trace)
     clients = sum(move.producers + move.consumers for move in moves)
+    early = plan_script(asked, CommandOptions(), made_at_ms=start - 1)
+    assert "08:00:00 UTC, which is after this script was made: compare the clocks." in early.replace("\n# ", " ")
     assert "Cluster: generated, captured 2027-01-15 08:00:00 UTC, 3 h old when this script was made." in head
     assert f"Question: drain {several.brokers.name[0]} at 60 bundles per minute." in head
     link = re.search(r"\?scenario=(\S+)", head)
