@@ -256,25 +256,21 @@ check_batch() {
     while read -r to; do check_usage "$to" ; done <"$work/receivers"
     [ -z "$over" ] || [ -n "$ignore_usage" ] || stop 8 "A broker is above the limit of $limit_percent %. To continue all the same, use --ignore-usage."
 }
-# check_usage BROKER: say how much a broker is used, from its own load report.
+# check_usage BROKER: say how much a broker is used, from its own metrics.
 check_usage() {
-    if @@ADMIN@@ --admin-url "http://$1" broker-stats load-report >"$work/report" 2>"$work/refused" </dev/null && used=$(used_percent "$work/report"); then
+    if @@ADMIN@@ --admin-url "http://$1" broker-stats monitoring-metrics >"$work/metrics" 2>"$work/refused" </dev/null && used=$(used_percent "$work/metrics"); then
         say "  $1: $used % used"
         [ "$used" -le "$limit_percent" ] || over=1
     else
         say "  $1: its usage cannot be read, so only arrival was checked."
     fi
 }
-# used_percent FILE: print the highest usage in a load report, with the weights of the load manager.
+# used_percent FILE: print the highest usage in metrics of a broker, with the weights of the load manager.
 used_percent() {
     tr '{},' '[\n*]' <"$1" | awk -F '"' -v weights=@@WEIGHTS@@ '
         BEGIN { split(weights, pairs, " "); for (i in pairs) { split(pairs[i], pair, "="); weight[pair[1]] = pair[2] } }
-        $2 in weight { resource = $2 }
-        $2 == "usage" { split($3, part, ":"); used = part[2] }
-        $2 == "limit" && resource { split($3, part, ":"); seen = 1
-            if (part[2] > 0 && used / part[2] * weight[resource] > most) most = used / part[2] * weight[resource]
-            resource = "" }
-        END { if (!seen) exit 1; printf "%d\n", most * 100 + 0.5 }'
+        $2 in weight { seen = 1 ; sub(/^[ :]*/, "", $3) ; if ($3 * weight[$2] > most) most = $3 * weight[$2] }
+        END { if (!seen) exit 1; printf "%d\n", most + 0.5 }'
 }
 # value_in FILE NAME: print the value of a setting; fail where it has none. A line is NAME, blanks, VALUE, or JSON.
 value_in() {

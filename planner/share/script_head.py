@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from planner.cluster.load_manager import LoadManager
 from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE, LOAD_SHEDDING_STRATEGY
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count, moment
@@ -50,7 +49,7 @@ class Facts:
         load_manager: Simple class name of the load manager.
         strategy: Simple class name of the shedding strategy; empty where the capture does not tell.
         limit_percent: Usage above which a broker is overloaded.
-        weights: Factor of each resource of a load report that counts; empty where brokers do not give a load report.
+        weights: Factor of each metric of a broker that counts as usage, such as `brk_lb_cpu_usage=1`.
         warning: What speaks against the plan; empty for nothing.
     """
 
@@ -69,8 +68,9 @@ class Facts:
 def facts_of(start: Snapshot, *, question: str, link: str, made_at_ms: int, warning: str = "") -> Facts:
     """Return the facts of a plan for a cluster as captured.
 
-    Brokers of the extensible load manager answer a request for their load report with an error (4.2.4,
-    `ExtensibleLoadManagerWrapper.generateLoadReport`), so their usage is not checked.
+    Usage comes from the metrics of a broker, which both load managers have: the extensible one answers a request for
+    a load report with an error (4.2.4, `ExtensibleLoadManagerWrapper.generateLoadReport`), and `pulsar-admin` (4.0.8)
+    does not end when it is asked for the report of the modular one.
 
     Args:
         start: The cluster as captured.
@@ -80,13 +80,12 @@ def facts_of(start: Snapshot, *, question: str, link: str, made_at_ms: int, warn
         warning: What speaks against the plan; empty for nothing.
     """
     info, settings = start.info, start.settings
-    modular = info.load_manager is LoadManager.MODULAR
     weights = ResourceWeights.of(settings, info.load_manager)
     counted = {
         "cpu": weights.cpu,
         "directMemory": weights.direct_memory,
-        "bandwidthIn": weights.bandwidth_in,
-        "bandwidthOut": weights.bandwidth_out,
+        "bandwidth_in": weights.bandwidth_in,
+        "bandwidth_out": weights.bandwidth_out,
     }
     known = info.settings_from != "defaults"
     return Facts(
@@ -98,7 +97,7 @@ def facts_of(start: Snapshot, *, question: str, link: str, made_at_ms: int, warn
         load_manager=MANAGER_CLASSES[info.load_manager].rpartition(".")[2],
         strategy=settings.text(LOAD_SHEDDING_STRATEGY).rpartition(".")[2] if known else "",
         limit_percent=settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE),
-        weights=" ".join(f"{name}={weight:g}" for name, weight in counted.items()) if modular else "",
+        weights=" ".join(f"brk_lb_{name}_usage={weight:g}" for name, weight in counted.items()),
         warning=warning,
     )
 
@@ -109,7 +108,7 @@ def head_lines(commands: Sequence[Command], cluster: str, facts: Facts | None) -
         yield f"Cluster: {cluster}."
     else:
         old_s = (facts.made_at_ms - facts.captured_at_ms) // MS_PER_S
-        yield f"Cluster: {cluster}, captured {moment(facts.captured_at_ms)}, {_age(old_s)} when this script was made."
+        yield f"Cluster: {cluster}, captured {moment(facts.captured_at_ms)}, {_age(old_s)}."
         yield f"Question: {facts.question}"
         if facts.warning:
             yield f"Warning: {facts.warning}"
@@ -184,11 +183,16 @@ def checks(commands: Sequence[Command]) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def _age(seconds: int) -> str:
+    """Return how old a capture was when its script was made."""
     if seconds < 0:
-        return "in the future by the clock of this machine"
+        return "which is after this script was made: compare the clocks"
     if seconds < 2 * MIN_PER_HOUR * S_PER_MIN:
-        return f"{seconds // S_PER_MIN} min old"
-    return f"{seconds // S_PER_MIN // MIN_PER_HOUR} h old" if seconds < 2 * DAY_S else f"{seconds // DAY_S:,} days old"
+        old = f"{seconds // S_PER_MIN} min"
+    elif seconds < 2 * DAY_S:
+        old = f"{seconds // S_PER_MIN // MIN_PER_HOUR} h"
+    else:
+        old = f"{seconds // DAY_S:,} days"
+    return f"{old} old when this script was made"
 
 
 def _duration(seconds: float) -> str:

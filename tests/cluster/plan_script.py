@@ -100,6 +100,7 @@ def run_a_plan(scene: Scene, folder: Path, calm: dict[str, object]) -> None:
 
         whole = admin.run(script)
         assert whole.returncode == 0, whole.stdout + whole.stderr
+        assert len(re.findall(r"(?m)^  127\.\S+: \d+ % used$", whole.stdout)) == 2, whole.stdout
         wait_for("the bundles have landed", lambda: moves.items() <= scene.cluster.owners().items(), seconds=30)
         done = _followed(scene, trace)
         assert done.sentence.startswith("The plan is complete"), done.steps

@@ -37,16 +37,20 @@ class PulsarAdmin:
         path = self.folder / "plan.sh"
         path.write_text(script, encoding="utf-8")
         self._calls.write_text("")
-        return subprocess.run(
-            ["/bin/bash", str(path), "--yes", "--ignore-usage", *arguments],
-            cwd=self.folder,
-            env={"PATH": f"{self.folder / 'bin'}:/usr/bin:/bin", "FAIL_ON": fail_on},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
+        try:
+            return subprocess.run(
+                ["/bin/bash", str(path), "--yes", "--ignore-usage", *arguments],
+                cwd=self.folder,
+                env={"PATH": f"{self.folder / 'bin'}:/usr/bin:/bin", "FAIL_ON": fail_on},
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=300,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as late:
+            said = b"".join(part for part in (late.stdout, late.stderr) if part).decode()
+            raise AssertionError(f"The script did not end in time.\n{said}\n{self._calls.read_text()}") from None
 
     def calls(self) -> list[str]:
         """What was called last time, in order."""

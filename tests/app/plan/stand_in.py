@@ -8,6 +8,7 @@ The program that a script finds hands its words to this process through a pipe, 
 
 import json
 import os
+import signal
 import subprocess
 import threading
 from collections.abc import Mapping, Sequence
@@ -23,7 +24,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.pulsar.manager.pairing import MANAGER_CLASSES
 
 READS = (["brokers", "namespaces"], ["brokers", "version"])
-"""Calls that change nothing, besides those that begin with `get-` and load reports."""
+"""Calls that change nothing, besides those that begin with `get-` and metrics."""
 
 _PROGRAM = """#!/bin/sh
 printf '%s\\0' {name} "$@" >'{folder}/asked'
@@ -42,6 +43,7 @@ class StandIn:
         self._state: dict[str, Any] = {}
         self._fails: dict[str, Any] = {}
         self._error: Exception | None = None
+        self._pid = 0
         self.reset(snapshot)
         (folder / "bin").mkdir(exist_ok=True)
         for name in ("asked", "answered"):
@@ -107,7 +109,7 @@ class StandIn:
             for call in self.calls()
             if call[0] == "pulsar-admin"
             and call[1:3] not in READS
-            and "load-report" not in call
+            and "monitoring-metrics" not in call
             and not call[2].startswith("get-")
         ]
 
@@ -124,6 +126,8 @@ class StandIn:
         fail_at: int = 0,
         fail_on: str = "",
         fail_unload: int = 0,
+        in_effect: bool = False,
+        signal_at: int = 0,
         shell: str = "/bin/sh",
         yes: bool = True,
         terminal: bool = False,
@@ -137,13 +141,15 @@ class StandIn:
             fail_at: The number of the call that fails; 0 for none.
             fail_on: Calls whose words begin so fail.
             fail_unload: The number of the unload that fails; 0 for none.
+            in_effect: What fails is carried out all the same, as when its answer comes too late.
+            signal_at: The number of the call during which the script gets SIGTERM; 0 for none.
             shell: What runs it.
             yes: Answer the first question, whether to continue.
             terminal: Answers come from a terminal.
         """
         path = self.folder / "plan.sh"
         path.write_text(script, encoding="utf-8")
-        self._fails = {"at": fail_at, "on": fail_on, "unload": fail_unload}
+        self._fails = {"at": fail_at, "on": fail_on, "unload": fail_unload, "in_effect": in_effect, "signal": signal_at}
         command = [shell, str(path), *(["--yes"] if yes else []), *arguments]
         given = os.openpty() if terminal else os.pipe()
         ours, theirs = given if terminal else given[::-1]
@@ -152,17 +158,17 @@ class StandIn:
             os.close(ours)
         server = threading.Thread(target=self._serve, daemon=True)
         server.start()
+        place: dict[str, Any] = {"cwd": self.folder, "env": {"PATH": f"{self.folder / 'bin'}:/usr/bin:/bin"}}
+        piped: dict[str, Any] = {"stdin": theirs, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
         try:
-            return subprocess.run(
-                command,
-                cwd=self.folder,
-                env={"PATH": f"{self.folder / 'bin'}:/usr/bin:/bin"},
-                stdin=theirs,
-                capture_output=True,
-                text=True,
-                timeout=120,
-                check=False,
-            )
+            with subprocess.Popen(command, **place, **piped) as script_run:
+                self._pid = script_run.pid
+                try:
+                    out, err = script_run.communicate(timeout=120)
+                except subprocess.TimeoutExpired:
+                    script_run.kill()
+                    raise
+            return subprocess.CompletedProcess(command, script_run.returncode, out, err)
         finally:
             os.close(theirs)
             if terminal:
@@ -185,23 +191,29 @@ class StandIn:
     def _answer(self, call: list[str]) -> tuple[int, str]:
         """Return the status and the output of a call."""
         self._calls.append(call)
+        if len(self._calls) == self._fails["signal"]:
+            os.kill(self._pid, signal.SIGTERM)
         words = call[1:]
         fails = len(self._calls) == self._fails["at"]
         fails = fails or bool(self._fails["on"] and " ".join(words).startswith(self._fails["on"]))
         if words[:2] == ["namespaces", "unload"]:
             self._state["unloads"] += 1
             fails = fails or self._state["unloads"] == self._fails["unload"]
-        if fails:
+        if fails and not self._fails["in_effect"]:
             return 7, ""
+        status, out = self._carried_out(call[0], words)
+        return (7, "") if fails else (status, out)
+
+    def _carried_out(self, program: str, words: list[str]) -> tuple[int, str]:
         url = ""
         if words[:1] == ["--admin-url"]:
             url, words = words[1], words[2:]
-        if call[0] == "sleep":
+        if program == "sleep":
             return 0, ""
         if words[0] == "namespaces":
             return self._namespaces(words), ""
-        if words[:2] == ["broker-stats", "load-report"]:
-            return self._load_report(url)
+        if words[:2] == ["broker-stats", "monitoring-metrics"]:
+            return 0, self._metrics(url)
         return (0, self._brokers(words)) if words[0] == "brokers" else (0, "")
 
     def _brokers(self, words: Sequence[str]) -> str:
@@ -240,13 +252,12 @@ class StandIn:
                 self._state["owners"][bundle] = destination
                 del self._state["on_the_way"][bundle]
 
-    def _load_report(self, url: str) -> tuple[int, str]:
-        if self._state["conf"][LOAD_MANAGER_CLASS_NAME] != MANAGER_CLASSES[next(iter(MANAGER_CLASSES))]:
-            return 1, ""  # UnsupportedOperationException of the extensible load manager
+    def _metrics(self, url: str) -> str:
+        """Return what a real broker of either load manager says, shortened; `-i` is not asked for."""
         used = self._state["used_percent"].get(url.removeprefix("http://"), 40)
-        parts = {name: {"usage": 0.0, "limit": -1.0} for name in ("memory", "directMemory", "bandwidthIn")}
-        report = {"webServiceUrl": url, "cpu": {"usage": used * 4.0, "limit": 400.0}, **parts, "lastStats": {}}
-        return 0, json.dumps(report, indent=2 if self._state["json"] else None)
+        load = {"brk_lb_bandwidth_in_usage": 0.18, "brk_lb_cpu_usage": used - 0.3, "brk_lb_memory_usage": 99.5}
+        parts = [{"metrics": {"brk_ml_count": 81}, "dimensions": {}}, {"metrics": load, "dimensions": {"broker": url}}]
+        return "".join(json.dumps(part, indent=2 if self._state["json"] else None) for part in parts)
 
     def _namespaces(self, words: Sequence[str]) -> int:
         """Carry out an unload or a split, and return its status."""

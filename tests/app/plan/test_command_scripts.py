@@ -92,7 +92,7 @@ class TestScript:
             done = stand_in.run(script, fail_at=at, shell=shell)
             asked = calls[at - 1][1:3] == ["brokers", "namespaces"]
             # What puts settings back, or only looks, is tried again, or does without.
-            helps = at > changes or "load-report" in calls[at - 1] or (asked and at < first)
+            helps = at > changes or "monitoring-metrics" in calls[at - 1] or (asked and at < first)
             expected = {0} if helps else {0, 4} if asked else {1}
             assert done.returncode in expected, (at, done.stdout)
             seen.add(done.returncode)
@@ -504,6 +504,8 @@ def test_the_head_says_what_a_reviewer_needs(several: Snapshot) -> None:
     head = script.split("set -eu")[0].replace("\n# ", " ")
     moves = final_moves(asked.trace)
     clients = sum(move.producers + move.consumers for move in moves)
+    early = plan_script(asked, CommandOptions(), made_at_ms=start - 1)
+    assert "08:00:00 UTC, which is after this script was made: compare the clocks." in early.replace("\n# ", " ")
     assert "Cluster: generated, captured 2027-01-15 08:00:00 UTC, 3 h old when this script was made." in head
     assert f"Question: drain {several.brokers.name[0]} at 60 bundles per minute." in head
     link = re.search(r"\?scenario=(\S+)", head)
