@@ -95,10 +95,11 @@ def _moves(outcome: Outcome) -> None:
 
 def _before_after(outcome: Outcome) -> bool:
     """Draw what the plan changes; return whether to show its commands."""
-    found = outcome.before_after
+    found, objections = outcome.before_after, outcome.gate.objections
     wanted = True
-    if found.worse:
-        st.error(f"**This plan leaves the cluster worse off.** {' '.join(found.worse)}", icon=":material/dangerous:")
+    if objections:
+        verdict = f"**This plan is worse than {outcome.gate.compared_with}.**"
+        st.error(f"{verdict} {' '.join(objections)}", icon=":material/dangerous:")
         wanted = st.checkbox("Show the commands anyway", key=f"worse-{outcome.digest[:16]}")
     rows = [{"measure": row.measure, "now": row.now, "after the plan": row.after} for row in found.rows]
     table(pd.DataFrame(rows), "before-after", height="content")

@@ -79,8 +79,8 @@ def plan(
         sys.stdout.write(json_text(document))
     elif commands:
         title = f"Plan {trace.scenario.name or 'without a name'} for {name} ({digest[:_SHORT]})"
-        for sentence in Outcome(trace).before_after.worse:
-            sys.stderr.write(f"warning: this plan leaves the cluster worse off. {sentence}\n")
+        for sentence in Outcome(trace).gate.objections:
+            sys.stderr.write(f"warning: this plan is worse. {sentence}\n")
         commands_ = plan_commands(trace, options)
         sys.stdout.write(command_script(commands_, title, options.program, cluster.info.cluster))
     elif follow:

@@ -1,22 +1,11 @@
-"""The cluster before a plan and after it, and whether the plan is worth its disconnections."""
+"""The cluster before a plan and after it."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
 
 from planner.cluster.internal_bundles import internal_bundles, is_internal_bundle
-from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE
-from planner.cluster.text import count
 from planner.simulate.moves import disconnections
 from planner.simulate.trace import Trace
 from planner.simulate.usage_model import Standing, at_the_end, standing
-
-_POINT: Final = 0.01
-_NEAR: Final = 1.25
-"""A headroom above this is not worth a warning however it changed."""
-_LOSS: Final = 0.98
-_MUCH: Final = 0.1
-_LITTLE_GAIN: Final = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +28,6 @@ class BeforeAfter:
             count.
         clients: Producers and consumers, likewise.
         all_topics: Topics that the cluster has, likewise.
-        worse: What speaks against the plan, one sentence each; none when nothing does.
     """
 
     before: Standing
@@ -47,7 +35,6 @@ class BeforeAfter:
     topics: int
     clients: int
     all_topics: int
-    worse: tuple[str, ...]
 
     @property
     def rows(self) -> tuple[Row, ...]:
@@ -79,28 +66,4 @@ def before_after(trace: Trace) -> BeforeAfter:
         topics=topics,
         clients=sum(event.producers + event.consumers for event in cut),
         all_topics=every,
-        worse=tuple(_worse(trace, before, after, topics, every)),
     )
-
-
-def _worse(trace: Trace, before: Standing, after: Standing, topics: int, every: int) -> Iterator[str]:
-    limit = trace.start.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE)
-    if after.peak_usage > before.peak_usage + _POINT and after.peak_usage * 100 > limit:
-        yield (
-            f"The highest usage rises from {before.peak_usage * 100:.1f} % to {after.peak_usage * 100:.1f} %; the"
-            f" limit is {limit} %."
-        )
-    if after.over_threshold > before.over_threshold:
-        yield f"Brokers above {limit} %: {after.over_threshold:,} at the end, {before.over_threshold:,} now."
-    if after.growth.factor < min(before.growth.factor * _LOSS, _NEAR):
-        yield f"Headroom falls from {before.growth.factor:.2f}x to {after.growth.factor:.2f}x."
-    if after.unserved > before.unserved:
-        yield f"Unowned bundles with traffic: {after.unserved:,} at the end, {before.unserved:,} now."
-    gain = before.std - after.std
-    on_purpose = any(edit.emptied() or edit.recreated() for edit in trace.scenario.edits)
-    nothing = gain < _LITTLE_GAIN and after.peak_usage > before.peak_usage - _POINT
-    if nothing and not on_purpose and topics > _MUCH * every:
-        yield (
-            f"The plan disconnects {topics:,} of {count(every, 'topic')} without improving balance: the deviation of"
-            f" usage goes from {before.std * 100:.1f} to {after.std * 100:.1f} points."
-        )

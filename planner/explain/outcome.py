@@ -14,12 +14,14 @@ from planner.cluster.load_manager import LoadManager
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.units import MIB, MS_PER_MIN
 from planner.explain.before_after import BeforeAfter, before_after
+from planner.explain.gate import Gate, gate
 from planner.pulsar.load.usage import weighted_usage
 from planner.pulsar.manager.cycle import CycleDecision, effective_shedder
 from planner.pulsar.manager.pairing import running_placement
 from planner.pulsar.shedding.profile import Profile
 from planner.simulate import measures
 from planner.simulate.event import Event
+from planner.simulate.judge import Result
 from planner.simulate.moves import Return, relocations, returns
 from planner.simulate.trace import Trace
 
@@ -103,8 +105,18 @@ class Outcome:
 
     @cached_property
     def before_after(self) -> BeforeAfter:
-        """What the plan changes, and what speaks against it."""
+        """What the plan changes."""
         return before_after(self.trace)
+
+    @cached_property
+    def result(self) -> Result:
+        """The simulation in the numbers that the judge weighs."""
+        return Result.of(self.trace)
+
+    @cached_property
+    def gate(self) -> Gate:
+        """What the judge says of it beside doing nothing, which is simulated when this is first asked."""
+        return gate(self.trace, self.result)
 
     def is_internal(self, bundle: str) -> bool:
         """Say whether Pulsar keeps a bundle for itself: it is never advised on, nor counted as harm."""

@@ -17,9 +17,9 @@ from planner.cluster.releases import release
 from planner.cluster.setting import conf_value
 from planner.cluster.text import moment
 from planner.cluster.units import MIB
-from planner.explain.before_after import before_after
 from planner.explain.captured_settings import settings_warning
 from planner.explain.finding import Finding
+from planner.explain.outcome import Outcome
 from planner.share.commands import (
     CommandOptions,
     changed_settings,
@@ -36,6 +36,11 @@ from planner.simulate.scenario import Step, scenario_to_json
 from planner.simulate.trace import Trace
 from planner.simulate.usage_model import at_the_end
 
+_GATE = {
+    "better": "The plan is better than",
+    "same": "The plan makes no difference that counts, compared with",
+    "trade-off": "The plan is a trade-off, compared with",
+}
 _MOST_MOVES = 50
 _MOST_LINES = 60
 _MAX_IMAGE_BYTES = 5_000_000
@@ -203,15 +208,17 @@ def _verdict(trace: Trace) -> Iterator[str]:
     if not trace.cycles:
         yield "No cycle was simulated."
         return
-    found = before_after(trace)
-    if found.worse:
-        yield f"**The plan leaves the cluster worse off.** {_text(' '.join(found.worse))}"
+    outcome = Outcome(trace)
+    found, gate = outcome.before_after, outcome.gate
+    if gate.objections:
+        yield f"**The plan is worse than {gate.compared_with}.** {_text(' '.join(gate.objections))}"
     else:
         one, two = found.before, found.after
         yield (
-            f"**The plan makes nothing worse**: the highest usage goes from {one.peak_usage * 100:.1f} to "
-            f"{two.peak_usage * 100:.1f} %, and the deviation of usage from {one.std * 100:.1f} to "
-            f"{two.std * 100:.1f} points. It disconnects {found.topics:,} of {found.all_topics:,} topics."
+            f"**{_GATE[gate.verdict.word]} {gate.compared_with}**: the highest usage goes from"
+            f" {one.peak_usage * 100:.1f} to {two.peak_usage * 100:.1f} %, and the deviation of usage from"
+            f" {one.std * 100:.1f} to {two.std * 100:.1f} points. It disconnects"
+            f" {found.topics:,} of {found.all_topics:,} topics."
         )
     yield _table(["", "now", "after the plan"], [[_text(row.measure), row.now, row.after] for row in found.rows])
 

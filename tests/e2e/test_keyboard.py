@@ -51,7 +51,7 @@ def test_from_the_overview_to_commands(server: Server, visitor: Callable[..., Vi
     window.settled("bundles shed")
     person.go("Commands")
     person.press("Enter")
-    expect(page.get_by_text("This plan leaves the cluster worse off.")).to_be_visible()
+    expect(page.get_by_text("This plan is worse than")).to_be_visible()
     person.go("Show the commands anyway")
     person.press("Space")
     expect(page.get_by_text("namespaces unload").first).to_be_visible()

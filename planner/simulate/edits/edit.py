@@ -88,11 +88,14 @@ class Edit:
         kind: Its name in files and links.
         title: What a form calls the kind.
         hint: What a form says beside it.
+        happens: Whether nobody decides on it, such as traffic that grows or a broker that dies: it also happens to
+            whoever does nothing.
     """
 
     kind: str
     title: ClassVar[str]
     hint: ClassVar[str] = ""
+    happens: ClassVar[bool] = False
 
     def phrase(self) -> str:
         """Return what it does, and when, such as `add 2 brokers at minute 5`."""

@@ -12,6 +12,7 @@ class KillBroker(Edit):
     """A broker dies. The others notice when its metadata session ends; until then nobody serves its bundles."""
 
     title: ClassVar[str] = "Kill a broker"
+    happens: ClassVar[bool] = True
     broker: BrokerName
     kind: Literal["kill_broker"] = "kill_broker"
     at_min: AtMinute = 0.0

@@ -39,6 +39,7 @@ class ScaleTraffic(Edit):
     """
 
     title: ClassVar[str] = "Change traffic"
+    happens: ClassVar[bool] = True
     kind: Literal["scale_traffic"] = "scale_traffic"
     scope: Annotated[Literal["cluster", "namespace", "bundle", "topic"], Ask(label="Of", pick="tabs")] = "cluster"
     target: Annotated[

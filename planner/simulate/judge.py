@@ -1,0 +1,279 @@
+"""The one judge of outcomes: is a cluster better off after this than after that, and why.
+
+Overload counts first, then disruption, then balance. Whatever recommends something asks here: findings, Fix it,
+Compare, the advisor, the gate on Moves, the best plan, the failure review, Upgrade, the report and the exit status of
+commands.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+import numpy as np
+
+from planner.cluster.arrays import FloatArray
+from planner.cluster.internal_bundles import internal_bundles, is_internal_bundle
+from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE, SHEDDING_INTERVAL_MINUTES
+from planner.cluster.text import count
+from planner.cluster.units import MS_PER_MIN
+from planner.pulsar.load.usage import weighted_usage
+from planner.simulate.breaches import breaches
+from planner.simulate.measures import broker_series
+from planner.simulate.moves import disconnections, relocations, thrashing_percent
+from planner.simulate.trace import Trace
+from planner.simulate.usage_model import at_the_end, standing
+
+Word: TypeAlias = Literal["better", "worse", "trade-off", "same"]
+"""What the judge answers."""
+
+# The tolerances: within them two outcomes are alike.
+PEAK_POINTS: Final = 1.0
+"""Points of the highest usage."""
+OVERLOAD_BROKER_MIN: Final = 2.0
+"""Broker-minutes above the limit; more than the reports of one broker can be late by."""
+OVERLOAD_SHARE: Final = 0.02
+"""Share of the broker-minutes above the limit, where there are many."""
+TOPICS_SHARE: Final = 0.01
+"""Share of the cluster's topics that is disconnected."""
+TOPICS_RELATIVE: Final = 0.1
+"""Share of the topics disconnected by the outcome that disconnects more."""
+DEVIATION_POINTS: Final = 0.5
+"""Points of the standard deviation of usage."""
+THRASHING_POINTS: Final = 5.0
+"""Points of the thrashing score."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """One outcome in the numbers that count.
+
+    Attributes:
+        limit_percent: `loadBalancerBrokerOverloadedThresholdPercentage` of the cluster as it was captured.
+        overloaded_broker_min: Broker-minutes with a usage above it.
+        highest_percent: Highest usage of a broker on the way or at the end, in percent; above 100 where demand exceeds
+            capacity.
+        end_peak_percent: Highest usage at the end, likewise.
+        unserved: Bundles in use that no broker serves at the end.
+        misplaced: Bundles that a broker serves against their isolation policy at the end.
+        topics: Topics disconnected on the way, each as often as it is.
+        clients: Producers and consumers disconnected, likewise.
+        all_topics: Topics of the cluster.
+        thrashing_percent: Share of the shed traffic that was shed in vain.
+        deviation_points: Standard deviation of usage at the end, in points.
+    """
+
+    limit_percent: float
+    overloaded_broker_min: float
+    highest_percent: float
+    end_peak_percent: float
+    unserved: int
+    misplaced: int
+    topics: int
+    clients: int
+    all_topics: int
+    thrashing_percent: float
+    deviation_points: float
+
+    @staticmethod
+    def of(trace: Trace) -> "Result":
+        """Measure a simulation of at least one cycle.
+
+        Usage, weights and limit follow the settings of the capture, so that no scenario improves by measuring
+        differently. A moment counts as it is after the moves of its cycle: the state before the first cycle is the
+        same in every outcome.
+        """
+        config, release = trace.start.settings, trace.start.settings.release
+        limit = config.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
+        end = at_the_end(trace)
+        after = standing(end, config, trace.scenario.assumptions)
+        demand = _demand(trace)
+        at_min = np.array([cycle.at_ms for cycle in trace.cycles]) / MS_PER_MIN
+        step = (
+            float(np.median(np.diff(at_min))) if len(at_min) > 1 else float(config.integer(SHEDDING_INTERVAL_MINUTES))
+        )
+        over = [*((row > limit).sum() for row in demand[1:]), after.over_threshold]
+        steps = np.append(np.diff(at_min), step)
+        cut = [e for events in disconnections(trace) for e in events if not is_internal_bundle(e.bundle, release)]
+        on_the_way = [float(np.nanmax(row, initial=0.0)) for row in demand[1:]]
+        return Result(
+            limit_percent=limit * 100,
+            overloaded_broker_min=float(np.dot(over, steps)),
+            highest_percent=max([*on_the_way, after.peak_usage]) * 100,
+            end_peak_percent=after.peak_usage * 100,
+            unserved=after.unserved,
+            misplaced=len(breaches(end)),
+            topics=sum(event.topics for event in cut),
+            clients=sum(event.producers + event.consumers for event in cut),
+            all_topics=int(trace.start.bundles.topics[~internal_bundles(trace.start)].sum()),
+            thrashing_percent=thrashing_percent(relocations(trace)),
+            deviation_points=after.std * 100,
+        )
+
+
+def _demand(trace: Trace) -> FloatArray:
+    """Return the usage of every broker at the beginning of every cycle, above 1 where demand exceeds capacity.
+
+    Where the scenario weighs resources differently, the brokers' reports by the weights of the capture.
+    """
+    start = trace.start.settings
+    weights = [name for name in trace.settings.overrides if name.endswith("ResourceWeight")]
+    if any(trace.settings[name] != start[name] for name in weights):
+        manager = trace.start.info.load_manager
+        rows = [weighted_usage(cycle.view.brokers, start, manager) for cycle in trace.cycles]
+        wide = max(len(row) for row in rows)
+        return np.array([np.append(row, np.zeros(wide - len(row))) for row in rows])
+    usage = np.nan_to_num(broker_series(trace).usage)
+    for row, cycle in zip(usage, trace.cycles, strict=True):
+        factors = cycle.state.growth_factor[cycle.state.present]
+        short = factors[factors < 1]
+        if len(short) and short.min() > 0:  # usage is capped at capacity: the broker asked for most stands for it
+            row[row.argmax()] = max(row.max(), 1 / float(short.min()))
+    return usage
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the judge answers.
+
+    Attributes:
+        word: The answer.
+        text: Why, one sentence.
+        overload: 1 where overload is less, -1 where it is more, 0 where it is alike; None where one measure is better
+            and another one worse.
+        disruption: Likewise of disconnections.
+        balance: Likewise of balance.
+    """
+
+    word: Word
+    text: str
+    overload: int | None
+    disruption: int | None
+    balance: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One measure of two outcomes: 1 where the second one is better, and the words for it."""
+
+    sign: int
+    text: str
+
+
+def judge(before: Result, after: Result) -> Verdict:
+    """Say whether an outcome is better than another one.
+
+    Both are of the same cluster over the same time. A peak below the limit is a question of balance, one above it of
+    overload. Worse overload is worse whatever else improves, less overload is better whatever it disconnects; where
+    overload is alike, disruption and balance either agree, or are a trade-off.
+
+    Args:
+        before: What it is compared with, such as doing nothing.
+        after: The outcome in question.
+    """
+    overload = _overload(before, after)
+    disruption = _disruption(before, after)
+    balance = _balance(before, after)
+    signs = [_sign(parts) for parts in (overload, disruption, balance)]
+    word = _word(*signs)
+    said = [part for parts in (overload, disruption, balance) for part in parts if part.sign]
+    return Verdict(word, _sentence(word, said), *signs)
+
+
+def judge_overload(before: Result, after: Result) -> Verdict:
+    """Say whether an outcome is better by overload alone: brokers above the limit, and bundles nobody may serve."""
+    overload = _overload(before, after)
+    sign = _sign(overload)
+    word: Word = "trade-off" if sign is None else ("worse", "same", "better")[sign + 1]
+    return Verdict(word, _sentence(word, [part for part in overload if part.sign]), sign, 0, 0)
+
+
+def _word(overload: int | None, disruption: int | None, balance: int | None) -> Word:
+    if overload is None:
+        return "trade-off"
+    if overload:
+        return "better" if overload > 0 else "worse"
+    known = {disruption, balance} - {0}
+    if not known:
+        return "same"
+    if known == {1}:
+        return "better"
+    return "worse" if known == {-1} else "trade-off"
+
+
+def _sign(parts: list[_Part]) -> int | None:
+    signs = {part.sign for part in parts} - {0}
+    if len(signs) > 1:
+        return None
+    return signs.pop() if signs else 0
+
+
+def _overload(before: Result, after: Result) -> list[_Part]:
+    limit = max(before.limit_percent, after.limit_percent)
+    one, two = before.overloaded_broker_min, after.overloaded_broker_min
+    tolerance = max(OVERLOAD_BROKER_MIN, OVERLOAD_SHARE * max(one, two))
+    parts = [
+        _part(one, two, tolerance, "broker-minutes above the limit {} to {}", _whole),
+        _part(before.unserved, after.unserved, 0, "bundles without a broker {} to {}", _whole),
+        _part(before.misplaced, after.misplaced, 0, "bundles against their isolation policy {} to {}", _whole),
+    ]
+    if max(before.highest_percent, after.highest_percent) > limit + PEAK_POINTS:
+        lower = max(before.highest_percent, limit), max(after.highest_percent, limit)
+        sign = _compared(*lower, PEAK_POINTS)
+        shown = f"peak {before.highest_percent:.1f} to {after.highest_percent:.1f} %"
+        parts.insert(0, _Part(sign, shown))
+    return parts
+
+
+def _disruption(before: Result, after: Result) -> list[_Part]:
+    all_topics = max(before.all_topics, after.all_topics)
+    most = max(before.topics, after.topics)
+    tolerance = max(TOPICS_SHARE * all_topics, TOPICS_RELATIVE * most)
+    less = after.topics < before.topics
+    shown = f"{count(abs(after.topics - before.topics), 'topic')} {'fewer' if less else 'more'} disconnected"
+    topics = _Part(_compared(before.topics, after.topics, tolerance), shown)
+    thrashing = _part(before.thrashing_percent, after.thrashing_percent, THRASHING_POINTS, "thrashing {} to {} %", _one)
+    if topics.sign == 1 or not before.topics:
+        return [topics]  # a share of less traffic, or of none, says nothing of its own
+    return [topics, thrashing]
+
+
+def _balance(before: Result, after: Result) -> list[_Part]:
+    limit = max(before.limit_percent, after.limit_percent)
+    peaks = before.end_peak_percent, after.end_peak_percent
+    parts = [
+        _part(before.deviation_points, after.deviation_points, DEVIATION_POINTS, "deviation {} to {} points", _one)
+    ]
+    if max(peaks) <= limit + PEAK_POINTS:
+        parts.insert(0, _part(*peaks, PEAK_POINTS, "highest usage {} to {} %", _one))
+    signs = {part.sign for part in parts} - {0}
+    if len(signs) > 1:  # the broker next to its limit is what an operator looks at
+        return parts[:1]
+    return parts
+
+
+def _part(before: float, after: float, tolerance: float, text: str, shown: Callable[[float], str]) -> _Part:
+    return _Part(_compared(before, after, tolerance), text.format(shown(before), shown(after)))
+
+
+def _compared(before: float, after: float, tolerance: float) -> int:
+    if math.isclose(before, after) or abs(after - before) <= tolerance:
+        return 0
+    return 1 if after < before else -1
+
+
+def _whole(value: float) -> str:
+    return f"{value:,.0f}"
+
+
+def _one(value: float) -> str:
+    return f"{value:.1f}"
+
+
+def _sentence(word: Word, parts: list[_Part]) -> str:
+    if word == "same" or not parts:
+        return "No difference that counts."
+    good = ", ".join(part.text for part in parts if part.sign > 0)
+    bad = ", ".join(part.text for part in parts if part.sign < 0)
+    said = f"{good}, but {bad}" if good and bad else good or bad
+    return f"{word.capitalize()}: {said}."
