@@ -4,9 +4,10 @@
 
 Prints for each strategy that sheds anything its moves and disconnected clients in 30 cycles, those of the cheapest plan
 whose peak and deviation are both no worse, and how many times fewer that is; for the generated cluster of 100 brokers
-the gap to the bound and seconds; with --large the same at 1,000 brokers x 100,000 bundles, with the memory it takes. With --policies instead: peak, bound
-and gap of 20 generated clusters with isolation policies, anti-affinity groups and unlike machines at 10, 50 and 200
-moves, and how many of the 60 plans are within 1 % of their bound.
+the gap to the bound and seconds; with --large the same at 1,000 brokers x 100,000 bundles, with the memory it takes.
+
+With --policies instead: peak, bound and gap of 20 generated clusters with isolation policies, anti-affinity groups and
+unlike machines at 10, 50 and 200 moves, and how many of the 60 plans are within 1 % of their bound.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Generated clusters of unlike machines whose isolation policies and anti-affinity groups limit where bundles may go."""
+"""Generated clusters of unlike machines with isolation policies and anti-affinity groups."""
 
 from dataclasses import replace
 from random import Random
