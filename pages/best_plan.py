@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE
 from planner.cluster.text import count, percent, plain
@@ -94,13 +95,17 @@ def _headline(plan: Plan) -> None:
 
 
 def _strategies(view: state.Current) -> dict[str, tuple[int, float]]:
-    """Return moves and highest usage of every strategy's own run, as Compare has them; none until they are known."""
+    """Return moves and highest usage of every strategy's own run of the same cluster, with the edits of the scenario.
+
+    None until they are known.
+    """
     few = len(view.snapshot.bundles) <= best_plan.AT_ONCE_BUNDLES
     if not few and not address.toggle("strategies", "Simulate the strategies for comparison"):
         return {}
-    config, manager = view.snapshot.settings, view.snapshot.info.load_manager
-    offered = offered_shedders(manager, config.release)
-    runs = {one.name: under_strategy(scenario_history.as_captured(view), config, manager, one.name) for one in offered}
+    config, manager = view.captured.settings, view.captured.info.load_manager
+    base = scenario_history.as_captured(view) if view.outcome is None else view.outcome.trace.scenario
+    offered = offered_shedders(view.snapshot.info.load_manager, view.snapshot.settings.release)
+    runs = {one.name: under_strategy(base, config, manager, one.name) for one in offered}
     outcomes = simulations.run(view, *runs.values(), names=list(runs))
     if outcomes is None:
         return {}
@@ -194,10 +199,29 @@ def _moves(plan: Plan) -> None:
     table(frame, "best-plan-moves", height=420, widths=widths)
 
 
+def _start(view: state.Current) -> state.Current | None:
+    """Ask what the plan starts from; return the view of it; None while it is computed."""
+    after_cycles = view.outcome is not None and address.toggle(
+        "settled",
+        "After Pulsar's own cycles",
+        help="Start from the end of the scenario, after what Pulsar sheds and splits. Otherwise the plan starts from"
+        " the cluster with the scenario's edits.",
+    )
+    return best_plan.start_of(view, after_cycles=after_cycles)
+
+
 def draw(view: state.Current) -> None:
     """Draw the page."""
     show_switched_off(view.captured)
     top = st.container()
+    start = _start(view)
+    if start is None:
+        return
+    _draw_plan(start, top)
+
+
+def _draw_plan(view: state.Current, top: DeltaGenerator) -> None:
+    """Draw a plan for a cluster; its answer at the top."""
     asked = _question(view)
     if asked is None:
         return
@@ -253,4 +277,5 @@ PAGE = Page(
     purpose="The few moves that improve balance most, and whether Pulsar will undo them.",
     draw=draw,
     subject=Subject.SNAPSHOT,
+    with_scenario="This page plans for the cluster with the scenario's edits.",
 )

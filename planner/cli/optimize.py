@@ -40,6 +40,7 @@ def optimize(
     splits: Annotated[int | None, Parameter(metavar="N")] = None,
     traffic: Annotated[float, Parameter(metavar="FACTOR")] = 1.0,
     scenario: Annotated[str | None, Parameter(metavar="FILE_OR_LINK", allow_leading_hyphen=True)] = None,
+    after_cycles: bool = False,
     survive_loss: bool = False,
     seed: int = 0,
     wave_clients: Annotated[int, Parameter(metavar="N")] = 1_000,
@@ -72,7 +73,8 @@ def optimize(
         even: Apply loadBalancerDistributeBundlesEvenlyEnabled, which an unload with a destination ignores by default.
         splits: Most bundles to split; by default a few, if a single bundle is above the limit.
         traffic: Plan for the traffic times this factor.
-        scenario: Plan for the cluster as a scenario leaves it: a file, a link, or - for standard input.
+        scenario: Plan for the cluster with the edits of a scenario: a file, a link, or - for standard input.
+        after_cycles: Let the load balancer run the cycles of the scenario first, and plan for what they leave.
         survive_loss: Move as little as possible so that the loss of any one broker overloads no other.
         seed: Seed of the search.
         wave_clients: Most clients that a wave disconnects.
@@ -88,8 +90,7 @@ def optimize(
     from planner.optimize.question import Question
     from planner.share.commands import CommandOptions
 
-    pins = _pins(pin)
-    _check(wave_clients, saves_scenario=save is not None and scenario is not None)
+    _check(wave_clients, scenario, saves=save is not None, after_cycles=after_cycles)
     question = Question(
         moves=moves,
         topics=topics,
@@ -100,13 +101,13 @@ def optimize(
         drain=drain,
         exclude=exclude,
         keep_namespaces=keep,
-        pins=pins,
+        pins=_pins(pin),
         even=even,
         splits=splits,
         seed=seed,
     )
     name, captured = opened(snapshot)
-    cluster, basis = _left_by(captured, scenario)
+    cluster, basis = _start(captured, scenario, after_cycles=after_cycles)
     cluster = with_traffic(cluster, traffic)
     plan = surviving(cluster, question) if survive_loss else best_plan(cluster, question)
     answer = _Answer(name, captured, plan, wave_clients, CommandOptions(pause_s=pause), basis)
@@ -133,7 +134,7 @@ def _pins(pin: "Sequence[str]") -> dict[str, str]:
     return {bundle: broker for bundle, _, broker in pairs}
 
 
-def _check(wave_clients: int, *, saves_scenario: bool) -> None:
+def _check(wave_clients: int, scenario: str | None, *, saves: bool, after_cycles: bool) -> None:
     """Reject options that do not go together, before anything is opened.
 
     Raises:
@@ -141,11 +142,15 @@ def _check(wave_clients: int, *, saves_scenario: bool) -> None:
     """
     from planner.cluster.errors import ScenarioError
 
-    if saves_scenario:
+    if saves and scenario is not None:
         raise ScenarioError(
             "A plan made with --scenario cannot be saved as a plan for the snapshot.",
             where="--save",
             remedy="Leave out --save or --scenario.",
+        )
+    if after_cycles and scenario is None:
+        raise ScenarioError(
+            "Only a scenario has cycles.", where="--after-cycles", remedy="Add --scenario, or leave out --after-cycles."
         )
     if wave_clients < 1:
         raise ScenarioError(
@@ -153,16 +158,18 @@ def _check(wave_clients: int, *, saves_scenario: bool) -> None:
         )
 
 
-def _left_by(captured: "Snapshot", scenario: str | None) -> "tuple[Snapshot, Basis | None]":
-    """Return the cluster as a scenario leaves it, and what a plan for it stands on."""
-    from planner.optimize.absorb import left_by
+def _start(captured: "Snapshot", scenario: str | None, *, after_cycles: bool) -> "tuple[Snapshot, Basis | None]":
+    """Return the cluster that a plan starts from, and what the plan stands on."""
+    from planner.optimize.absorb import left_by, settled
     from planner.share.carry_out import Basis
+    from planner.simulate.run import simulate
     from planner.workspace.opening import content_of, open_scenario
 
     if scenario is None:
         return captured, None
     show_price(captured, asked := content_of(open_scenario(scenario)))
-    return left_by(captured, asked), Basis(captured, asked)
+    start = settled(simulate(captured, asked)) if after_cycles else left_by(captured, asked)
+    return start, Basis(captured, asked)
 
 
 class _Answer:

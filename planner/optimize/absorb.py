@@ -15,6 +15,7 @@ from planner.simulate.edits.registry import TrafficGrowth
 from planner.simulate.failure_review import FailureReview, review_losses
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, Step, unchanged
+from planner.simulate.trace import Trace
 from planner.simulate.usage_model import at_the_end
 
 _LOOKS = 10
@@ -22,16 +23,25 @@ _NO_LIMIT = 1e9
 """A usage that every plan is under, %."""
 
 
-def left_by(snapshot: Snapshot, scenario: Scenario) -> Snapshot:
-    """Return the cluster that a scenario leaves when the load balancer sheds and splits nothing meanwhile.
+def left_by(snapshot: Snapshot, scenario: Scenario, cancelled: Callable[[], bool] = lambda: False) -> Snapshot:
+    """Return the cluster with the edits of a scenario made, and nothing shed or split by the load balancer meanwhile.
 
-    Bundles of brokers that leave are placed as Pulsar places them; demand beyond what a machine has is kept.
+    Plans start from it, so that more brokers are never worse. Bundles of brokers that leave are placed as Pulsar places
+    them; demand beyond what a machine has is kept.
 
     Raises:
         ScenarioError: An edit does not fit the cluster.
     """
-    trace = simulate(snapshot, replace(scenario, settings={**scenario.settings, **HELD}))
+    trace = simulate(snapshot, replace(scenario, settings={**scenario.settings, **HELD}), cancelled=cancelled)
     return replace(at_the_end(trace), settings=scenario.settings_over(snapshot))
+
+
+def settled(trace: Trace) -> Snapshot:
+    """Return the cluster at the end of a simulation, after what the load balancer shed and split in its cycles.
+
+    Demand beyond what a machine has is kept.
+    """
+    return replace(at_the_end(trace), settings=trace.settings)
 
 
 def with_traffic(snapshot: Snapshot, factor: float) -> Snapshot:

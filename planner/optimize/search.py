@@ -64,6 +64,7 @@ class State:
         for bundle in np.flatnonzero(mine & model.movable).tolist():
             self._by_broker[self.owner[bundle]].add(bundle)
         self._mask_of, self._masks = model.groups
+        self._least: dict[str, dict[bytes, BoolArray]] = {}
         self.changing = np.array([model.rules.changes(at) for at in range(len(snapshot.namespaces))] or [False])
 
     # What may go where
@@ -90,8 +91,9 @@ class State:
         most = self.model.rules.most_topics
         if int(self.topics.max(initial=0)) + int(self._topic_count[bundles].max(initial=0)) > most:
             mask &= self.topics + self._topic_count[bundles, np.newaxis] <= most
-        for row in np.flatnonzero(self.changing[space]).tolist():
-            mask[row] &= self.model.rules.dynamic(int(space[row]), self.counts, self.topics)
+        rows = np.flatnonzero(self.changing[space])
+        for one in np.unique(space[rows]).tolist():
+            mask[rows[space[rows] == one]] &= self._now(one)
         free = np.flatnonzero(~self.model.forced[bundles])
         mask[free, self.model.owner[bundles[free]]] = True
         for row, bundle in enumerate(bundles.tolist()):
@@ -99,6 +101,19 @@ class State:
                 mask[row] &= np.arange(mask.shape[1]) == self.model.pinned[bundle]
         mask[np.arange(len(bundles)), self.owner[bundles]] = False
         return mask
+
+    def _now(self, namespace: int) -> BoolArray:
+        """Return where a bundle of a changing namespace may go now, apart from the topic limit. Shape (brokers,)."""
+        rules, left = self.model.rules, self.topics <= self.model.rules.most_topics
+        group = rules.group.get(namespace)
+        if group is None:
+            return rules.dynamic(namespace, self.counts, self.topics)
+        early = rules.before_group(namespace) & left
+        key = early.tobytes()
+        known = self._least.setdefault(group, {})
+        if key not in known:
+            known[key] = rules.least_of_group(group, self.counts, early)
+        return rules.dynamic(namespace, self.counts, self.topics, known[key])
 
     def spreads(self, bundle: int, brokers: Int64Array) -> BoolArray:
         """Say which brokers have as few bundles of the namespace as any other that may have one. Shape as given."""
@@ -148,7 +163,10 @@ class State:
         self.usage[both] = np.maximum(here.max(axis=0), model.usage.fixed[both])
         self.topics[before] -= self._topic_count[bundle]
         self.topics[to] += self._topic_count[bundle]
-        self.counts[self.space[bundle], both] += (-1, 1)
+        space = int(self.space[bundle])
+        self.counts[space, both] += (-1, 1)
+        if self.changing[space]:
+            self._least.pop(model.rules.group.get(space, ""), None)
         self._by_broker[before].discard(bundle)
         self._by_broker[to].add(bundle)
         self.owner[bundle] = to

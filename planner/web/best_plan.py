@@ -9,7 +9,7 @@ import streamlit as st
 
 from planner.cluster.errors import PlannerError
 from planner.cluster.text import percent
-from planner.optimize.absorb import surviving
+from planner.optimize.absorb import left_by, settled, surviving
 from planner.optimize.answer import best_plan, peak_without_groups
 from planner.optimize.plan import Plan, lowest
 from planner.optimize.question import Question
@@ -44,6 +44,27 @@ def _key(view: state.Current, question: Question) -> str:
 
 def _further(view: state.Current, question: Question) -> str:
     return f"further {_key(view, question)}"
+
+
+def start_of(view: state.Current, *, after_cycles: bool = False) -> state.Current | None:
+    """Return the view of the cluster that plans start from; None while it is computed, which is said.
+
+    It is the snapshot, or with a scenario the snapshot with its edits: before the load balancer has run any cycle, or
+    after those of the scenario.
+
+    Raises:
+        PlannerError: An edit does not fit the cluster.
+    """
+    if view.outcome is None:
+        return view
+    trace = view.outcome.trace
+    if after_cycles:
+        end = view.outcome.once("start of a plan", lambda: settled(trace))
+        return replace(view, visible=end, variant=f"{view.variant} settled")
+    variant = f"{view.variant} edited"
+    key, words = f"start {view.digest}{variant}", "Making the edits of the scenario"
+    start = tasks.answer(key, lambda _, stopped: left_by(view.captured, trace.scenario, stopped), words)
+    return None if start is None else replace(view, visible=start, variant=variant)
 
 
 def first_of(view: state.Current, question: Question) -> Plan | None:
@@ -186,7 +207,7 @@ def safe_of(view: state.Current) -> Plan | None:
     def look(_: Report, stopped: Stopped) -> Plan:
         return surviving(view.snapshot, Question(splits=0), stopped)
 
-    return tasks.answer(f"safe {view.digest}", look, "Trying plans of several sizes")
+    return tasks.answer(f"safe {view.digest}{view.variant}", look, "Trying plans of several sizes")
 
 
 def usual_moves(view: state.Current, question: Question) -> int | None:
@@ -208,8 +229,9 @@ def usual(view: state.Current) -> Plan | None:
     Raises:
         PlannerError: There is none.
     """
-    moves = usual_moves(view, USUAL)
-    return None if moves is None else best_known(view, replace(USUAL, moves=moves))
+    start = start_of(view)
+    moves = None if start is None else usual_moves(start, USUAL)
+    return None if start is None or moves is None else best_known(start, replace(USUAL, moves=moves))
 
 
 def as_scenario(view: state.Current, base: Scenario) -> Scenario | None:

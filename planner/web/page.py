@@ -58,6 +58,7 @@ class Page:
         changes_scenario: Whether it is the page on which scenarios are changed.
         welcomes: Whether it is the page that new visitors see first; any other ends the welcome.
         has_drawer: Whether it draws a form into the sidebar, which is a closed drawer on small screens.
+        with_scenario: What it shows with the scenario, where that is not the cluster after its cycles.
     """
 
     title: str
@@ -68,6 +69,7 @@ class Page:
     changes_scenario: bool = False
     has_drawer: bool = False
     welcomes: bool = False
+    with_scenario: str = ""
 
     def show(self) -> None:
         """Draw the page, or the error of what cannot be shown."""
@@ -124,7 +126,9 @@ class Page:
         scenario_history.attach(view)
         offers = self.subject in {Subject.SNAPSHOT, Subject.DECISION}
         with bar:
-            after = draw_bar(view, self.subject.value, offers=offers, own=self.changes_scenario)
+            after = draw_bar(
+                view, self.subject.value, offers=offers, own=self.changes_scenario, shown=self.with_scenario
+            )
         if after:
             found = simulations.run(view, scenario_history.present(view))
             if found is None:

@@ -47,7 +47,7 @@ def words(view: state.Current, scenario: Scenario) -> str:
     return plain(names.short(" · ".join([*parts, count(scenario.cycles, "cycle")])))
 
 
-def draw_bar(view: state.Current, about: str, *, offers: bool, own: bool) -> bool:
+def draw_bar(view: state.Current, about: str, *, offers: bool, own: bool, shown: str = "") -> bool:
     """Draw what is applied, with ways to change it, to leave it, and to link to it.
 
     Args:
@@ -55,6 +55,7 @@ def draw_bar(view: state.Current, about: str, *, offers: bool, own: bool) -> boo
         about: What the page has to do with an open scenario, as a sentence; empty when that needs no words.
         offers: Whether the page shows the cluster as captured and can show it after the scenario.
         own: Whether the scenario is changed on this very page.
+        shown: What the page shows with the scenario, where that is not the cluster after its cycles.
 
     Returns:
         Whether the cluster after the scenario is asked for.
@@ -76,7 +77,7 @@ def draw_bar(view: state.Current, about: str, *, offers: bool, own: bool) -> boo
                 registry.link("what_if", "What if …?")
             copy_link(partial(_link, view, present))
     if is_open and about:
-        end = f"This page shows the cluster after {count(present.cycles, 'cycle')} of the scenario."
+        end = shown or f"This page shows the cluster after {count(present.cycles, 'cycle')} of the scenario."
         st.caption(end if after else about)
     return after
 

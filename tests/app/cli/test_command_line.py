@@ -45,8 +45,8 @@ OPTIONS = {
     """,
     "history ingest": "cluster interval-s out report-valid-s sample-valid-s",
     "optimize": """
-        back clients commands csv drain even exclude json keep least megabytes moves pause pin scenario seed snapshot
-        save splits survive-loss topics traffic under wave-clients
+        after-cycles back clients commands csv drain even exclude json keep least megabytes moves pause pin scenario
+        seed snapshot save splits survive-loss topics traffic under wave-clients
     """,
     "plan": "batch broker commands csv everything follow json pause report scenario snapshot",
     "replay": """

@@ -131,14 +131,13 @@ def _kept(snapshot: Snapshot, config: Settings, bundle: str) -> list[int]:
 
 
 def every_reachable(snapshot: Snapshot, moves: int) -> tuple[Int64Array, FloatArray]:
-    """Return all placements that so many unloads can lead to, each allowed at its turn, and their peaks.
-
-    Where groups leave no primary broker to an isolated namespace, Pulsar takes secondary ones; a plan does not.
-    """
+    """Return all placements that so many unloads can lead to, each allowed at its turn, and their peaks."""
     config = Settings({**snapshot.settings.overrides, **FREE})
     spaces = dict(zip(snapshot.bundles.namespace.tolist(), snapshot.bundle_names, strict=True))
     free = replace(snapshot, policies=replace(snapshot.policies, anti_affinity_group={}))
-    own = {at: set(_kept(free, config, bundle)) for at, bundle in spaces.items()}
+    modular = snapshot.info.load_manager is LoadManager.MODULAR  # a plan takes nobody back that its filters left out
+    every_broker = set(range(len(snapshot.brokers)))
+    own = {at: set(_kept(free, config, one)) if modular else every_broker for at, one in spaces.items()}
     first = tuple(snapshot.bundles.owner.astype(np.int64).tolist())
     found, edge = {first}, [first]
     for _ in range(moves):

@@ -70,6 +70,7 @@ def test_a_saved_plan_is_a_scenario(capsys: pytest.CaptureFixture[str], tmp_path
         (["--wave-clients", "0"], "cannot contain a move"),
         (["--seed", "-1"], "The seed and the number of splits cannot be negative"),
         (["--splits", "-1"], "The seed and the number of splits cannot be negative"),
+        (["--after-cycles"], "Only a scenario has cycles"),
         (["--save", "plan.json", "--scenario", "other.json"], "cannot be saved as a plan for the snapshot"),
     ],
 )

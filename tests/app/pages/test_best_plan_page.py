@@ -16,9 +16,11 @@ from planner.optimize.absorb import surviving
 from planner.optimize.answer import best_plan as best_plan_of
 from planner.optimize.plan import Plan
 from planner.optimize.question import Question
-from planner.optimize.search import Step
-from planner.share.link import decode_link
+from planner.optimize.search import Step as Point
+from planner.share.link import decode_link, encode_link
 from planner.simulate.edits.move_bundles import MoveBundles
+from planner.simulate.edits.registry import NewBrokers
+from planner.simulate.scenario import Step, unchanged
 from planner.web import best_plan, state
 from planner.web.tasks import ANSWERS
 from planner.workspace.samples import Sample, samples
@@ -123,6 +125,27 @@ def test_a_first_answer_is_told_as_one(page: Callable[..., AppTest]) -> None:
     assert words not in best_plan.best_plan_sentence(view)
 
 
+def test_a_plan_starts_from_the_edits_of_the_scenario(page: Callable[..., AppTest]) -> None:
+    """With more brokers the page reaches no higher usage than without, unless Pulsar's own cycles come first."""
+    state.add_sample(PIP)
+    asked = unchanged(_view(PIP.digest).captured.info.pulsar_version, steps=(Step(NewBrokers(count=2)),), cycles=5)
+    link = {"snapshot": PIP.digest[:12], "scenario": encode_link(asked, PIP.digest, "PIP"), "with": "1"}
+    peaks = []
+    for more in ({"moves": "10", "snapshot": PIP.digest[:12]}, link | {"moves": "10"}):
+        test = page("best_plan", **more)
+        assert not test.exception
+        peaks.append(float(test.metric[0].value.removesuffix(" %")))
+    assert peaks[1] <= peaks[0]
+    said = _said(test)
+    assert "This page plans for the cluster with the scenario's edits." in said
+    assert "from 68.5 % to" in said, "as captured: no cycle has run"
+    overview = _said(page("overview", **link))
+    assert "from 68.5 % to" in next(line for line in overview.splitlines() if line.startswith("**Best plan.**"))
+    settled = page("best_plan", **link, settled="1")
+    assert not settled.exception
+    assert "from 68.5 % to" not in _said(settled)
+
+
 def test_sentences_name_brokers_short(page: Callable[..., AppTest]) -> None:
     state.add_sample(samples()[0])
     said = _said(page("best_plan", snapshot=samples()[0].digest[:12]))
@@ -133,7 +156,7 @@ def test_sentences_name_brokers_short(page: Callable[..., AppTest]) -> None:
 def test_the_curve_keeps_what_was_found_before(opened: Callable[..., AppTest]) -> None:
     assert not opened(moves="3").exception
     view, free = _view(PIP.digest), replace(best_plan.without_budget(best_plan.USUAL), seed=99)
-    frontier, shown, better = best_plan.first_of(view, free), best_plan.best_known(view, free), Step(3, 0, 0.01)
+    frontier, shown, better = best_plan.first_of(view, free), best_plan.best_known(view, free), Point(3, 0, 0.01)
     assert frontier is not None
     assert shown is not None
     found = replace(frontier, frontier=(better,))

@@ -1,0 +1,79 @@
+"""What a plan starts from: the cluster with the edits of a scenario, before or after the load balancer's own cycles."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner.__main__ import main
+from planner.cluster.digest import snapshot_digest
+from planner.cluster.snapshot import Snapshot
+from planner.optimize.absorb import left_by, settled
+from planner.optimize.answer import best_plan
+from planner.optimize.question import Question
+from planner.share.scenario_file import scenario_file
+from planner.simulate.edits.registry import BrokerDrain, NewBrokers, TrafficGrowth
+from planner.simulate.run import simulate
+from planner.simulate.scenario import Scenario, Step, unchanged
+from planner.workspace.samples import load_sample, samples
+from tests.app.optimize.brute import small_cluster
+
+
+def adding(snapshot: Snapshot, count: int) -> Scenario:
+    return unchanged(snapshot.info.pulsar_version, steps=(Step(NewBrokers(count=count)),), cycles=3)
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 10_000), count=st.integers(1, 3), moves=st.sampled_from([1, 3, 8, None]))
+def test_more_brokers_are_never_worse(seed: int, count: int, moves: int | None) -> None:
+    """Without anti-affinity groups: with them an empty broker is the only one that may own the next bundle."""
+    small = small_cluster(seed)
+    more = left_by(small, adding(small, count))
+    assert len(more.brokers) == len(small.brokers) + count
+    assert (more.bundles.owner == small.bundles.owner).all(), "nothing has moved before the plan"
+    question = Question(moves=moves, splits=0)
+    assert best_plan(more, question).peak <= best_plan(small, question).peak + 1e-6
+
+
+def test_no_cycle_runs_before_a_plan_unless_that_is_asked() -> None:
+    story = load_sample(samples()[0])
+    asked = adding(story, 4)
+    with_edits, afterwards = left_by(story, asked), settled(simulate(story, asked))
+    assert (with_edits.bundles.owner == story.bundles.owner).all()
+    assert len(afterwards.bundles) > len(story.bundles), "the load balancer has split some"
+    question = Question(moves=18, rounds=2, splits=0)
+    assert best_plan(with_edits, question).peak <= best_plan(story, question).peak + 1e-6
+
+
+def test_edits_and_settings_are_made() -> None:
+    story = load_sample(samples()[0])
+    name = story.brokers.name[0]
+    steps = (Step(BrokerDrain(broker=name, bundles_per_min=1_000)), Step(TrafficGrowth(factor=1.5)))
+    asked = replace(
+        unchanged(story.info.pulsar_version, steps=steps, cycles=3),
+        settings={"loadBalancerBrokerOverloadedThresholdPercentage": 80},
+    )
+    left = left_by(story, asked)
+    assert not (left.bundles.owner == left.brokers.position[name]).any()
+    assert left.bundles.msg_rate_in_per_s.sum() == pytest.approx(1.5 * story.bundles.msg_rate_in_per_s.sum(), rel=0.01)
+    assert left.settings.integer("loadBalancerBrokerOverloadedThresholdPercentage") == 80
+    assert left.settings.flag("loadBalancerSheddingEnabled") == story.settings.flag("loadBalancerSheddingEnabled")
+
+
+def test_the_command_starts_from_the_edits(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    story = load_sample(samples()[0])
+    kept = tmp_path / "more.json"
+    kept.write_text(scenario_file(adding(story, 4), snapshot_digest(story), "story"))
+    told = []
+    words = ["optimize", "--snapshot", samples()[0].file, "--moves", "18", "--splits", "0", "--json"]
+    for more in ([], ["--scenario", str(kept)], ["--scenario", str(kept), "--after-cycles"]):
+        assert main([*words, *more]) == 0
+        told.append(json.loads(capsys.readouterr().out))
+    alone, edited, cycles = told
+    assert edited["peak_percent"] <= alone["peak_percent"]
+    assert edited["before_percent"] == pytest.approx(alone["before_percent"])
+    assert cycles["before_percent"] != pytest.approx(alone["before_percent"])
+    assert any(move["to"].startswith("added-") for move in edited["moves"])
