@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Final, TypeAlias
 
-from planner.explain import bundle_patterns, cluster_patterns, shedding_patterns
+from planner.explain import bundle_patterns, cluster_patterns, gate_patterns, shedding_patterns
 from planner.explain.finding import Finding, Severity
 from planner.explain.outcome import Outcome
 from planner.simulate.trace import Trace
@@ -14,6 +14,7 @@ Pattern: TypeAlias = Callable[[Outcome], Iterable[Finding]]
 PATTERNS: tuple[Pattern, ...] = (
     cluster_patterns.out_of_capacity,
     cluster_patterns.unlike_machines,
+    gate_patterns.held_by_gate,
     shedding_patterns.unload_storm,
     shedding_patterns.ping_pong,
     shedding_patterns.idle_broker,

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from planner.cluster.setting import SettingValue
+from planner.simulate.edits.edit import Edit
 
 Severity: TypeAlias = Literal["high", "medium", "low"]
 """`high`: clients suffer; `medium`: the cluster does not get or stay balanced; `low`: it could be tidier."""
@@ -24,6 +25,7 @@ class Finding:
         bundles: Full names of bundles concerned, the worst first.
         settings: Names of the settings concerned.
         changes: Values to try, by setting; empty when the remedy is no setting.
+        edits: The edits of a scenario that carry the remedy out, in this order; empty when it is none.
     """
 
     code: str
@@ -35,6 +37,7 @@ class Finding:
     bundles: tuple[str, ...] = ()
     settings: tuple[str, ...] = ()
     changes: Mapping[str, SettingValue] = field(default_factory=dict)
+    edits: tuple[Edit, ...] = ()
 
 
 def listed(names: Sequence[str], shown: int = 3) -> str:

@@ -11,6 +11,7 @@ from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count, percent
 from planner.explain.finding import Finding
+from planner.explain.gate_patterns import APART
 from planner.explain.outcome import Outcome
 from planner.pulsar.load.usage import weighted_usage
 from planner.simulate.usage_model import Standing
@@ -21,9 +22,8 @@ Level: TypeAlias = Literal["bad", "warning", "good"]
 Figure: TypeAlias = Literal["highest", "average", "deviation", "headroom"]
 """A key figure of a cluster that can be urgent."""
 
-APART = 0.15
-"""From which difference on between the most and the least used broker a cluster counts as unbalanced."""
 _CAUSES = (
+    "held_by_gate",
     "threshold_never_reached",
     "avg_held_back",
     "strategy_replaced",
@@ -144,5 +144,5 @@ def _mended(outcome: Outcome | None, findings: Sequence[Finding], what: Literal[
     elif cause is not None:
         reason = within(cause.title)
     else:
-        reason = "no rule of its strategy applies" if not outcome.summary.shed else "it sheds too little"
+        reason = "it sheds too little" if outcome.summary.shed else f"no rule of {outcome.shedder} calls for more"
     return f" Pulsar will not fix this on its own ({left}): {reason}."

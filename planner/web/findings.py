@@ -20,6 +20,7 @@ _WORDS = {"high": "Critical", "medium": "Warning", "low": "Note"}
 _PAGES = {
     "out_of_capacity": ("failure_review", "Headroom"),
     "unlike_machines": ("brokers", "Show the broker"),
+    "held_by_gate": ("why", "Why it is held back"),
     "unload_storm": ("compare", "Compare strategies"),
     "ping_pong": ("compare", "Compare strategies"),
     "idle_broker": ("why", "Why the broker stays idle"),
