@@ -1,10 +1,12 @@
 """What a diagnosis says."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from planner.cluster.setting import SettingValue
+from planner.simulate.admin_commands import PROGRAM
 from planner.simulate.edits.edit import Edit
 
 Severity: TypeAlias = Literal["high", "medium", "low"]
@@ -38,6 +40,11 @@ class Finding:
     settings: tuple[str, ...] = ()
     changes: Mapping[str, SettingValue] = field(default_factory=dict)
     edits: tuple[Edit, ...] = ()
+
+
+def admin(*words: str) -> str:
+    """Return a command of `pulsar-admin` as a shell reads it."""
+    return shlex.join((*PROGRAM, *words))
 
 
 def listed(names: Sequence[str], shown: int = 3) -> str:

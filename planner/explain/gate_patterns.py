@@ -74,8 +74,11 @@ def _held(case: Outcome) -> Iterator[Held]:
         if broker in sources or (case.profile.measure == "usage" and not usage[place[broker]] >= average):
             continue
         found = reasons.get(broker, []) or reasons.get("", [])
-        if found:
-            yield _worst(broker, found, every)
+        if not found:
+            continue
+        worst = _worst(broker, found, every)
+        if not worst.gate.passes or not case.summary.shed:
+            yield worst
 
 
 def _acts(case: Outcome) -> bool:
@@ -122,7 +125,8 @@ def held_by_gate(case: Outcome) -> Iterator[Finding]:
     limit = case.trace.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
     usage = dict(zip(case.series.brokers, case.reported_usage[-1].tolist(), strict=True))
     others = f" The same holds back {listed([one.broker for one in like[1:]])}." if len(like) > 1 else ""
-    about = f" for {count(len(first.bundles), 'bundle')}, such as {first.bundles[0]}" if first.bundles else ""
+    about = f"{count(len(first.bundles), 'bundle')} of " if first.bundles else ""
+    example = f", such as {first.bundles[0]}" if first.bundles else ""
     severity: Severity = "high" if usage[first.broker] > limit else "medium"
     what = first.gate.settings[0] if first.gate.settings else first.gate.what
     opening = None if first.code is ISOLATED else _opening(case, like)
@@ -137,7 +141,7 @@ def held_by_gate(case: Outcome) -> Iterator[Finding]:
     yield Finding(
         code="held_by_gate",
         title=title,
-        evidence=f"{first.broker} at the last cycle{about}: {first.text}.{others}",
+        evidence=f"In the last cycle, {about}{first.broker}{example}: {first.text.removeprefix('stays: ')}.{others}",
         remedy=remedy,
         severity=severity,
         brokers=tuple(one.broker for one in like),

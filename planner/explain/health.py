@@ -111,7 +111,13 @@ def health(
         return Health(
             "warning", "At risk", f"Balanced ({between}), but with a critical finding: {within(worst.title)}."
         )
-    return Health("good", "Healthy", f"{between}; no critical findings.")
+    first = next((f for severity in ("medium", "low") for f in findings if f.severity == severity), None)
+    if first is None:
+        return Health("good", "Healthy", f"{between}; no critical findings.")
+    what = "warning" if first.severity == "medium" else "note"
+    alike = sum(finding.severity == first.severity for finding in findings)
+    more = f", and {alike - 1} more" if alike > 1 else ""
+    return Health("good", "Healthy", f"{between}. {what.capitalize()}: {within(first.title)}{more}.")
 
 
 def within(title: str) -> str:
@@ -131,6 +137,10 @@ def _mended(outcome: Outcome | None, findings: Sequence[Finding], what: Literal[
         when = f"within {count(cycles, 'cycle')}" if settled is None else f"by cycle {settled}"
         return f" Pulsar fixes this on its own {when}; it sheds {count(outcome.summary.shed, 'bundle')}."
     by_code = {finding.code: finding for finding in findings}
+    busiest = outcome.series.brokers[int(np.nanargmax(outcome.series.usage[-1]))]
+    held = by_code.get("held_by_gate")
+    if held is not None and busiest not in held.brokers:
+        del by_code["held_by_gate"]
     cause = next((by_code[code] for code in _CAUSES if code in by_code), None)
     left = (
         f"{count(after.over_threshold, 'broker')} still above it after {count(cycles, 'cycle')}"

@@ -44,7 +44,7 @@ def allowed_brokers(snapshot: Snapshot, namespace: str) -> tuple[str, ...]:
     return (*rule.primary, *rule.secondary)
 
 
-def _literal(host: str) -> str:
+def literal(host: str) -> str:
     """Return a host as an expression of Java that matches nothing else."""
     return _SPECIAL.sub(r"\\\g<0>", host)
 
@@ -58,7 +58,7 @@ def widened(snapshot: Snapshot, policy: IsolationPolicy) -> IsolationChange | No
     return IsolationChange(
         name=policy.name,
         namespaces=policy.namespaces,
-        primary=(*policy.primary, *map(_literal, free)),
+        primary=(*policy.primary, *map(literal, free)),
         secondary=policy.secondary,
         min_limit=policy.min_limit,
     )

@@ -388,7 +388,9 @@ _PROFILE = Profile(
     gates={
         _TOO_LITTLE: Gate("the minimum to move", (MIN_UNLOAD_MESSAGE, MIN_UNLOAD_MESSAGE_THROUGHPUT)),
         _COUNTING: Gate(
-            "the hit counters", (_AVG_SHEDDER_HIT_COUNT_LOW_THRESHOLD, _AVG_SHEDDER_HIT_COUNT_HIGH_THRESHOLD)
+            "the hit counters",
+            (_AVG_SHEDDER_HIT_COUNT_LOW_THRESHOLD, _AVG_SHEDDER_HIT_COUNT_HIGH_THRESHOLD),
+            passes=True,
         ),
         _NO_FIT: Gate("that no bundle fits into the share to move", (MAX_UNLOAD_PERCENTAGE,)),
         _UNSORTED: Gate("that Pulsar fails to sort the brokers"),

@@ -90,11 +90,13 @@ class Gate:
         what: The rule, as a subject: `the minimum throughput of an unload`.
         settings: Settings that can open it, the likeliest first; none where no setting does.
         of_bundles: Whether it only sums up that each bundle of the broker is held back by a rule of its own.
+        passes: Whether it opens by itself as cycles go by, so that it matters only where nothing is shed for long.
     """
 
     what: str
     settings: tuple[str, ...] = ()
     of_bundles: bool = False
+    passes: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,8 +40,11 @@ ONLY_BUNDLE = Gate("that a broker keeps its only bundle")
 NO_BUNDLE = Gate("that none of its bundles may leave", of_bundles=True)
 """Every bundle of a broker is held back; see `Profile.gates`."""
 
+GRACE = Gate("the grace period of bundles unloaded shortly before", (SHEDDING_GRACE_PERIOD_MINUTES,), passes=True)
+"""What was unloaded shortly before stays for a while; see `Profile.gates`."""
+
 BUNDLE_GATES: Mapping[ReasonCode, Gate] = {
-    RECENTLY_UNLOADED: Gate("the grace period of bundles unloaded shortly before", (SHEDDING_GRACE_PERIOD_MINUTES,)),
+    RECENTLY_UNLOADED: GRACE,
     NOT_CONSIDERED: Gate("that the leader keeps no averages for its bundles"),
 }
 """What keeps the bundles of a broker from being candidates at all; see `Profile.gates`."""

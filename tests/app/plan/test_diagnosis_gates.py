@@ -8,6 +8,7 @@ from typing import Any, Final
 import pytest
 
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.setting import conf_value
 from planner.cluster.snapshot import IsolationPolicy, Policies, Snapshot
 from planner.explain.diagnosis import diagnose
 from planner.explain.finding import Finding
@@ -35,19 +36,21 @@ def hot(
     bundles: Mapping[int, tuple[float, ...]] = LARGE,
     policies: Policies | None = None,
     usage: tuple[float, ...] = (0.95, 0.1, 0.1),
-    **settings: Any,
+    settings: Mapping[str, Any] | None = None,
 ) -> Snapshot:
     """Three brokers, the first of them hot."""
     manager = LoadManager.EXTENSIBLE if strategy == "TransferShedder" else LoadManager.MODULAR
-    given = {SHEDDING: CLASS[strategy], "loadBalancerAutoBundleSplitEnabled": False, **settings}
+    given = {SHEDDING: CLASS[strategy], "loadBalancerAutoBundleSplitEnabled": False, **(settings or {})}
     if strategy == "AvgShedder":
         given[PLACEMENT] = CLASS[strategy]
     made = cluster(usage, bundles, load_manager=manager, settings=given)
     return replace(made, policies=policies or Policies())
 
 
-def asked(snapshot: Snapshot, cycles: int = 6, steps: tuple[Edit, ...] = (), **settings: Any) -> Outcome:
-    scenario = unchanged(snapshot.info.pulsar_version, cycles=cycles, settings=settings)
+def asked(
+    snapshot: Snapshot, cycles: int = 6, steps: tuple[Edit, ...] = (), settings: Mapping[str, Any] | None = None
+) -> Outcome:
+    scenario = unchanged(snapshot.info.pulsar_version, cycles=cycles, settings=settings or {})
     return Outcome(simulate(snapshot, scenario.with_steps(*map(Step, steps))))
 
 
@@ -72,33 +75,35 @@ OPENED: Final[Mapping[str, tuple[Callable[[], Snapshot], str]]] = {
         lambda: hot("ThresholdShedder", SMALL),
         "loadBalancerBundleUnloadMinThroughputThreshold",
     ),
-    "threshold, excluded namespace": (lambda: hot("ThresholdShedder", **{EXCLUDED: "acme/orders"}), EXCLUDED),
-    "overload, excluded namespace": (lambda: hot("OverloadShedder", **{EXCLUDED: "acme/orders"}), EXCLUDED),
+    "threshold, excluded namespace": (lambda: hot("ThresholdShedder", settings={EXCLUDED: "acme/orders"}), EXCLUDED),
+    "overload, excluded namespace": (lambda: hot("OverloadShedder", settings={EXCLUDED: "acme/orders"}), EXCLUDED),
     "uniform, minimum of messages": (
-        lambda: hot("UniformLoadShedder", minUnloadMessage=500_000),
+        lambda: hot("UniformLoadShedder", settings={"minUnloadMessage": 500_000}),
         "minUnloadMessage",
     ),
     "average, minimum of messages": (
-        lambda: hot("AvgShedder", minUnloadMessage=500_000, minUnloadMessageThroughput=2_000_000_000),
+        lambda: hot("AvgShedder", settings={"minUnloadMessage": 500_000, "minUnloadMessageThroughput": 2_000_000_000}),
         "minUnloadMessage",
     ),
     "average, hit counters": (
         lambda: hot(
             "AvgShedder",
-            loadBalancerAvgShedderHitCountLowThreshold=900,
-            loadBalancerAvgShedderHitCountHighThreshold=900,
+            settings={
+                "loadBalancerAvgShedderHitCountLowThreshold": 900,
+                "loadBalancerAvgShedderHitCountHighThreshold": 900,
+            },
         ),
         "loadBalancerAvgShedderHitCountLowThreshold",
     ),
     "transfer, hit counter": (
-        lambda: hot("TransferShedder", loadBalancerSheddingConditionHitCountThreshold=900),
+        lambda: hot("TransferShedder", settings={"loadBalancerSheddingConditionHitCountThreshold": 900}),
         "loadBalancerSheddingConditionHitCountThreshold",
     ),
     "transfer, bundles with policies": (
-        lambda: hot("TransferShedder", policies=WIDE, **{WITH_POLICIES: False}),
+        lambda: hot("TransferShedder", policies=WIDE, settings={WITH_POLICIES: False}),
         WITH_POLICIES,
     ),
-    "transfer, excluded namespace": (lambda: hot("TransferShedder", **{EXCLUDED: "acme/orders"}), EXCLUDED),
+    "transfer, excluded namespace": (lambda: hot("TransferShedder", settings={EXCLUDED: "acme/orders"}), EXCLUDED),
 }
 
 
@@ -111,11 +116,7 @@ def test_the_gate_is_named_with_a_value_that_opens_it(case: str) -> None:
     found = gate_of(outcome)
     assert found.brokers[0] == "b1:8080"
     assert setting in found.changes, found
-    opened = asked(
-        snapshot, 7, **{name: value for name, value in found.changes.items() if not isinstance(value, tuple)}
-    )
-    emptied = {name: "" for name, value in found.changes.items() if isinstance(value, tuple)}
-    opened = asked(snapshot, 7, **emptied) if emptied else opened
+    opened = asked(snapshot, 7, settings={name: conf_value(value) for name, value in found.changes.items()})
     assert any(event.kind == "shed" and event.source == "b1:8080" for event in opened.trace.events)
     assert setting in verdict(outcome).text or "sheds nothing" in verdict(outcome).text
     assert "no rule" not in verdict(outcome).text
@@ -134,7 +135,7 @@ def test_a_policy_that_allows_only_the_hot_broker_is_named(strategy: str) -> Non
 
 
 def test_the_extensible_load_manager_names_the_policy_as_well() -> None:
-    found = gate_of(asked(hot("TransferShedder", policies=ONLY_B1, **{WITH_POLICIES: True})))
+    found = gate_of(asked(hot("TransferShedder", policies=ONLY_B1, settings={WITH_POLICIES: True})))
     assert "isolation policy 'only'" in found.title
 
 
