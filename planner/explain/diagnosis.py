@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Final, TypeAlias
 
-from planner.explain import bundle_patterns, cluster_patterns, shedding_patterns
+from planner.explain import bundle_patterns, cluster_patterns, gate_patterns, policy_patterns, shedding_patterns
 from planner.explain.finding import Finding, Severity
 from planner.explain.outcome import Outcome
 from planner.simulate.trace import Trace
@@ -14,6 +14,10 @@ Pattern: TypeAlias = Callable[[Outcome], Iterable[Finding]]
 PATTERNS: tuple[Pattern, ...] = (
     cluster_patterns.out_of_capacity,
     cluster_patterns.unlike_machines,
+    policy_patterns.policy_matches_no_broker,
+    policy_patterns.no_broker_allowed,
+    gate_patterns.held_by_gate,
+    policy_patterns.against_policy,
     shedding_patterns.unload_storm,
     shedding_patterns.ping_pong,
     shedding_patterns.idle_broker,
@@ -30,6 +34,8 @@ PATTERNS: tuple[Pattern, ...] = (
     cluster_patterns.drawn_at_random,
     cluster_patterns.clients_cut_off,
     cluster_patterns.throttled,
+    policy_patterns.domains_without_effect,
+    policy_patterns.group_without_effect,
 )
 """Every pattern."""
 

@@ -1,10 +1,13 @@
 """What a diagnosis says."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from planner.cluster.setting import SettingValue
+from planner.simulate.admin_commands import PROGRAM
+from planner.simulate.edits.edit import Edit
 
 Severity: TypeAlias = Literal["high", "medium", "low"]
 """`high`: clients suffer; `medium`: the cluster does not get or stay balanced; `low`: it could be tidier."""
@@ -24,6 +27,7 @@ class Finding:
         bundles: Full names of bundles concerned, the worst first.
         settings: Names of the settings concerned.
         changes: Values to try, by setting; empty when the remedy is no setting, or was tried and is not offered.
+        edits: The edits of a scenario that carry the remedy out, in this order; empty when it is none.
         tried: What the remedy achieved when it was simulated on this cluster; empty where it was not.
     """
 
@@ -36,7 +40,13 @@ class Finding:
     bundles: tuple[str, ...] = ()
     settings: tuple[str, ...] = ()
     changes: Mapping[str, SettingValue] = field(default_factory=dict)
+    edits: tuple[Edit, ...] = ()
     tried: str = ""
+
+
+def admin(*words: str) -> str:
+    """Return a command of `pulsar-admin` as a shell reads it."""
+    return shlex.join((*PROGRAM, *words))
 
 
 def listed(names: Sequence[str], shown: int = 3) -> str:

@@ -11,6 +11,7 @@ from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count, percent
 from planner.explain.finding import Finding
+from planner.explain.gate_patterns import APART
 from planner.explain.outcome import Outcome
 from planner.pulsar.load.usage import weighted_usage
 from planner.simulate.usage_model import Standing
@@ -21,9 +22,8 @@ Level: TypeAlias = Literal["bad", "warning", "good"]
 Figure: TypeAlias = Literal["highest", "average", "deviation", "headroom"]
 """A key figure of a cluster that can be urgent."""
 
-APART = 0.15
-"""From which difference on between the most and the least used broker a cluster counts as unbalanced."""
 _CAUSES = (
+    "held_by_gate",
     "threshold_never_reached",
     "avg_held_back",
     "strategy_replaced",
@@ -111,7 +111,13 @@ def health(
         return Health(
             "warning", "At risk", f"Balanced ({between}), but with a critical finding: {within(worst.title)}."
         )
-    return Health("good", "Healthy", f"{between}; no critical findings.")
+    first = next((f for severity in ("medium", "low") for f in findings if f.severity == severity), None)
+    if first is None:
+        return Health("good", "Healthy", f"{between}; no critical findings.")
+    what = "warning" if first.severity == "medium" else "note"
+    alike = sum(finding.severity == first.severity for finding in findings)
+    more = f", and {alike - 1} more" if alike > 1 else ""
+    return Health("good", "Healthy", f"{between}. {what.capitalize()}: {within(first.title)}{more}.")
 
 
 def within(title: str) -> str:
@@ -131,6 +137,10 @@ def _mended(outcome: Outcome | None, findings: Sequence[Finding], what: Literal[
         when = f"within {count(cycles, 'cycle')}" if settled is None else f"by cycle {settled}"
         return f" Pulsar fixes this on its own {when}; it sheds {count(outcome.summary.shed, 'bundle')}."
     by_code = {finding.code: finding for finding in findings}
+    busiest = outcome.series.brokers[int(np.nanargmax(outcome.series.usage[-1]))]
+    held = by_code.get("held_by_gate")
+    if held is not None and busiest not in held.brokers:
+        del by_code["held_by_gate"]
     cause = next((by_code[code] for code in _CAUSES if code in by_code), None)
     left = (
         f"{count(after.over_threshold, 'broker')} still above it after {count(cycles, 'cycle')}"
@@ -144,5 +154,5 @@ def _mended(outcome: Outcome | None, findings: Sequence[Finding], what: Literal[
     elif cause is not None:
         reason = within(cause.title)
     else:
-        reason = "no rule of its strategy applies" if not outcome.summary.shed else "it sheds too little"
+        reason = "it sheds too little" if outcome.summary.shed else f"no rule of {outcome.shedder} calls for more"
     return f" Pulsar will not fix this on its own ({left}): {reason}."

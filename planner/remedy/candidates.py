@@ -1,6 +1,7 @@
 """What an operator can do about a cluster: the actions worth trying, the likeliest first."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -43,9 +44,15 @@ _STEPS: Final = (0.5, 0.75, 1.5, 2.0)
 
 def of_finding(finding: Finding, config: Settings) -> Action | None:
     """Return the remedy of a finding as an action; None where it is not one that can be simulated."""
-    if not finding.changes:
+    if not finding.changes and not finding.edits:
         return None
-    return settings_action("setting", finding.changes, config)
+    action = settings_action("setting", finding.changes, config)
+    if not finding.edits:
+        return action
+    words = "; ".join(edit.phrase() for edit in finding.edits[:2])
+    more = f" and {len(finding.edits) - 2} more" if len(finding.edits) > 2 else ""  # noqa: PLR2004 - those shown
+    said = f"{words[:1].upper()}{words[1:]}{more}"
+    return replace(action, kind="moves", words=said, edits=finding.edits)
 
 
 def candidates(snapshot: Snapshot, scenario: Scenario, outcome: Outcome) -> Iterator[Action]:

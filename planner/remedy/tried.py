@@ -47,7 +47,7 @@ class Tried:
 
 def untried(findings: Iterable[Finding]) -> tuple[Tried, ...]:
     """Return findings whose remedies were not tried, so that none is offered."""
-    return tuple(Tried(replace(finding, changes={}), None) for finding in findings)
+    return tuple(Tried(replace(finding, changes={}, edits=()), None) for finding in findings)
 
 
 def diagnosed(outcome: Outcome) -> tuple[Finding, ...]:
@@ -84,10 +84,10 @@ def tried_findings(findings: Iterable[Finding], trials: Trials) -> tuple[Tried, 
 
 def _tried(finding: Finding, trial: Trial | None) -> Tried:
     if trial is None:
-        return Tried(replace(finding, changes={}), None)
+        return Tried(replace(finding, changes={}, edits=()), None)
     gone = " The finding is gone." if trial.offered and finding.code in trial.gone else ""
-    changes = finding.changes if trial.offered else {}
-    return Tried(replace(finding, changes=changes, tried=f"{trial.text}{gone}"), trial)
+    said = replace(finding, tried=f"{trial.text}{gone}")
+    return Tried(said if trial.offered else replace(said, changes={}, edits=()), trial)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -24,7 +24,7 @@ from planner.share.step_table import steps_json
 from planner.simulate.admin_commands import Command
 from planner.simulate.event import Event
 from planner.simulate.measures import MEASURES, Summary, summary
-from planner.simulate.scenario import scenario_to_json
+from planner.simulate.scenario import Scenario, Step, scenario_to_json
 from planner.simulate.trace import Trace
 
 FORMAT_VERSION: Final = 1
@@ -160,7 +160,12 @@ def _measures(numbers: Summary) -> dict[str, Any]:
 
 def _plain(finding: Finding) -> dict[str, Any]:
     fields = {field.name: getattr(finding, field.name) for field in dataclasses.fields(finding)}
-    return {**fields, "changes": {name: conf_value(value) for name, value in finding.changes.items()}}
+    edits = scenario_to_json(Scenario().with_steps(*map(Step, finding.edits))).get("steps", [])
+    return {
+        **fields,
+        "changes": {name: conf_value(value) for name, value in finding.changes.items()},
+        "edits": [step["edit"] for step in edits],
+    }
 
 
 def _command(command: Command) -> dict[str, Any]:

@@ -187,6 +187,45 @@ def what_if(trace: Trace, cycle: int, target: Target, shedders: Sequence[Shedder
     )
 
 
+def opening_of(trace: Trace, cycle: int, broker: str, names: Sequence[str]) -> Change | None:
+    """Return the nearest value of the first of some settings that makes a cycle shed from a broker.
+
+    A faster question than `what_if`, which tries every setting. A fraction has two decimals where that suffices.
+
+    Args:
+        trace: A simulation.
+        cycle: Index of the cycle.
+        broker: Broker id.
+        names: Settings to try, each alone.
+    """
+    running, _ = effective_shedder(trace.cycles[cycle].view.info.load_manager, trace.settings)
+    scene = _Scene.of(trace, cycle, running, ran=True)
+    target = Target(broker=broker)
+
+    @cache
+    def flips(config: Settings) -> bool:
+        return target.is_shed(scene.decide(config).moves)
+
+    for name in names:
+        if name == SHEDDING_EXCLUDED_NAMESPACES:
+            found = (
+                [Change(name, "=", (), scene.config.names(name))] if flips(scene.config.changed(**{name: ()})) else []
+            )
+        else:
+            found = _flips_of(name, scene.bounds[name], scene.config, flips) if name in scene.bounds else []
+        if found:
+            return _shortened(found[0], scene.config, flips)
+    return None
+
+
+def _shortened(change: Change, config: Settings, flips: _Flipped) -> Change:
+    """Return a change with a value of two decimals, where that one flips the decision as well."""
+    if not isinstance(change.value, float):
+        return change
+    rounded = (math.floor if change.relation == "<=" else math.ceil)(change.value * 100) / 100
+    return replace(change, value=rounded) if flips(config.changed(**{change.setting: rounded})) else change
+
+
 def _broker_of(view: Snapshot, target: Target) -> str:
     if target.bundle:
         at = view.bundle_position.get(target.bundle, -1)

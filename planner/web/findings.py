@@ -17,6 +17,12 @@ _WORDS = {"high": "Critical", "medium": "Warning", "low": "Note"}
 _PAGES = {
     "out_of_capacity": ("failure_review", "Headroom"),
     "unlike_machines": ("brokers", "Show the broker"),
+    "policy_matches_no_broker": ("bundle_map", "Show the namespace"),
+    "no_broker_allowed": ("bundle_map", "Show the namespace"),
+    "against_policy": ("best_plan", "Plan the unloads"),
+    "domains_without_effect": ("what_if", "Try it"),
+    "group_without_effect": ("what_if", "Try it"),
+    "held_by_gate": ("why", "Why it is held back"),
     "unload_storm": ("compare", "Compare strategies"),
     "ping_pong": ("compare", "Compare strategies"),
     "idle_broker": ("why", "Why the broker stays idle"),

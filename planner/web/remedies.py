@@ -32,7 +32,7 @@ def _trials(view: state.Current, outcome: Outcome, stopped: Stopped) -> Trials:
 def findings_of(view: state.Current, outcome: Outcome) -> Sequence[Tried]:
     """Return the findings of an outcome with their remedies tried; not yet tried ones while that is worked on."""
     plain = untried(diagnose(outcome))
-    if not any(finding.changes for finding in diagnose(outcome)):
+    if not any(finding.changes or finding.edits for finding in diagnose(outcome)):
         return plain
     key = f"remedies {_key(view, outcome)}"
     if not _is_wanted(view, outcome, key, "Try the remedies"):

@@ -4,7 +4,7 @@ Mirrors the frames of `ModularLoadManagerImpl.doLoadShedding` and `UnloadSchedul
 every unload succeeds at the moment of the snapshot.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -41,6 +41,7 @@ from planner.pulsar.placement.selection import Selection
 from planner.pulsar.release_rules import RELEASE_RULES
 from planner.pulsar.shedding import avg
 from planner.pulsar.shedding.needs import lacking_notes
+from planner.pulsar.shedding.profile import Gate
 from planner.pulsar.shedding.protocol import Shedder
 from planner.pulsar.shedding.registry import default_shedder, shedder_by_name
 
@@ -68,7 +69,7 @@ _LOOKED_UP = ReasonCode(
 )
 _NOBODY_TAKES_IT = ReasonCode("cycle.nobody_takes_it", "unloaded from {broker}, but no broker may own it", acts=True)
 _EXCLUDED = ReasonCode("cycle.excluded_namespace", "stays: its namespace is in loadBalancerSheddingExcludedNamespaces")
-_ISOLATED = ReasonCode("cycle.isolated", "stays: the isolation policies allow no other broker for its namespace")
+ISOLATED = ReasonCode("cycle.isolated", "stays: the isolation policies allow no other broker for its namespace")
 _ANTI_AFFINITY = ReasonCode(
     "cycle.anti_affinity",
     "stays: {broker} has {members:.0f} namespaces of its anti-affinity group, as few as any other broker",
@@ -76,6 +77,16 @@ _ANTI_AFFINITY = ReasonCode(
 _NO_DESTINATION = ReasonCode("cycle.no_destination", "stays: the leader finds no broker for it")
 _SAME_BROKER = ReasonCode("cycle.same_broker", "stays: the leader would assign it to {broker} again")
 _PLACEMENT_FAILED = ReasonCode("cycle.placement_failed", "stays: placement fails because a broker has no load report")
+
+FRAME_GATES: Final[Mapping[ReasonCode, Gate]] = {
+    _EXCLUDED: Gate("the excluded namespaces", (SHEDDING_EXCLUDED_NAMESPACES,)),
+    ISOLATED: Gate("the isolation policy"),
+    _ANTI_AFFINITY: Gate("the anti-affinity group"),
+    _NO_DESTINATION: Gate("that no broker may own its bundles"),
+    _SAME_BROKER: Gate("that placement would assign its bundles to it again"),
+    _PLACEMENT_FAILED: Gate("that placement fails for want of a load report"),
+}
+"""The rules around every strategy that keep what it selected in place; see `Profile.gates`."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -354,7 +365,7 @@ class _Frame:
         if namespace in self.config.names(SHEDDING_EXCLUDED_NAMESPACES):
             return self._reason(_EXCLUDED, move)
         if not filters.may_leave_isolation(namespace, source):
-            return self._reason(_ISOLATED, move)
+            return self._reason(ISOLATED, move)
         verdict = filters.may_leave_group(namespace, source)
         return None if verdict.allowed else self._reason(_ANTI_AFFINITY, move, members=float(verdict.members))
 

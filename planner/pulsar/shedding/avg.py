@@ -27,8 +27,9 @@ from planner.cluster.units import MIB
 from planner.pulsar.load.usage import USAGE_WEIGHTS, weighted_usage
 from planner.pulsar.placement.avg import PLANNED_DESTINATIONS, BundleKey, bundle_keys
 from planner.pulsar.shedding.needs import MESSAGE_RATES, THROUGHPUT, USAGE
-from planner.pulsar.shedding.profile import Counters, HeldBack, Profile, Quiet, Remedy, Tally
+from planner.pulsar.shedding.profile import Counters, Gate, HeldBack, Profile, Quiet, Remedy, Tally
 from planner.pulsar.shedding.selection import (
+    BUNDLE_GATES,
     SHORT_TERM,
     Donors,
     active_brokers,
@@ -384,6 +385,17 @@ _PROFILE = Profile(
     ),
     judges_by="resource usage of pairs of brokers",
     held_back=_held_back,
+    gates={
+        _TOO_LITTLE: Gate("the minimum to move", (MIN_UNLOAD_MESSAGE, MIN_UNLOAD_MESSAGE_THROUGHPUT)),
+        _COUNTING: Gate(
+            "the hit counters",
+            (_AVG_SHEDDER_HIT_COUNT_LOW_THRESHOLD, _AVG_SHEDDER_HIT_COUNT_HIGH_THRESHOLD),
+            passes=True,
+        ),
+        _NO_FIT: Gate("that no bundle fits into the share to move", (MAX_UNLOAD_PERCENTAGE,)),
+        _UNSORTED: Gate("that Pulsar fails to sort the brokers"),
+        **BUNDLE_GATES,
+    },
     counters=Counters(cycles_to_know=_cycles_to_know, after_unloads=_after_unloads, least=_least, full=_full),
     tallies=(_tally("Low"), _tally("High")),
     pairs=_pairs_of,

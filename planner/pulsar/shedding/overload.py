@@ -21,6 +21,9 @@ from planner.pulsar.shedding.needs import THROUGHPUT_OF_BUNDLES, USAGE
 from planner.pulsar.shedding.profile import Profile, Remedy
 from planner.pulsar.shedding.selection import (
     ADDITIONAL_MARGIN,
+    BUNDLE_GATES,
+    NO_BUNDLE,
+    ONLY_BUNDLE,
     active_brokers,
     take_until,
 )
@@ -84,6 +87,7 @@ _PROFILE = Profile(
     judges_by="resource usage",
     threshold=lambda config: config.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100,
     exact={BROKER_OVERLOADED_THRESHOLD_PERCENTAGE: lambda score, _: score * 100},
+    gates={_SINGLE: ONLY_BUNDLE, _NO_CANDIDATE: NO_BUNDLE, **BUNDLE_GATES},
     calmer=_calmer,
     for_idle_brokers=_calmer,
     for_never_reached=lambda _: Remedy(

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from planner.cluster.decisions import SheddingDecision
+from planner.cluster.decisions import ReasonCode, SheddingDecision
 from planner.cluster.names import SHEDDING_ENABLED, SHEDDING_GRACE_PERIOD_MINUTES
 from planner.cluster.releases import Switch
 from planner.cluster.setting import SettingValue
@@ -82,6 +82,23 @@ class HeldBack:
     settings: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """A rule that keeps a broker from being shed although its threshold calls for it.
+
+    Attributes:
+        what: The rule, as a subject: `the minimum throughput of an unload`.
+        settings: Settings that can open it, the likeliest first; none where no setting does.
+        of_bundles: Whether it only sums up that each bundle of the broker is held back by a rule of its own.
+        passes: Whether it opens by itself as cycles go by, so that it matters only where nothing is shed for long.
+    """
+
+    what: str
+    settings: tuple[str, ...] = ()
+    of_bundles: bool = False
+    passes: bool = False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counters:
     """How the counters of a strategy behave whose state a watcher has to guess.
@@ -142,6 +159,7 @@ class Profile:
         remembers_donors: Whether it keeps its hands off brokers that it shed from lately.
         held_back: What it says about cycles in which it was to act and its own minimums let nothing move; None where it
             has no such minimums.
+        gates: By the reason that it gives, the rules that hold a broker above its threshold, or its bundles, back.
         counters: Its counters; None when it has none.
         tallies: What it counts or averages from cycle to cycle.
         pairs: The pairs of brokers that a decision compared, lower score first; None when it compares no pairs.
@@ -169,6 +187,7 @@ class Profile:
     averaged: bool = False
     remembers_donors: bool = False
     held_back: Callable[[Iterable[Quiet], Settings], HeldBack | None] | None = None
+    gates: Mapping[ReasonCode, Gate] = field(default_factory=dict)
     counters: Counters | None = None
     tallies: tuple[Tally, ...] = ()
     pairs: Callable[[SheddingDecision], list[tuple[int, int]]] | None = None

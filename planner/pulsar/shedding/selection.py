@@ -14,10 +14,12 @@ import numpy as np
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array
 from planner.cluster.decisions import Move, ReasonBlock, ReasonCode, add_reasons, block
 from planner.cluster.memory import SheddingMemory
+from planner.cluster.names import SHEDDING_GRACE_PERIOD_MINUTES
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.tables import Term
 from planner.cluster.units import MIB, MS_PER_MIN
+from planner.pulsar.shedding.profile import Gate
 
 ADDITIONAL_MARGIN = 0.05
 """Share of the traffic that is offloaded beyond the excess."""
@@ -30,6 +32,22 @@ NOT_CONSIDERED = ReasonCode(
     "shedding.bundle_not_considered", "the leader keeps no averages for it, or it belongs to Pulsar itself"
 )
 RECENTLY_UNLOADED = ReasonCode("shedding.recently_unloaded", "unloaded {ago_min:.1f} min ago, within the grace period")
+
+
+ONLY_BUNDLE = Gate("that a broker keeps its only bundle")
+"""No strategy sheds the only bundle of a broker; see `Profile.gates`."""
+
+NO_BUNDLE = Gate("that none of its bundles may leave", of_bundles=True)
+"""Every bundle of a broker is held back; see `Profile.gates`."""
+
+GRACE = Gate("the grace period of bundles unloaded shortly before", (SHEDDING_GRACE_PERIOD_MINUTES,), passes=True)
+"""What was unloaded shortly before stays for a while; see `Profile.gates`."""
+
+BUNDLE_GATES: Mapping[ReasonCode, Gate] = {
+    RECENTLY_UNLOADED: GRACE,
+    NOT_CONSIDERED: Gate("that the leader keeps no averages for its bundles"),
+}
+"""What keeps the bundles of a broker from being candidates at all; see `Profile.gates`."""
 
 
 def active_brokers(snapshot: Snapshot) -> tuple[Int64Array, tuple[ReasonBlock, ...]]:

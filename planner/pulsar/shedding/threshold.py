@@ -20,9 +20,12 @@ from planner.cluster.snapshot import Snapshot
 from planner.cluster.units import MIB
 from planner.pulsar.load.usage import USAGE_WEIGHTS, weighted_usage
 from planner.pulsar.shedding.needs import THROUGHPUT_OF_BUNDLES, USAGE
-from planner.pulsar.shedding.profile import NeverReached, Profile, Remedy, Tally, lower_threshold_remedy
+from planner.pulsar.shedding.profile import Gate, NeverReached, Profile, Remedy, Tally, lower_threshold_remedy
 from planner.pulsar.shedding.selection import (
     ADDITIONAL_MARGIN,
+    BUNDLE_GATES,
+    NO_BUNDLE,
+    ONLY_BUNDLE,
     active_brokers,
     take_until,
 )
@@ -164,6 +167,13 @@ _PROFILE = Profile(
     above_average=True,
     exact={_THRESHOLD: lambda score, lines: (score - lines.get("average", math.nan)) * 100},
     averaged=True,
+    gates={
+        _TOO_LITTLE: Gate("the minimum throughput of an unload", (_BUNDLE_UNLOAD_MIN_THROUGHPUT_THRESHOLD,)),
+        _LOWER_TOO_LITTLE: Gate("the minimum throughput of an unload", (_BUNDLE_UNLOAD_MIN_THROUGHPUT_THRESHOLD,)),
+        _SINGLE: ONLY_BUNDLE,
+        _NO_CANDIDATE: NO_BUNDLE,
+        **BUNDLE_GATES,
+    },
     tallies=(
         Tally(
             name="average",

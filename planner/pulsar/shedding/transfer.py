@@ -48,7 +48,8 @@ from planner.pulsar.load.namespace_policies import policy_gate
 from planner.pulsar.load.top_bundles import IDLE_BUNDLES
 from planner.pulsar.placement.extensible_filters import ExtensibleFilters
 from planner.pulsar.shedding.needs import AVERAGED_USAGE, THROUGHPUT
-from planner.pulsar.shedding.profile import Counters, Profile, Remedy, Tally, lower_threshold_remedy
+from planner.pulsar.shedding.profile import Counters, Gate, Profile, Remedy, Tally, lower_threshold_remedy
+from planner.pulsar.shedding.selection import GRACE
 from planner.pulsar.shedding.transfer_reasons import (
     BEHIND,
     CONSUMED,
@@ -608,6 +609,29 @@ def _reported(
     return TransferState(before.hit_count + 1 if called else 0, now.get("load_avg", after.load_avg), std)
 
 
+_GATES: Mapping[ReasonCode, Gate] = {
+    HIT_COUNT: Gate("the hit counter", (_SHEDDING_CONDITION_HIT_COUNT_THRESHOLD,), passes=True),
+    DONOR_EMPTY: Gate("that it reports no top bundles"),
+    DONOR_SINGLE: Gate("that a broker keeps its only top bundle"),
+    NO_DATA: Gate("that it has no load data"),
+    CYCLE_NO_DATA: Gate("that a broker has no load data"),
+    CYCLE_OUTDATED: Gate("that all load data is outdated", (BROKER_LOAD_DATA_TTL_IN_SECONDS,)),
+    OUTDATED: Gate("that its load data is outdated", (BROKER_LOAD_DATA_TTL_IN_SECONDS,)),
+    CYCLE_COOLING: Gate("the delay after an unload", (_SHEDDING_DELAY_IN_SECONDS,), passes=True),
+    COOLING: Gate("the delay after an unload", (_SHEDDING_DELAY_IN_SECONDS,), passes=True),
+    NOT_REACHED: Gate("the maximum of brokers per cycle", (_MAX_NUMBER_OF_BROKER_SHEDDING_PER_CYCLE,), passes=True),
+    EXCLUDED: Gate("the excluded namespaces", (SHEDDING_EXCLUDED_NAMESPACES,)),
+    GATED: Gate("that bundles with policies are not shed", (SHEDDING_BUNDLES_WITH_POLICIES_ENABLED,)),
+    FILTERED: Gate("that the placement filters allow the other broker for none of its bundles"),
+    FILTER_FAILED: Gate("that a placement filter fails"),
+    RECENT: GRACE,
+    NO_SWAP: Gate("that its bundles are larger than what may move"),
+    TOO_BIG: Gate("that its bundles are larger than what may move"),
+    IDLE: Gate("that its top bundles carry no traffic"),
+    DONOR_NOTHING: Gate("that none of its top bundles can move", of_bundles=True),
+}
+"""What holds a broker above its threshold, or its bundles, back; see `Profile.gates`."""
+
 _PROFILE = Profile(
     needs=(AVERAGED_USAGE, THROUGHPUT),
     bounds={
@@ -651,6 +675,7 @@ _PROFILE = Profile(
             needed=lambda config: config.integer(_HITS),
         ),
     ),
+    gates=_GATES,
     counters=Counters(
         cycles_to_know=lambda config: config.integer(_HITS) + 1,
         after_unloads=_after_unloads,

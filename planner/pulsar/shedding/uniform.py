@@ -20,8 +20,10 @@ from planner.cluster.releases import Switch
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.pulsar.shedding.needs import MESSAGE_RATES, THROUGHPUT
-from planner.pulsar.shedding.profile import Profile, Remedy, lower_threshold_remedy
+from planner.pulsar.shedding.profile import Gate, Profile, Remedy, lower_threshold_remedy
 from planner.pulsar.shedding.selection import (
+    BUNDLE_GATES,
+    ONLY_BUNDLE,
     SHORT_TERM,
     active_brokers,
     moves_of,
@@ -157,6 +159,12 @@ _PROFILE = Profile(
     ),
     judges_by="message rate or throughput",
     measure="msg_rate",
+    gates={
+        _TOO_LITTLE: Gate("the minimum to move", (MIN_UNLOAD_MESSAGE, MIN_UNLOAD_MESSAGE_THROUGHPUT)),
+        _SINGLE: ONLY_BUNDLE,
+        _NO_FIT: Gate("that no bundle fits into the share to move", (MAX_UNLOAD_PERCENTAGE,)),
+        **BUNDLE_GATES,
+    },
     calmer=_calmer,
     for_idle_brokers=lower_threshold_remedy,
 )

@@ -65,6 +65,9 @@ BundleMoves: TypeAlias = MoveBundles
 BundleSplit: TypeAlias = SplitBundle
 """The edit by which a plan splits one."""
 
+IsolationChange: TypeAlias = SetIsolation
+"""The edit by which a remedy sets an isolation policy."""
+
 if TYPE_CHECKING:
     AnyEdit: TypeAlias = Edit
 else:

@@ -188,7 +188,7 @@ def test_failure_review_offers_the_safe_plan(page: Callable[..., AppTest]) -> No
         ("best_plan", PIP, {}, "Rules and limits", "Searching for the best plan"),
         ("overview", PIP, {}, "The next cycle", "Searching for the best plan"),
         ("compare", PIP, {"best": "1"}, "ends best balanced", "Searching for the best plan"),
-        ("failure_review", SMALLER, {"safe": "1"}, "Worst loss: ", "Trying plans of several sizes"),
+        ("failure_review", SMALLER, {"safe": "1"}, "Worst is the loss of", "Trying plans of several sizes"),
     ],
 )
 def test_a_page_is_there_before_an_answer_that_takes_long(

@@ -204,24 +204,6 @@ class TestWhatIf:
         again = decode_link(test.query_params["scenario"]).scenario
         assert again == decode_link(opened).scenario
 
-    def test_a_remedy_that_helps_is_one_click_away(self, page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("planner.web.registry.go", lambda _: None)
-        test = page("what_if", snapshot=sample("threshold-shedder-80.json")[:12])
-        start = "Set loadBalancerHistoryResourcePercentage = "
-        button = next(b for b in test.button if b.label.startswith(start))
-        assert any("Tried: better: broker-minutes above the limit 4 to 1" in text.value for text in test.text)
-        wanted = button.label.removeprefix(start)
-        button.click().run()
-        assert not test.exception
-        scenario = decode_link(test.query_params["scenario"]).scenario
-        assert scenario is not None
-        assert str(scenario.settings["loadBalancerHistoryResourcePercentage"]) == wanted
-
-    def test_a_remedy_that_does_not_help_has_no_button(self, page: Page) -> None:
-        test = page("what_if", snapshot=sample("story.zip")[:12])
-        assert any("Tried: worse: " in text.value for text in test.text)
-        assert not [b for b in test.button if b.label.startswith("Set loadBalancerHistory")]
-
     def test_steps_through_the_cycles(self, page: Page) -> None:
         test = page("what_if", snapshot=sample()[:12])
         assert "Cycle 1, minute 0: 1 bundle (42.5 MiB/s) shed" in shown(test)

@@ -1,0 +1,229 @@
+"""Brokers above the threshold of the strategy that a rule holds back: which rule it is, and what opens it.
+
+Also the question that a verdict asks before it says that no rule calls for more.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from planner.cluster.decisions import Reason, ReasonCode
+from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE
+from planner.cluster.setting import SettingValue
+from planner.cluster.text import count
+from planner.explain.finding import Finding, Severity, listed
+from planner.explain.isolation import allowed_brokers, even_usage_percent, policies_of, widened
+from planner.explain.outcome import Outcome
+from planner.explain.split_advice import split_advice
+from planner.pulsar.manager.cycle import FRAME_GATES, ISOLATED, CycleDecision
+from planner.pulsar.shedding.profile import Gate
+from planner.simulate.what_if import Change, opening_of
+
+APART: Final = 0.15
+"""From which difference on between the most and the least used broker a cluster counts as unbalanced."""
+_ASKED_BROKERS: Final = 3
+"""Brokers of which it is asked what opens their gate: the busiest ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A broker that a rule holds back.
+
+    Attributes:
+        broker: Its id.
+        gate: The rule.
+        code: The reason that the decision gives.
+        text: The same in words.
+        bundles: The bundles that it concerns, as far as the decision names them.
+    """
+
+    broker: str
+    gate: Gate
+    code: ReasonCode
+    text: str
+    bundles: tuple[str, ...]
+
+
+def held_brokers(case: Outcome) -> tuple[Held, ...]:
+    """Return the brokers that the last cycle leaves alone although their threshold calls for shedding, busiest first.
+
+    None where the brokers are as alike as they have to be, and none of them is above the limit.
+    """
+    return case.once("held_brokers", lambda: tuple(_held(case)))
+
+
+def _held(case: Outcome) -> Iterator[Held]:
+    view, usage = case.last, case.reported_usage[-1]
+    limit = case.trace.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
+    if not np.isfinite(usage).any():
+        return
+    calm = float(np.nanmax(usage) - np.nanmin(usage)) < APART and float(np.nanmax(usage)) <= limit
+    if calm or (case.trace.cycles[-1].unloads and _acts(case)):
+        return
+    decision = case.decision(len(case.trace.cycles) - 1)
+    average = float(np.nanmean(usage))
+    place = {name: i for i, name in enumerate(case.series.brokers)}
+    order = sorted(view.brokers.name, key=lambda name: -float(np.nan_to_num(usage[place[name]], nan=-1.0)))
+    sources = {move.source for move in decision.moves}
+    every = {**case.profile.gates, **FRAME_GATES}
+    reasons = _gate_reasons(case, decision, every)
+    for broker in order:
+        if broker in sources or (case.profile.measure == "usage" and not usage[place[broker]] >= average):
+            continue
+        found = reasons.get(broker, []) or reasons.get("", [])
+        if not found:
+            continue
+        worst = _worst(broker, found, every)
+        if not worst.gate.passes or not case.summary.shed:
+            yield worst
+
+
+def _acts(case: Outcome) -> bool:
+    """Say whether the last cycle sheds from the busiest broker."""
+    usage = case.reported_usage[-1]
+    busiest = case.series.brokers[int(np.nanargmax(usage))]
+    return any(unload.move.source == busiest and unload.carried_out for unload in case.trace.cycles[-1].unloads)
+
+
+def _gate_reasons(case: Outcome, decision: CycleDecision, every: Mapping[ReasonCode, Gate]) -> dict[str, list[Reason]]:
+    """Return the reasons of the last decision that are gates, by broker; those of the whole cluster under no name."""
+    names, bundles = case.last.brokers.name, case.last.bundle_names
+    found: dict[str, list[Reason]] = {}
+    for group in decision.shedding.reasons:
+        if group.code in every:
+            for reason in group.rows(names, bundles):
+                found.setdefault(reason.broker or "", []).append(reason)
+    for unload in decision.unloads:
+        if not unload.carried_out:
+            found.setdefault(unload.move.source, []).insert(0, unload.reason)
+    return found
+
+
+def _worst(broker: str, reasons: Sequence[Reason], every: Mapping[ReasonCode, Gate]) -> Held:
+    """Return what holds a broker back: what is said of itself, else what holds most of its bundles."""
+    order = list(every)
+    counted = Counter(reason.code for reason in reasons)
+    frame = [code for code in counted if code in FRAME_GATES]
+    own = [r.code for r in reasons if r.bundle is None and not every[r.code].of_bundles]
+    of_bundles = [r.code for r in reasons if r.bundle is not None] or list(counted)
+    code = max(frame or own[:1] or of_bundles, key=lambda one: (counted[one], -order.index(one)))
+    mine = [reason for reason in reasons if reason.code is code]
+    about = tuple(dict.fromkeys(reason.bundle for reason in mine if reason.bundle))
+    return Held(broker, every[code], code, mine[0].text, about)
+
+
+def held_by_gate(case: Outcome) -> Iterator[Finding]:
+    """A broker is above the threshold, and a rule holds it back; or only one broker may own its bundles."""
+    held = held_brokers(case)
+    if not held:
+        return
+    first = held[0]
+    like = [one for one in held if one.code is first.code]
+    limit = case.trace.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
+    usage = dict(zip(case.series.brokers, case.reported_usage[-1].tolist(), strict=True))
+    others = f" The same holds back {listed([one.broker for one in like[1:]])}." if len(like) > 1 else ""
+    about = f"{count(len(first.bundles), 'bundle')} of " if first.bundles else ""
+    example = f", such as {first.bundles[0]}" if first.bundles else ""
+    severity: Severity = "high" if usage[first.broker] > limit else "medium"
+    what = first.gate.settings[0] if first.gate.settings else first.gate.what
+    opening = None if first.code is ISOLATED else _opening(case, like)
+    if first.code is ISOLATED or (opening is None and _stays_by_policy(case, first)):
+        yield _isolated(case, first, severity, others)
+        return
+    remedy, changes = _remedy(case, first, opening)
+    verb = "keeps bundles there" if first.code in FRAME_GATES else "holds it back"
+    title = f"{first.broker} is above the threshold, but {what} {verb}"
+    if what.startswith("that "):
+        title = f"{first.broker} is above the threshold, but sheds nothing: {what.removeprefix('that ')}"
+    yield Finding(
+        code="held_by_gate",
+        title=title,
+        evidence=f"In the last cycle, {about}{first.broker}{example}: {first.text.removeprefix('stays: ')}.{others}",
+        remedy=remedy,
+        severity=severity,
+        brokers=tuple(one.broker for one in like),
+        bundles=first.bundles,
+        settings=tuple(dict.fromkeys((*changes, *first.gate.settings))),
+        changes=changes,
+    )
+
+
+def _stays_by_policy(case: Outcome, held: Held) -> bool:
+    """Say whether isolation policies allow no other broker for any of the bundles that are held."""
+    spaces = {bundle.rpartition("/")[0] for bundle in held.bundles}
+    return bool(spaces) and all(set(allowed_brokers(case.last, space)) <= {held.broker} for space in spaces)
+
+
+def _opening(case: Outcome, held: Sequence[Held]) -> tuple[str, Change] | None:
+    """Return the first of the busiest brokers whose gate a value opens, and that value."""
+    cycle = len(case.trace.cycles) - 1
+    for one in held[:_ASKED_BROKERS]:
+        found = opening_of(case.trace, cycle, one.broker, one.gate.settings)
+        if found is not None:
+            return one.broker, found
+    return None
+
+
+def _remedy(case: Outcome, held: Held, opening: tuple[str, Change] | None) -> tuple[str, dict[str, SettingValue]]:
+    """Return what to do, and the settings that do it."""
+    if opening is not None:
+        broker, change = opening
+        what = f"Empty {change.setting}" if change.value == () else f"Set {change.setting} {_relation(change)}"
+        words = f"{what} (now {_now(change)}): the next cycle then sheds from {broker}."
+        return words, {change.setting: change.value}
+    if held.gate.settings:
+        names = " or ".join(held.gate.settings)
+        return f"No value of {names} opens it alone. See the page Why for the other rules.", {}
+    mine = case.last.bundles_of(case.last.brokers.position[held.broker])
+    if len(mine) == 1:
+        return f"Its only bundle is {case.last.bundle_names[int(mine[0])]}. {_split(case, int(mine[0]))}", {}
+    return "See the page Why for every rule about this broker, and move its bundles by command where needed.", {}
+
+
+def _relation(change: Change) -> str:
+    value = change.text.partition(change.relation)[2].strip()
+    return {"<=": f"to {value} or less", ">=": f"to {value} or more"}.get(change.relation, f"to {value}")
+
+
+def _now(change: Change) -> str:
+    return ", ".join(change.now) if isinstance(change.now, tuple) else str(change.now).lower()
+
+
+def _split(case: Outcome, bundle: int) -> str:
+    """Return whether a split of a bundle helps, as Split lab says."""
+    advice = split_advice(case.last, bundle, case.trace.settings)
+    verb = "Split it, so that a part can move" if advice.best and advice.verdict != "Not worth it" else advice.sentence
+    return verb if verb.endswith(".") else f"{verb}: {advice.sentence[:1].lower()}{advice.sentence[1:]}"
+
+
+def _isolated(case: Outcome, held: Held, severity: Severity, others: str) -> Finding:
+    """Return that the isolation policies leave the bundles of a full broker no other one."""
+    namespaces = tuple(dict.fromkeys(bundle.rpartition("/")[0] for bundle in held.bundles))
+    policies = policies_of(case.last, namespaces)
+    even = even_usage_percent(case.last, case.trace.settings)
+    edits = tuple(edit for policy in policies if (edit := widened(case.last, policy)) is not None)
+    named = listed([f"'{policy.name}'" for policy in policies]) or "of other namespaces"
+    plural = "policy" if len(policies) == 1 else "policies"
+    reserved = "" if policies else " Its namespaces have no policy, and every other broker is reserved for one."
+    return Finding(
+        code="held_by_gate",
+        title=f"The isolation {plural} {named} keep{'s' if len(policies) == 1 else ''} bundles on {held.broker}",
+        evidence=(
+            f"{held.broker} is above the threshold. The last cycle selects {count(len(held.bundles), 'bundle')} of"
+            f" {listed(namespaces)}, and all stay: the isolation {plural} {named}"
+            f" allow{'s' if len(policies) == 1 else ''} no other broker.{reserved} Without the {plural}, an even spread"
+            f" would be {even:.0f} %.{others}"
+        ),
+        remedy=(
+            f"Add brokers to the {plural} {named}"
+            + (f", such as {listed(edits[0].primary[len(policies[0].primary) :])}" if edits else "")
+            + ". No setting moves these bundles."
+        ),
+        severity=severity,
+        brokers=(held.broker,),
+        bundles=held.bundles,
+        edits=edits,
+    )

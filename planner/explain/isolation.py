@@ -1,0 +1,64 @@
+"""What isolation policies come to on the brokers that a cluster has: whom they allow, and how to widen them."""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import IsolationPolicy, Snapshot
+from planner.pulsar.load.namespace_policies import isolation_policy
+from planner.pulsar.load.usage import weighted_usage
+from planner.pulsar.placement.filters import broker_host, isolate, matches_any
+from planner.simulate.edits.registry import IsolationChange
+
+_SPECIAL = re.compile(r"[\\^$.|?*+()\[\]{}]")
+
+
+def policies_of(snapshot: Snapshot, namespaces: Iterable[str]) -> tuple[IsolationPolicy, ...]:
+    """Return the isolation policies of some namespaces, each once; none for a namespace without one."""
+    found = (isolation_policy(snapshot.policies, namespace) for namespace in namespaces)
+    return tuple(dict.fromkeys(policy for policy in found if policy is not None))
+
+
+def allowed_hosts(snapshot: Snapshot, expressions: Sequence[str]) -> tuple[str, ...]:
+    """Return the hosts of the registered brokers that some expressions match."""
+    return tuple(host for host in hosts(snapshot) if matches_any(expressions, host))
+
+
+def hosts(snapshot: Snapshot) -> tuple[str, ...]:
+    """Return the hosts of the registered brokers, each once."""
+    table = snapshot.brokers
+    names = (name for name, here in zip(table.name, table.registered.tolist(), strict=True) if here)
+    return tuple(dict.fromkeys(broker_host(name) for name in names))
+
+
+def even_usage_percent(snapshot: Snapshot, config: Settings) -> float:
+    """Return the usage of every broker if all carried the same share, in percent."""
+    usage = weighted_usage(snapshot.brokers, config, snapshot.info.load_manager)
+    there = snapshot.brokers.registered & snapshot.brokers.has_load_data
+    return float(usage[there].mean()) * 100 if there.any() else 0.0
+
+
+def allowed_brokers(snapshot: Snapshot, namespace: str) -> tuple[str, ...]:
+    """Return the brokers that the isolation policies leave to a namespace, secondary ones included."""
+    rule = isolate(snapshot.policies, namespace, snapshot.brokers.name, lambda _: True)
+    return (*rule.primary, *rule.secondary)
+
+
+def literal(host: str) -> str:
+    """Return a host as an expression of Java that matches nothing else."""
+    return _SPECIAL.sub(r"\\\g<0>", host)
+
+
+def widened(snapshot: Snapshot, policy: IsolationPolicy) -> IsolationChange | None:
+    """Return the edit that lets a policy also use the brokers that no policy reserves; None where there are none."""
+    reserved = [expression for other in snapshot.policies.isolation for expression in other.primary]
+    free = [host for host in hosts(snapshot) if not matches_any(reserved, host)]
+    if not free:
+        return None
+    return IsolationChange(
+        name=policy.name,
+        namespaces=policy.namespaces,
+        primary=(*policy.primary, *map(literal, free)),
+        secondary=policy.secondary,
+        min_limit=policy.min_limit,
+    )

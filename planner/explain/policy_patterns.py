@@ -1,0 +1,279 @@
+"""Failure patterns of policies: names and expressions that match nobody, and bundles that their policy excludes."""
+
+import difflib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from planner.cluster.internal_bundles import internal_bundles
+from planner.cluster.names import FAILURE_DOMAINS_ENABLED
+from planner.cluster.snapshot import IsolationPolicy, Snapshot
+from planner.cluster.text import count
+from planner.explain.finding import Finding, Severity, admin, listed
+from planner.explain.isolation import allowed_brokers, allowed_hosts, hosts, literal
+from planner.explain.outcome import Outcome
+from planner.pulsar.load.java_pattern import java_pattern
+from planner.pulsar.load.namespace_policies import anti_affinity_group, isolation_policy
+from planner.simulate.breaches import breaches
+from planner.simulate.edits.registry import BundleMoves, IsolationChange
+
+_ALIKE: Final = 0.75
+"""From which likeness on a host is offered for a misspelt one."""
+_GLOB: Final = re.compile(r"(?<![.\\)\]}\w])\*|(?<=[\w-])\*")
+
+
+@dataclass(frozen=True, slots=True)
+class _Miss:
+    """An expression that matches no host.
+
+    Attributes:
+        expression: As the policy has it.
+        why: What is wrong with it, as far as that can be told.
+        better: An expression that matches; empty where none is known.
+    """
+
+    expression: str
+    why: str
+    better: str
+
+
+def _miss(expression: str, known: Sequence[str]) -> _Miss:
+    """Return why an expression matches none of some hosts."""
+    host, _, port = expression.rpartition(":")
+    if port.isdigit() and allowed(known, host):
+        return _Miss(expression, "it has a port, and Pulsar matches the host alone", host)
+    problem = java_pattern(expression).problem
+    globbed = _GLOB.sub(".*", expression)
+    if globbed != expression and allowed(known, globbed):
+        return _Miss(expression, "it is written as a glob, and Pulsar reads a regular expression", globbed)
+    if problem:
+        return _Miss(expression, f"it is not a valid regular expression: {problem}", "")
+    near = difflib.get_close_matches(host if port.isdigit() else expression, known, n=1, cutoff=_ALIKE)
+    if near:
+        return _Miss(expression, f"the nearest host is {near[0]}", literal(near[0]))
+    return _Miss(expression, "", "")
+
+
+def allowed(known: Sequence[str], expression: str) -> bool:
+    """Say whether an expression matches one of some hosts."""
+    return any(java_pattern(expression).matches(host) for host in known)
+
+
+def policy_matches_no_broker(case: Outcome) -> Iterator[Finding]:
+    """Expressions of an isolation policy match no host: its namespaces are left fewer brokers, or none."""
+    end = case.trace.end
+    known = hosts(end)
+    for policy in end.policies.isolation:
+        misses = [_miss(one, known) for one in (*policy.primary, *policy.secondary) if not allowed(known, one)]
+        if misses and known:
+            yield _no_broker(end, policy, misses)
+
+
+def _no_broker(end: Snapshot, policy: IsolationPolicy, misses: Sequence[_Miss]) -> Finding:
+    primary, secondary = (allowed_hosts(end, part) for part in (policy.primary, policy.secondary))
+    spaces = [name for name in end.namespaces if isolation_policy(end.policies, name) is policy]
+    mine = np.flatnonzero(np.isin(end.bundles.namespace, [end.namespaces.index(name) for name in spaces]))
+    unowned = int((end.bundles.owner[mine] < 0).sum())
+    severity: Severity = "low" if primary else "medium"
+    title = f"An expression of the isolation policy '{policy.name}' matches no broker"
+    left = f"It still matches {listed(primary or secondary)}."
+    if not primary and secondary:
+        left = f"Its namespaces use the secondary brokers only: {listed(secondary)}."
+    if not primary and not secondary:
+        severity = "high" if len(mine) else "medium"
+        title = f"The isolation policy '{policy.name}' leaves its namespaces no broker"
+        served = len(mine) - unowned
+        left = (
+            f"No broker may own its {count(len(mine), 'bundle')} of {listed(spaces)}: {unowned} unowned,"
+            f" {served} served only until the next unload."
+            if len(mine)
+            else "No bundle of this snapshot belongs to its namespaces."
+        )
+    causes = "; ".join(f"{one.expression}{f' ({one.why})' if one.why else ''}" for one in misses[:3])
+    better = {one.expression: one.better for one in misses if one.better}
+    fixed = [_replaced(part, better) for part in (policy.primary, policy.secondary)]
+    edit = IsolationChange(
+        name=policy.name,
+        namespaces=policy.namespaces,
+        primary=fixed[0],
+        secondary=fixed[1],
+        min_limit=policy.min_limit,
+    )
+    written = ", ".join(dict.fromkeys(better.values()))
+    return Finding(
+        code="policy_matches_no_broker",
+        title=title,
+        evidence=f"No host of the cluster matches {causes}. {left}",
+        remedy=(
+            f"Write {written}: an expression has to match a whole host name, without the port."
+            if better
+            else f"An expression has to match a whole host name, without the port, such as {known_host(end)}."
+        )
+        + f" Then set the policy again: {admin('ns-isolation-policy', 'set', end.info.cluster, policy.name)} …",
+        severity=severity,
+        bundles=tuple(end.bundle_names[i] for i in mine.tolist()),
+        edits=(edit,) if better else (),
+    )
+
+
+def _replaced(expressions: Sequence[str], better: dict[str, str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(better.get(one, one) for one in expressions))
+
+
+def known_host(snapshot: Snapshot) -> str:
+    """Return the host of a registered broker, as an example."""
+    return next(iter(hosts(snapshot)), "broker-1.example.net")
+
+
+def no_broker_allowed(case: Outcome) -> Iterator[Finding]:
+    """Namespaces without a policy are left no broker, as all of them are reserved for the namespaces of policies."""
+    end = case.trace.end
+    internal = internal_bundles(end)
+    used = [end.namespaces[i] for i in np.unique(end.bundles.namespace[~internal]).tolist()]
+    free = [name for name in used if isolation_policy(end.policies, name) is None]
+    if not free or not end.policies.isolation or not hosts(end) or allowed_brokers(end, free[0]):
+        return
+    mine = np.flatnonzero(np.isin(end.bundles.namespace, [end.namespaces.index(name) for name in free]))
+    unowned = int((end.bundles.owner[mine] < 0).sum())
+    yield Finding(
+        code="no_broker_allowed",
+        title="Every broker is reserved: namespaces without an isolation policy are left none",
+        evidence=(
+            f"All {count(len(hosts(end)), 'host')} are primary brokers of isolation policies"
+            f" ({listed([policy.name for policy in end.policies.isolation])}). {count(len(mine), 'bundle')} of"
+            f" {listed(free)} may be owned by no broker; {unowned} unowned now."
+        ),
+        remedy="Leave at least two brokers out of the primary expressions, or give these namespaces a policy.",
+        severity="high",
+        bundles=tuple(end.bundle_names[i] for i in mine.tolist()),
+    )
+
+
+def against_policy(case: Outcome) -> Iterator[Finding]:
+    """Brokers serve bundles that their isolation policy excludes them from; Pulsar moves none of them by itself."""
+    end = case.trace.end
+    found = breaches(end)
+    if not len(found):
+        return
+    names = [end.bundle_names[i] for i in found.tolist()]
+    spaces = tuple(dict.fromkeys(name.rpartition("/")[0] for name in names))
+    owners = tuple(dict.fromkeys(end.brokers.name[i] for i in end.bundles.owner[found].tolist()))
+    policies = dict.fromkeys(policy.name for s in spaces if (policy := isolation_policy(end.policies, s)) is not None)
+    moves = _homes(end, found.tolist())
+    space, _, bundle = names[0].rpartition("/")
+    quoted = listed([f"'{name}'" for name in policies])
+    serve = "serves" if len(owners) == 1 else "serve"
+    yield Finding(
+        code="against_policy",
+        title=f"{count(len(found), 'bundle')} on brokers that the isolation policy excludes",
+        evidence=(
+            f"{listed(owners)} {serve} {count(len(found), 'bundle')} of {listed(spaces)}, which the isolation policy"
+            f" {quoted} does not allow there. A policy moves nothing that is already assigned, so they stay until they"
+            " are unloaded."
+        ),
+        remedy=(
+            f"Unload {'each of them' if len(names) > 1 else 'it'}; placement then follows the policy:"
+            f" {admin('namespaces', 'unload', space, '--bundle', bundle)}."
+        ),
+        severity="medium",
+        brokers=owners,
+        bundles=tuple(names),
+        edits=(BundleMoves(moves=moves),) if moves else (),
+    )
+
+
+def _homes(end: Snapshot, bundles: Sequence[int]) -> tuple[tuple[str, str], ...]:
+    """Return where bundles may go: of the brokers that their policy allows, always the one with the least traffic."""
+    load = dict(zip(end.brokers.name, end.brokers.throughput_bytes_per_s().tolist(), strict=True))
+    here = {name for name, there in zip(end.brokers.name, end.brokers.registered.tolist(), strict=True) if there}
+    found = []
+    of_namespace = {
+        space: [b for b in allowed_brokers(end, end.namespaces[space]) if b in here]
+        for space in np.unique(end.bundles.namespace[list(bundles)]).tolist()
+    }
+    for at in bundles:
+        candidates = of_namespace[int(end.bundles.namespace[at])]
+        if candidates:
+            to = min(candidates, key=lambda broker: load[broker])
+            load[to] += float(end.bundles.throughput_bytes_per_s(at))
+            found.append((end.bundle_names[at], to))
+    return tuple(found)
+
+
+def domains_without_effect(case: Outcome) -> Iterator[Finding]:
+    """Failure domains name no broker, or are switched off: anti-affinity takes no account of them."""
+    end, config = case.trace.end, case.trace.settings
+    domains = end.policies.failure_domains
+    if not domains:
+        return
+    brokers = set(end.brokers.name)
+    unknown = [name for names in domains.values() for name in names if name not in brokers]
+    total = sum(len(names) for names in domains.values())
+    if unknown:
+        by_host = {host: [b for b in end.brokers.name if b.rpartition(":")[0] == host] for host in hosts(end)}
+        meant = [by_host[name][0] for name in unknown if name in by_host]
+        none = len(unknown) == total
+        effect = "the domains are without effect" if none else "these brokers count as one domain of their own"
+        domain = next(d for d, names in domains.items() if unknown[0] in names)
+        ids = [by_host[n][0] if n in by_host else n for n in domains[domain]] if meant else list(end.brokers.name[:2])
+        yield Finding(
+            code="domains_without_effect",
+            title="Failure domains list names that no broker has",
+            evidence=(
+                f"No broker is called {listed(unknown)} ({listed(list(domains))}). Pulsar looks brokers up by their id,"
+                f" host:port, so {effect}."
+            ),
+            remedy=(
+                "List broker ids, such as: "
+                + admin("clusters", "update-failure-domain", end.info.cluster, "--domain-name", domain)
+                + f" --broker-list {','.join(ids)}."
+            ),
+            severity="low",
+            brokers=tuple(meant),
+            settings=(FAILURE_DOMAINS_ENABLED,),
+        )
+    if not config.flag(FAILURE_DOMAINS_ENABLED) and end.policies.anti_affinity_group:
+        yield Finding(
+            code="domains_without_effect",
+            title="Failure domains are set, but failureDomainsEnabled is off",
+            evidence=(
+                f"{count(len(domains), 'failure domain')} ({listed(list(domains))}) and"
+                f" {count(len(set(end.policies.anti_affinity_group.values())), 'anti-affinity group')} exist. With"
+                f" {FAILURE_DOMAINS_ENABLED} off, the domains are without effect: a group is spread over brokers only."
+            ),
+            remedy=f"Set {FAILURE_DOMAINS_ENABLED} to true, or delete the domains.",
+            severity="low",
+            settings=(FAILURE_DOMAINS_ENABLED,),
+            changes={FAILURE_DOMAINS_ENABLED: True},
+        )
+
+
+def group_without_effect(case: Outcome) -> Iterator[Finding]:
+    """An anti-affinity group has fewer than two namespaces with bundles, so that it keeps nothing apart."""
+    end = case.trace.end
+    members: dict[str, list[str]] = {}
+    for namespace in end.policies.anti_affinity_group:
+        group = anti_affinity_group(end.policies, namespace)
+        if group is not None:
+            members.setdefault(group.lower(), []).append(namespace)
+    served = {end.namespaces[i] for i in np.unique(end.bundles.namespace).tolist()}
+    alone = {group: names for group, names in members.items() if len(served.intersection(names)) < 2}  # noqa: PLR2004
+    if not alone:
+        return
+    group, names = next(iter(alone.items()))
+    yield Finding(
+        code="group_without_effect",
+        title=f"The anti-affinity group '{group}' keeps nothing apart",
+        evidence=(
+            f"Of its {count(len(names), 'namespace')} ({listed(names)}), {len(served.intersection(names))} have bundles"
+            f" here. A group separates at least two namespaces. {count(len(alone), 'group')} like this."
+        ),
+        remedy=(
+            "Set the same group for a second namespace with pulsar-admin namespaces set-anti-affinity-group, or delete"
+            " the group."
+        ),
+        severity="low",
+    )

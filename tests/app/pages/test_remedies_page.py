@@ -1,0 +1,54 @@
+"""Remedies on pages: what was tried is said, and only what helps can be clicked."""
+
+from collections.abc import Callable
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from planner.share.link import decode_link
+from planner.workspace.samples import samples
+
+Page = Callable[..., AppTest]
+
+
+def digest(file: str) -> str:
+    return next(one.digest for one in samples() if one.file == file)
+
+
+def test_a_remedy_that_helps_is_one_click_away(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("planner.web.registry.go", lambda _: None)
+    test = page("what_if", snapshot=digest("threshold-shedder-80.json")[:12])
+    start = "Set loadBalancerHistoryResourcePercentage = "
+    button = next(b for b in test.button if b.label.startswith(start))
+    assert any("Tried: better: broker-minutes above the limit 4 to 1" in text.value for text in test.text)
+    wanted = button.label.removeprefix(start)
+    button.click().run()
+    assert not test.exception
+    scenario = decode_link(test.query_params["scenario"]).scenario
+    assert scenario is not None
+    assert str(scenario.settings["loadBalancerHistoryResourcePercentage"]) == wanted
+
+
+def test_a_remedy_that_does_not_help_has_no_button(page: Page) -> None:
+    test = page("what_if", snapshot=digest("story.zip")[:12])
+    assert any("Tried: worse: " in text.value for text in test.text)
+    assert not [b for b in test.button if b.label.startswith("Set loadBalancerHistory")]
+
+
+def test_fix_it_answers_where_the_person_clicked(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    went: list[str] = []
+    monkeypatch.setattr("planner.web.registry.go", went.append)
+    test = page("overview", snapshot=digest("threshold-shedder-80.json")[:12])
+    next(b for b in test.button if b.label == "Find the best action").click().run()
+    for _ in range(60):
+        if any("actions tried)" in text.value for text in test.markdown):
+            break
+        test.run()
+    said = next(text.value for text in test.markdown if "actions tried)" in text.value)
+    assert said.startswith("**Fix it.** Set ")
+    assert any(text.value.startswith("Best single action: ") and "Tried: better" in text.value for text in test.text)
+    next(b for b in test.button if b.label == "Add to the scenario").click().run()
+    assert went == ["what_if"]
+    scenario = decode_link(test.query_params["scenario"]).scenario
+    assert scenario is not None
+    assert scenario.settings

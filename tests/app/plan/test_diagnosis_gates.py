@@ -1,0 +1,180 @@
+"""A broker above its threshold that a rule holds back: the rule is named, with the value that opens it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from planner.cluster.load_manager import LoadManager
+from planner.cluster.setting import conf_value
+from planner.cluster.snapshot import IsolationPolicy, Policies, Snapshot
+from planner.explain.diagnosis import diagnose
+from planner.explain.finding import Finding
+from planner.explain.health import Health, health
+from planner.explain.outcome import Outcome
+from planner.formats.reading import read_snapshot
+from planner.pulsar.shedding.registry import SHEDDERS
+from planner.simulate.assumptions import Assumptions
+from planner.simulate.edits.edit import Edit
+from planner.simulate.run import simulate
+from planner.simulate.scenario import Step, unchanged
+from planner.simulate.usage_model import standing
+from tests.app.simulate.traces import cluster
+
+SHEDDING: Final = "loadBalancerLoadSheddingStrategy"
+PLACEMENT: Final = "loadBalancerLoadPlacementStrategy"
+CASES = Path(__file__).parents[4] / "shared" / "cases"
+CLASS: Final = {one.name: one.java_class for one in SHEDDERS}
+SMALL: Final = {0: (0.5,) * 8, 1: (0.5,), 2: (0.5,)}
+LARGE: Final = {0: (20.0,) * 8, 1: (10.0,), 2: (10.0,)}
+
+
+def hot(
+    strategy: str,
+    bundles: Mapping[int, tuple[float, ...]] = LARGE,
+    policies: Policies | None = None,
+    usage: tuple[float, ...] = (0.95, 0.1, 0.1),
+    settings: Mapping[str, Any] | None = None,
+) -> Snapshot:
+    """Three brokers, the first of them hot."""
+    manager = LoadManager.EXTENSIBLE if strategy == "TransferShedder" else LoadManager.MODULAR
+    given = {SHEDDING: CLASS[strategy], "loadBalancerAutoBundleSplitEnabled": False, **(settings or {})}
+    if strategy == "AvgShedder":
+        given[PLACEMENT] = CLASS[strategy]
+    made = cluster(usage, bundles, load_manager=manager, settings=given)
+    return replace(made, policies=policies or Policies())
+
+
+def asked(
+    snapshot: Snapshot, cycles: int = 6, steps: tuple[Edit, ...] = (), settings: Mapping[str, Any] | None = None
+) -> Outcome:
+    scenario = unchanged(snapshot.info.pulsar_version, cycles=cycles, settings=settings or {})
+    return Outcome(simulate(snapshot, scenario.with_steps(*map(Step, steps))))
+
+
+def verdict(outcome: Outcome) -> Health:
+    snapshot = outcome.trace.start
+    now = standing(snapshot, snapshot.settings, Assumptions())
+    return health(snapshot, snapshot.settings, now, outcome, diagnose(outcome))
+
+
+def gate_of(outcome: Outcome) -> Finding:
+    (found,) = [finding for finding in diagnose(outcome) if finding.code == "held_by_gate"]
+    return found
+
+
+ONLY_B1 = Policies(isolation=(IsolationPolicy("only", ("acme/.*",), ("b1",)),))
+EXCLUDED = "loadBalancerSheddingExcludedNamespaces"
+WITH_POLICIES = "loadBalancerSheddingBundlesWithPoliciesEnabled"
+WIDE = Policies(isolation=(IsolationPolicy("wide", ("acme/.*",), ("b[0-9]",)),))
+
+OPENED: Final[Mapping[str, tuple[Callable[[], Snapshot], str]]] = {
+    "threshold, minimum throughput": (
+        lambda: hot("ThresholdShedder", SMALL),
+        "loadBalancerBundleUnloadMinThroughputThreshold",
+    ),
+    "threshold, excluded namespace": (lambda: hot("ThresholdShedder", settings={EXCLUDED: "acme/orders"}), EXCLUDED),
+    "overload, excluded namespace": (lambda: hot("OverloadShedder", settings={EXCLUDED: "acme/orders"}), EXCLUDED),
+    "uniform, minimum of messages": (
+        lambda: hot("UniformLoadShedder", settings={"minUnloadMessage": 500_000}),
+        "minUnloadMessage",
+    ),
+    "average, minimum of messages": (
+        lambda: hot("AvgShedder", settings={"minUnloadMessage": 500_000, "minUnloadMessageThroughput": 2_000_000_000}),
+        "minUnloadMessage",
+    ),
+    "average, hit counters": (
+        lambda: hot(
+            "AvgShedder",
+            settings={
+                "loadBalancerAvgShedderHitCountLowThreshold": 900,
+                "loadBalancerAvgShedderHitCountHighThreshold": 900,
+            },
+        ),
+        "loadBalancerAvgShedderHitCountLowThreshold",
+    ),
+    "transfer, hit counter": (
+        lambda: hot("TransferShedder", settings={"loadBalancerSheddingConditionHitCountThreshold": 900}),
+        "loadBalancerSheddingConditionHitCountThreshold",
+    ),
+    "transfer, bundles with policies": (
+        lambda: hot("TransferShedder", policies=WIDE, settings={WITH_POLICIES: False}),
+        WITH_POLICIES,
+    ),
+    "transfer, excluded namespace": (lambda: hot("TransferShedder", settings={EXCLUDED: "acme/orders"}), EXCLUDED),
+}
+
+
+@pytest.mark.parametrize("case", OPENED)
+def test_the_gate_is_named_with_a_value_that_opens_it(case: str) -> None:
+    build, setting = OPENED[case]
+    snapshot = build()
+    outcome = asked(snapshot)
+    assert not outcome.summary.shed
+    found = gate_of(outcome)
+    assert found.brokers[0] == "b1:8080"
+    assert setting in found.changes, found
+    opened = asked(snapshot, 7, settings={name: conf_value(value) for name, value in found.changes.items()})
+    assert any(event.kind == "shed" and event.source == "b1:8080" for event in opened.trace.events)
+    assert setting in verdict(outcome).text or "sheds nothing" in verdict(outcome).text
+    assert "no rule" not in verdict(outcome).text
+
+
+@pytest.mark.parametrize("strategy", ["ThresholdShedder", "OverloadShedder", "UniformLoadShedder", "AvgShedder"])
+def test_a_policy_that_allows_only_the_hot_broker_is_named(strategy: str) -> None:
+    outcome = asked(hot(strategy, policies=ONLY_B1))
+    found = gate_of(outcome)
+    assert "isolation policy 'only'" in found.title
+    assert "an even spread would be 38 %" in found.evidence
+    assert not found.changes
+    assert "'only'" in verdict(outcome).text
+    mended = asked(outcome.trace.start, 12, found.edits)
+    assert any(event.kind == "shed" for event in mended.trace.events), "the edit of the remedy lets bundles leave"
+
+
+def test_the_extensible_load_manager_names_the_policy_as_well() -> None:
+    found = gate_of(asked(hot("TransferShedder", policies=ONLY_B1, settings={WITH_POLICIES: True})))
+    assert "isolation policy 'only'" in found.title
+
+
+@pytest.mark.parametrize("strategy", ["ThresholdShedder", "OverloadShedder", "UniformLoadShedder"])
+def test_the_only_bundle_stays_and_split_lab_is_asked(strategy: str) -> None:
+    outcome = asked(hot(strategy, {0: (200.0,), 1: (1.0,), 2: (1.0,)}))
+    found = gate_of(outcome)
+    assert "keeps its only bundle" in found.title
+    assert "Its only bundle is acme/orders/0x00000000" in found.remedy
+
+
+def test_a_broker_below_the_threshold_is_held_by_no_gate() -> None:
+    outcome = asked(hot("OverloadShedder", usage=(0.6, 0.1, 0.1)))
+    assert "held_by_gate" not in {finding.code for finding in diagnose(outcome)}
+    calm = asked(hot("ThresholdShedder", SMALL, usage=(0.3, 0.28, 0.29)))
+    assert "held_by_gate" not in {finding.code for finding in diagnose(calm)}
+
+
+def test_no_rule_is_said_only_where_none_calls() -> None:
+    """Usage is uneven, but UniformLoadShedder compares rates, which are even: no rule of it calls for more."""
+    outcome = asked(
+        hot("UniformLoadShedder", {0: (10.0, 10.0), 1: (10.0, 10.0), 2: (10.0, 10.0)}, usage=(0.6, 0.1, 0.1))
+    )
+    assert not outcome.summary.shed
+    assert "no rule of UniformLoadShedder calls for more" in verdict(outcome).text
+
+
+@pytest.mark.skipif(not CASES.is_dir(), reason="the cases lie beside the repository")
+@pytest.mark.parametrize(
+    ("case", "words"),
+    [
+        ("h03", ("loadBalancerBundleUnloadMinThroughputThreshold", "3.17 or less")),
+        ("h17", ("isolation policy 'only'", "37 %")),
+    ],
+)
+def test_the_cases_that_operators_reported(case: str, words: tuple[str, ...]) -> None:
+    (path,) = CASES.glob(f"{case}_*.json")
+    outcome = asked(read_snapshot(path), 30)
+    found = gate_of(outcome)
+    assert all(word in f"{found.title} {found.evidence} {found.remedy}" for word in words)
+    assert found.brokers == ("b1:8080",)
+    assert "no rule" not in verdict(outcome).text

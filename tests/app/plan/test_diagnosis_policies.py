@@ -1,0 +1,215 @@
+"""Policies that match nobody, and bundles where their policy excludes them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from planner.cluster.load_manager import LoadManager
+from planner.cluster.ranges import FULL_HIGH, equal_boundaries
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import IsolationPolicy, Policies, Snapshot, SnapshotInfo
+from planner.cluster.tables import make_brokers, make_bundles, make_topics
+from planner.explain.diagnosis import diagnose
+from planner.explain.finding import Finding
+from planner.explain.outcome import Outcome
+from planner.formats.reading import read_snapshot
+from planner.simulate.breaches import breaches
+from planner.simulate.edits.edit import Edit
+from planner.simulate.edits.registry import IsolationChange
+from planner.simulate.run import simulate
+from planner.simulate.scenario import Step, unchanged
+
+CASES = Path(__file__).parents[4] / "shared" / "cases"
+NOW_MS = 1_800_000_000_000
+HOSTS = ("pulsar-a1.example.net", "pulsar-a2.example.net", "pulsar-b1.example.net", "pulsar-b2.example.net")
+
+
+def spread(
+    owners: Mapping[str, Sequence[int]],
+    policies: Policies,
+    *,
+    load_manager: LoadManager = LoadManager.MODULAR,
+    **settings: Any,
+) -> Snapshot:
+    """Four calm brokers; each namespace has one bundle for each owner given, -1 for an unowned one."""
+    low: list[int] = []
+    high: list[int] = []
+    namespace: list[int] = []
+    owner: list[int] = []
+    for at, mine in enumerate(owners.values()):
+        ends = [*equal_boundaries(len(mine))[:-1], FULL_HIGH]
+        low += ends[:-1]
+        high += ends[1:]
+        namespace += [at] * len(mine)
+        owner += mine
+    rate = np.full(len(low), 100.0)
+    return Snapshot(
+        info=SnapshotInfo("policies", load_manager, NOW_MS, leader=f"{HOSTS[0]}:8080"),
+        settings=Settings(settings),
+        brokers=make_brokers(
+            tuple(f"{host}:8080" for host in HOSTS),
+            cpu_usage_percent=[20.0] * 4,
+            cpu_limit_percent=200.0,
+            updated_at_ms=NOW_MS,
+            msg_throughput_in_bytes_per_s=1e6,
+            msg_rate_in_per_s=200.0,
+            weighted_max_ema=[0.1] * 4,
+        ),
+        namespaces=tuple(owners),
+        bundles=make_bundles(
+            low,
+            high=high,
+            namespace=np.array(namespace, np.int32),
+            owner=np.array(owner, np.int32),
+            topics=1,
+            msg_rate_in_per_s=rate,
+            msg_throughput_in_bytes_per_s=rate * 1000,
+            has_stats=np.array(owner) >= 0,
+        ),
+        topics=make_topics(),
+        policies=policies,
+    )
+
+
+def asked(snapshot: Snapshot, steps: Sequence[Edit] = (), cycles: int = 3) -> Outcome:
+    scenario = unchanged(snapshot.info.pulsar_version, cycles=cycles)
+    return Outcome(simulate(snapshot, scenario.with_steps(*map(Step, steps))))
+
+
+def found(outcome: Outcome, code: str) -> list[Finding]:
+    return [finding for finding in diagnose(outcome) if finding.code == code]
+
+
+def policy(primary: Sequence[str], secondary: Sequence[str] = (), namespaces: Sequence[str] = ("iso/.*",)) -> Policies:
+    return Policies(isolation=(IsolationPolicy("mine", tuple(namespaces), tuple(primary), tuple(secondary)),))
+
+
+class TestNoBroker:
+    @pytest.mark.parametrize(
+        ("expression", "why", "better"),
+        [
+            ("pulsar-a1.example.net:8080", "has a port", "pulsar-a1.example.net"),
+            ("pulsar-a.*:8080", "has a port", "pulsar-a.*"),
+            ("pulsar-a*", "written as a glob", "pulsar-a.*"),
+            ("*.example.net", "written as a glob", ".*.example.net"),
+            ("pulser-a1.example.net", "nearest host is pulsar-a1.example.net", r"pulsar-a1\.example\.net"),
+            ("pulsar-a[", "not a valid regular expression", ""),
+            ("broker-7", "", ""),
+        ],
+    )
+    @pytest.mark.parametrize("load_manager", list(LoadManager))
+    def test_what_is_wrong_is_said_and_mended(
+        self, load_manager: LoadManager, expression: str, why: str, better: str
+    ) -> None:
+        snapshot = spread({"iso/app": (-1, -1), "iso/other": (0,)}, policy((expression,)), load_manager=load_manager)
+        (finding,) = found(asked(snapshot), "policy_matches_no_broker")
+        assert finding.severity == "high"
+        assert expression in finding.evidence
+        assert why in finding.evidence
+        assert "No broker may own its 3 bundles of iso/app, iso/other: 2 unowned, 1 served" in finding.evidence
+        assert (better in finding.remedy) if better else not finding.edits
+        if better:
+            assert not found(asked(snapshot, finding.edits), "policy_matches_no_broker")
+
+    def test_a_policy_on_its_secondary_brokers_is_less(self) -> None:
+        policies = policy(("nobody",), ("pulsar-b.*",))
+        (finding,) = found(asked(spread({"iso/app": (2, 3)}, policies)), "policy_matches_no_broker")
+        assert finding.severity == "medium"
+        assert "use the secondary brokers only: pulsar-b1.example.net, pulsar-b2.example.net" in finding.evidence
+
+    def test_one_of_several_expressions_is_a_note(self) -> None:
+        policies = policy(("pulsar-a.*", "pulsar-c.*"))
+        (finding,) = found(asked(spread({"iso/app": (0, 1)}, policies)), "policy_matches_no_broker")
+        assert finding.severity == "low"
+        assert "pulsar-c.*" in finding.evidence
+
+    def test_a_policy_that_matches_is_no_finding(self) -> None:
+        outcome = asked(spread({"iso/app": (0, 1)}, policy(("pulsar-a.*",), ("pulsar-b1.example.net",))))
+        assert not diagnose(outcome)
+
+    def test_an_edit_that_sets_such_a_policy_is_told(self) -> None:
+        edit = IsolationChange(name="new", namespaces=("iso/.*",), primary=("pulsar-a1.example.net:8080",))
+        (finding,) = found(asked(spread({"iso/app": (0, 1)}, Policies()), [edit]), "policy_matches_no_broker")
+        assert "'new'" in finding.title
+
+    def test_where_every_broker_is_reserved_the_others_have_none(self) -> None:
+        snapshot = spread({"iso/app": (0,), "free/app": (-1, 1)}, policy(("pulsar-.*",)))
+        (finding,) = found(asked(snapshot), "no_broker_allowed")
+        assert "2 bundles of free/app may be owned by no broker" in finding.evidence
+        assert not found(
+            asked(spread({"iso/app": (0,), "free/app": (2,)}, policy(("pulsar-a.*",)))), "no_broker_allowed"
+        )
+
+
+class TestAgainstPolicy:
+    @pytest.mark.parametrize("load_manager", list(LoadManager))
+    def test_bundles_that_stay_are_named_and_the_remedy_moves_them(self, load_manager: LoadManager) -> None:
+        snapshot = spread({"iso/app": (0, 2, 3, 3)}, policy(("pulsar-a.*",)), load_manager=load_manager)
+        outcome = asked(snapshot)
+        (finding,) = found(outcome, "against_policy")
+        assert finding.title.startswith("3 bundles on brokers")
+        assert set(finding.brokers) == {f"{HOSTS[2]}:8080", f"{HOSTS[3]}:8080"}
+        assert len(finding.bundles) == 3
+        mended = asked(snapshot, finding.edits)
+        assert not len(breaches(mended.trace.end))
+        assert not found(mended, "against_policy")
+
+    def test_secondary_brokers_are_no_breach(self) -> None:
+        assert not found(asked(spread({"iso/app": (0, 2)}, policy(("pulsar-a.*",), ("pulsar-b.*",)))), "against_policy")
+
+
+class TestDomains:
+    GROUP: Mapping[str, str] = {"t/one": "g", "t/two": "g"}
+
+    def domains(self, *brokers: str, **settings: Any) -> Outcome:
+        policies = Policies(anti_affinity_group=self.GROUP, failure_domains={"za": brokers[:1], "zb": brokers[1:]})
+        return asked(spread({"t/one": (0,), "t/two": (2,)}, policies, **settings))
+
+    def test_hosts_are_no_broker_ids(self) -> None:
+        (finding,) = found(self.domains(HOSTS[0], HOSTS[2], failureDomainsEnabled=True), "domains_without_effect")
+        assert "the domains are without effect" in finding.evidence
+        assert f"--domain-name za --broker-list {HOSTS[0]}:8080" in finding.remedy
+
+    def test_some_unknown_names_are_less(self) -> None:
+        outcome = self.domains(f"{HOSTS[0]}:8080", "gone:8080", failureDomainsEnabled=True)
+        (finding,) = found(outcome, "domains_without_effect")
+        assert "one domain of their own" in finding.evidence
+
+    def test_domains_that_are_switched_off(self) -> None:
+        (finding,) = found(self.domains(f"{HOSTS[0]}:8080", f"{HOSTS[2]}:8080"), "domains_without_effect")
+        assert finding.changes == {"failureDomainsEnabled": True}
+
+    def test_domains_that_work_are_no_finding(self) -> None:
+        ids = [f"{host}:8080" for host in HOSTS]
+        assert not found(self.domains(*ids, failureDomainsEnabled=True), "domains_without_effect")
+
+    def test_a_group_of_one_keeps_nothing_apart(self) -> None:
+        policies = Policies(anti_affinity_group={"t/one": "alone", "t/none": "alone"})
+        (finding,) = found(asked(spread({"t/one": (0,), "t/two": (1,)}, policies)), "group_without_effect")
+        assert "Of its 2 namespaces (t/one, t/none), 1 have bundles here" in finding.evidence
+        assert not found(self.domains(), "group_without_effect")
+
+
+@pytest.mark.skipif(not CASES.is_dir(), reason="the cases lie beside the repository")
+@pytest.mark.parametrize(
+    ("case", "code", "words"),
+    [
+        ("h01", "policy_matches_no_broker", "leaves its namespaces no broker"),
+        ("h02", "against_policy", "4 bundles"),
+        ("h16", "domains_without_effect", "the domains are without effect"),
+    ],
+)
+def test_the_cases_that_operators_reported(case: str, code: str, words: str) -> None:
+    (path,) = CASES.glob(f"{case}_*.json")
+    snapshot = read_snapshot(path)
+    (finding,) = found(asked(snapshot, cycles=30), code)
+    assert words in f"{finding.title} {finding.evidence}"
+
+
+def test_nothing_is_said_without_policies() -> None:
+    snapshot = spread({"iso/app": (0, 1, 2, 3)}, Policies())
+    assert not diagnose(asked(replace(snapshot, policies=Policies())))
