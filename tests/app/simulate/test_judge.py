@@ -88,6 +88,13 @@ def test_both_sides_get_the_same_answer(one: Result, two: Result) -> None:
     assert judge(two, one).word == OTHER_SIDE[judge(one, two).word]
 
 
+@pytest.mark.parametrize(("topics", "thrashing_percent"), [(1, 6), (500, 6), (500, 0)])
+def test_thrashing_counts_alike_from_both_sides(topics: int, thrashing_percent: float) -> None:
+    for one in (CALM, replace(CALM, topics=200, thrashing_percent=20)):
+        two = replace(CALM, topics=topics, thrashing_percent=thrashing_percent)
+        assert judge(two, one).word == OTHER_SIDE[judge(one, two).word]
+
+
 def _cluster() -> Snapshot:
     return generate(ClusterSpec(brokers=6, bundles=120, topics=600), seed=4)
 
