@@ -13,7 +13,7 @@ import numpy as np
 from planner.advise.advice import ALIKE
 from planner.advise.pareto import knee_scores, pareto_front, weighted_scores
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, frozen
-from planner.simulate.judge import Result, judge, judge_overload
+from planner.simulate.judge import Result, judge, judge_overload, unbeaten
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,12 +35,12 @@ class Field:
     @cached_property
     def least_overloaded(self) -> BoolArray:
         """Which candidates no other one beats by overload. Shape (candidates,)."""
-        least: BoolArray = np.ones(len(self.names), dtype=np.bool_)
-        by_overload = {(one.overloaded_broker_min, one.highest_percent, one.unserved): one for one in self.results}
-        for at, mine in enumerate(self.results):
-            least[at] = not any(judge_overload(mine, other).word == "better" for other in by_overload.values())
-        # Within their tolerances, measures can beat each other in a circle.
-        return frozen(least if least.any() else np.ones_like(least))
+        if not self.results:
+            return frozen(np.ones(len(self.names), dtype=np.bool_))
+        keys = [(one.overloaded_broker_min, one.highest_percent, one.unserved) for one in self.results]
+        distinct = dict(zip(keys, self.results, strict=True))  # many have none, and each is compared with each
+        least = dict(zip(distinct, unbeaten(list(distinct.values()), judge_overload), strict=True))
+        return frozen(np.array([least[key] for key in keys], dtype=np.bool_))
 
     @cached_property
     def front(self) -> BoolArray:

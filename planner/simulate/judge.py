@@ -6,7 +6,7 @@ commands.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
@@ -240,6 +240,12 @@ def judge_overload(before: Result, after: Result) -> Verdict:
     sign = _sign(overload)
     word: Word = "trade-off" if sign is None else ("worse", "same", "better")[sign + 1]
     return Verdict(word, _sentence(word, [part for part in overload if part.sign]), sign, 0, 0)
+
+
+def unbeaten(results: Sequence[Result], by: Callable[[Result, Result], Verdict] = judge) -> tuple[bool, ...]:
+    """Return which outcomes no other one is better than; all where they beat each other in a circle."""
+    found = tuple(all(by(mine, other).word != "better" for other in results) for mine in results)
+    return found if any(found) else (True,) * len(results)
 
 
 def _word(overload: int | None, disruption: int | None, balance: int | None) -> Word:
