@@ -3,7 +3,14 @@
 from collections.abc import Callable, Iterable
 from typing import Final, TypeAlias
 
-from planner.explain import bundle_patterns, cluster_patterns, gate_patterns, policy_patterns, shedding_patterns
+from planner.explain import (
+    bundle_patterns,
+    class_patterns,
+    cluster_patterns,
+    gate_patterns,
+    policy_patterns,
+    shedding_patterns,
+)
 from planner.explain.finding import Finding, Severity
 from planner.explain.outcome import Outcome
 from planner.simulate.trace import Trace
@@ -12,6 +19,8 @@ Pattern: TypeAlias = Callable[[Outcome], Iterable[Finding]]
 """Detects one failure pattern."""
 
 PATTERNS: tuple[Pattern, ...] = (
+    class_patterns.class_not_loaded,
+    class_patterns.other_load_manager,
     cluster_patterns.out_of_capacity,
     cluster_patterns.unlike_machines,
     policy_patterns.policy_matches_no_broker,
@@ -34,6 +43,8 @@ PATTERNS: tuple[Pattern, ...] = (
     cluster_patterns.drawn_at_random,
     cluster_patterns.clients_cut_off,
     cluster_patterns.throttled,
+    class_patterns.topics_placed_otherwise,
+    class_patterns.own_class,
     policy_patterns.domains_without_effect,
     policy_patterns.group_without_effect,
 )

@@ -23,6 +23,7 @@ Figure: TypeAlias = Literal["highest", "average", "deviation", "headroom"]
 """A key figure of a cluster that can be urgent."""
 
 _CAUSES = (
+    "class_not_loaded",
     "held_by_gate",
     "threshold_never_reached",
     "avg_held_back",
