@@ -26,7 +26,7 @@ _DECIDES: Final = {
     LOAD_PLACEMENT_STRATEGY: "which broker owns a bundle",
     LOAD_MANAGER_CLASS_NAME: "what is shed, split and placed",
 }
-"""What an own class decides, and nobody here knows."""
+"""What an own class decides."""
 
 
 def class_not_loaded(case: Outcome) -> Iterator[Finding]:
@@ -52,10 +52,10 @@ def own_class(case: Outcome) -> Iterator[Finding]:
             code="own_class",
             title=f"{given.setting} names a class of your own",
             evidence=(
-                f"{given.given} is none of Pulsar's classes. Unknown is {_DECIDES[given.setting]}; everything here shows"
-                f" what {shown} would decide.{why}"
+                f"{given.given} is none of Pulsar's classes, so {_DECIDES[given.setting]} is unknown. Everything here"
+                f" shows what {shown} would decide.{why}"
             ),
-            remedy=("Read every prediction as one of Pulsar's class. To compare both, record cycles in shadow mode."),
+            remedy="Read every prediction as one of Pulsar's class. To compare both, record cycles in shadow mode.",
             severity="low" if given.ends_like else "medium",
             settings=(given.setting,),
         )
@@ -107,8 +107,8 @@ def topics_placed_otherwise(case: Outcome) -> Iterator[Finding]:
         evidence = f"Pulsar cannot load {given.given or 'an empty name'}: a broker with this setting does not start."
     else:
         evidence = (
-            f"{given.given} assigns topics to bundles, so a topic need not be in the bundle of its hash. Unknown are the"
-            " bundle of a topic, the children of a split and what more partitions or bundles change."
+            f"{given.given} assigns topics to bundles, so a topic need not be in the bundle of its hash. Unknown are"
+            " the bundle of a topic, the children of a split, and what more partitions or bundles change."
         )
     yield Finding(
         code="topics_placed_otherwise",
@@ -164,10 +164,7 @@ def _instead(case: Outcome, given: ClassName) -> str:
     if given.setting == LOAD_SHEDDING_STRATEGY:
         if release.has(REPLACED):
             return f"Pulsar logs an error, and {case.shedder} decides."
-        return (
-            f"Pulsar logs an error, and {case.shedder} decides, as shown here. That is so up to 3.3: after a restart,"
-            f" {fails}."
-        )
+        return f"Up to 3.3, Pulsar logs an error and {case.shedder} decides, as shown here; {fails}."
     if given.setting == LOAD_PLACEMENT_STRATEGY:
         return f"The load manager cannot be created: {fails}. Shown is placement by {case.placement}."
     return f"The load manager cannot be created: {fails}. Shown is the {case.load_manager} load manager."

@@ -17,6 +17,7 @@ from planner.cluster.text import count
 from planner.cluster.units import MS_PER_MIN
 from planner.explain.finding import Finding, listed
 from planner.explain.outcome import Outcome
+from planner.pulsar.manager.class_names import class_name
 from planner.pulsar.manager.cycle import effective_shedder, next_cycle
 from planner.pulsar.manager.pairing import PAIRED, offered_placements, placement_beside
 from planner.pulsar.placement.modular import configured_placement
@@ -303,8 +304,9 @@ def held_back(case: Outcome) -> Iterator[Finding]:
 
 def strategy_replaced(case: Outcome) -> Iterator[Finding]:
     """The strategy configured is not the one that runs."""
-    shedder, notes = effective_shedder(case.load_manager, case.trace.settings)
-    if not notes:
+    config = case.trace.settings
+    shedder, notes = effective_shedder(case.load_manager, config)
+    if not notes or class_name(LOAD_SHEDDING_STRATEGY, config.text(LOAD_SHEDDING_STRATEGY)).kind != "official":
         return
     yield Finding(
         code="strategy_replaced",

@@ -15,6 +15,10 @@ from planner.web.remedies import apply
 _ICONS = {"high": ":material/error:", "medium": ":material/warning:", "low": ":material/info:"}
 _WORDS = {"high": "Critical", "medium": "Warning", "low": "Note"}
 _PAGES = {
+    "class_not_loaded": ("shedding", "Show what decides"),
+    "other_load_manager": ("brokers", "Show the brokers"),
+    "topics_placed_otherwise": ("bundle_map", "Show the namespace"),
+    "own_class": ("shadow", "Compare recorded cycles"),
     "out_of_capacity": ("failure_review", "Headroom"),
     "unlike_machines": ("brokers", "Show the broker"),
     "policy_matches_no_broker": ("bundle_map", "Show the namespace"),

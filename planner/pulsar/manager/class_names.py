@@ -27,7 +27,7 @@ Kind: TypeAlias = Literal["official", "own", "missing"]
 """A class of Pulsar, one that somebody else wrote, or a name that no class can have."""
 
 REPLACED: Final = Switch(
-    "A shedding strategy whose class cannot be loaded is replaced by OverloadShedder.", until="4.0.0"
+    "A shedding strategy whose class cannot be loaded is replaced; later, the broker does not start.", until="4.0.0"
 )
 STARTS_SIMPLE: Final = Switch(
     "A load manager that cannot be created is replaced by SimpleLoadManagerImpl; later, the broker does not start.",
