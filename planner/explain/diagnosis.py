@@ -8,9 +8,11 @@ from planner.explain import (
     class_patterns,
     cluster_patterns,
     gate_patterns,
+    measurement_patterns,
     policy_patterns,
     shedding_patterns,
 )
+from planner.explain.causes import without_consequences
 from planner.explain.finding import Finding, Severity
 from planner.explain.outcome import Outcome
 from planner.simulate.trace import Trace
@@ -21,12 +23,15 @@ Pattern: TypeAlias = Callable[[Outcome], Iterable[Finding]]
 PATTERNS: tuple[Pattern, ...] = (
     class_patterns.class_not_loaded,
     class_patterns.other_load_manager,
+    measurement_patterns.impossible_measurement,
     cluster_patterns.out_of_capacity,
     cluster_patterns.unlike_machines,
     policy_patterns.policy_matches_no_broker,
     policy_patterns.no_broker_allowed,
     gate_patterns.held_by_gate,
     policy_patterns.against_policy,
+    measurement_patterns.memory_stays,
+    shedding_patterns.idle_bundles_shed,
     shedding_patterns.unload_storm,
     shedding_patterns.ping_pong,
     shedding_patterns.idle_broker,
@@ -56,6 +61,8 @@ _ORDER: Final[tuple[Severity, ...]] = ("high", "medium", "low")
 def diagnose(source: Trace | Outcome) -> tuple[Finding, ...]:
     """Return every failure pattern that a simulation shows, the worst first; none when it shows none.
 
+    What follows from another one is left out (see `planner.explain.causes`).
+
     An outcome keeps the answer.
     """
     outcome = source if isinstance(source, Outcome) else Outcome(source)
@@ -63,5 +70,5 @@ def diagnose(source: Trace | Outcome) -> tuple[Finding, ...]:
 
 
 def _found(outcome: Outcome) -> tuple[Finding, ...]:
-    found = [finding for pattern in PATTERNS for finding in pattern(outcome)]
+    found = without_consequences([finding for pattern in PATTERNS for finding in pattern(outcome)], outcome)
     return tuple(sorted(found, key=lambda finding: _ORDER.index(finding.severity)))

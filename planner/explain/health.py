@@ -24,6 +24,9 @@ Figure: TypeAlias = Literal["highest", "average", "deviation", "headroom"]
 
 _CAUSES = (
     "class_not_loaded",
+    "other_load_manager",
+    "impossible_measurement",
+    "memory_stays",
     "held_by_gate",
     "threshold_never_reached",
     "avg_held_back",

@@ -18,6 +18,7 @@ from planner.explain.diagnosis import PATTERNS, diagnose
 from planner.explain.finding import Finding
 from planner.explain.health import within
 from planner.explain.outcome import Outcome
+from planner.explain.shedding_patterns import held_back
 from planner.pulsar.manager.leader import LeaderMemory
 from planner.pulsar.shedding.avg import AvgState
 from planner.pulsar.shedding.threshold import ThresholdState
@@ -310,20 +311,24 @@ class TestAvgHeldBack:
         fresh = trace_of([[0.8, 0.2]], view=view, settings=config)
         return trace_of([[0.8, 0.2]], view=view, settings=config, memories=[avg_memory(fresh, 2)])
 
+    def held(self, trace: Trace) -> list[Finding]:
+        """What the pattern says, also where the finding of the rule behind it says the same."""
+        return list(held_back(Outcome(trace)))
+
     def test_two_hundred_and_fifty_a_second_are_less_than_a_thousand(self) -> None:
         """The Concepts page's example: 1000 against 500 msg/s, half of the difference may move."""
-        finding = only(self.trace({0: (400, 300, 300), 1: (500,)}, maxUnloadPercentage=0.5), "avg_held_back")
+        (finding,) = self.held(self.trace({0: (400, 300, 300), 1: (500,)}, maxUnloadPercentage=0.5))
         assert "is 250 msg/s (minUnloadMessage: 1000)" in finding.evidence
         assert finding.changes == {"minUnloadMessage": 249}
         assert "b1:8080" in finding.brokers
 
     def test_the_remedy_helps(self) -> None:
         rates: dict[int, tuple[float, ...]] = {0: (400, 300, 300), 1: (500,)}
-        remedy = only(self.trace(rates, maxUnloadPercentage=0.5), "avg_held_back").changes
-        assert not found(self.trace(rates, maxUnloadPercentage=0.5, **remedy), "avg_held_back")
+        (finding,) = self.held(self.trace(rates, maxUnloadPercentage=0.5))
+        assert not self.held(self.trace(rates, maxUnloadPercentage=0.5, **finding.changes))
 
     def test_enough_to_move(self) -> None:
-        assert not found(self.trace({0: (40_000, 300, 300), 1: (500,)}), "avg_held_back")
+        assert not self.held(self.trace({0: (40_000, 300, 300), 1: (500,)}))
 
 
 class TestFightingStrategies:
