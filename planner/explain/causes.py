@@ -80,7 +80,7 @@ EXPLAINS: Final[Mapping[str, tuple[frozenset[str], Scope]]] = {
     ),
     "held_by_gate": (frozenset({"avg_held_back", "threshold_never_reached"}), _brokers),
     "idle_bundles_shed": (frozenset({"unload_storm"}), _bundles),
-    "hot_topic": (frozenset({"bundle_count_too_low"}), _bundles),
+    "split_cascade": (frozenset({"topic_above_limit"}), _bundles),
     "policy_matches_no_broker": (frozenset({"against_policy"}), _bundles),
 }
 """Causes, in the order in which they are asked: the codes that follow from each, and when."""

@@ -11,6 +11,7 @@ from planner.explain import (
     measurement_patterns,
     policy_patterns,
     shedding_patterns,
+    topic_patterns,
 )
 from planner.explain.causes import without_consequences
 from planner.explain.finding import Finding, Severity
@@ -35,7 +36,8 @@ PATTERNS: tuple[Pattern, ...] = (
     shedding_patterns.unload_storm,
     shedding_patterns.ping_pong,
     shedding_patterns.idle_broker,
-    bundle_patterns.hot_topic,
+    topic_patterns.hot_topic,
+    topic_patterns.topic_above_limit,
     bundle_patterns.bundle_count_too_low,
     bundle_patterns.bundle_count_too_high,
     shedding_patterns.threshold_never_reached,

@@ -31,6 +31,7 @@ _CAUSES = (
     "threshold_never_reached",
     "avg_held_back",
     "strategy_replaced",
+    "key_skew",
     "hot_topic",
     "fighting_strategies",
     "drawn_at_random",

@@ -34,6 +34,8 @@ _PAGES = {
     "ping_pong": ("compare", "Compare strategies"),
     "idle_broker": ("why", "Why the broker stays idle"),
     "hot_topic": ("bundle_map", "Show the bundle"),
+    "key_skew": ("bundle_map", "Show the bundle"),
+    "topic_above_limit": ("bundle_map", "Show the bundle"),
     "bundle_count_too_low": ("split_lab", "Plan a split"),
     "bundle_count_too_high": ("bundle_map", "Show the namespace"),
     "threshold_never_reached": ("why", "What would trigger shedding"),

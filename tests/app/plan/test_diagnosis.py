@@ -171,9 +171,10 @@ def with_topics(view: Snapshot, bundles: Sequence[int], mib_per_s: Sequence[floa
 class TestHotTopic:
     def test_above_what_a_bundle_may_have(self) -> None:
         view = with_topics(cluster([0.5, 0.5], {0: (130, 10), 1: (10,)}), (0, 0, 1, 2), (120, 10, 10, 10))
-        finding = only(trace_of([[0.5, 0.5]], view=view), "hot_topic")
-        assert "persistent://acme/orders/t0 carries 120.0 MiB/s" in finding.evidence
+        finding = only(trace_of([[0.5, 0.5]], view=view), "topic_above_limit")
+        assert "persistent://acme/orders/t0 has 120 MiB/s" in finding.evidence
         assert finding.bundles == (view.bundle_names[0],)
+        assert finding.severity == "low"
 
     def test_most_of_a_full_broker(self) -> None:
         view = with_topics(cluster([0.9, 0.1], {0: (60, 10), 1: (10,)}), (0, 0, 1, 2), (50, 10, 10, 10))

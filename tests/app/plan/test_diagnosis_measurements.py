@@ -181,11 +181,11 @@ class TestCauses:
         assert self.left(cause, finding_of("unload_storm", ["b9:8080"])) == ["impossible_measurement"]
 
     def test_children_are_the_same_bundle(self) -> None:
-        cause = finding_of("hot_topic", bundles=["a/b/0x00000000_0x10000000"])
-        parent = finding_of("bundle_count_too_low", bundles=["a/b/0x00000000_0x40000000"])
-        other = finding_of("bundle_count_too_low", bundles=["a/c/0x00000000_0x40000000"])
-        assert self.left(cause, parent) == ["hot_topic"]
-        assert self.left(cause, other) == ["hot_topic", "bundle_count_too_low"]
+        cause = finding_of("split_cascade", bundles=["a/b/0x00000000_0x10000000"])
+        parent = finding_of("topic_above_limit", bundles=["a/b/0x00000000_0x40000000"])
+        other = finding_of("topic_above_limit", bundles=["a/c/0x00000000_0x40000000"])
+        assert self.left(cause, parent) == ["split_cascade"]
+        assert self.left(cause, other) == ["split_cascade", "topic_above_limit"]
 
     def test_a_load_manager_that_is_not_simulated_explains_all_shedding(self) -> None:
         all_of_it = [finding_of(code) for code in ("unload_storm", "ping_pong", "split_cascade", "hot_topic")]
