@@ -1,7 +1,7 @@
 """Failure patterns of bundles, topics and splits."""
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -38,6 +38,7 @@ from planner.pulsar.splitting.automatic_extensible import REFUSED
 from planner.pulsar.splitting.protocol import SplitAlgorithm
 from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
 from planner.pulsar.splitting.request import split_request
+from planner.simulate.event import Event
 from planner.simulate.sequence import decide_split_checks, same_load
 
 _BEHIND: Mapping[str, str] = MappingProxyType(
@@ -237,7 +238,7 @@ def split_cascade(case: Outcome) -> Iterator[Finding]:
         full = f" It has reached the maximum of {cap}." if now >= cap else f" The maximum is {cap}."
         hit = dict.fromkeys(event.exceeded.setting for event in mine if event.exceeded is not None)
         names = tuple(hit) or (NAMESPACE_BUNDLE_MAX_MSG_RATE, NAMESPACE_BUNDLE_MAX_BANDWIDTH_MBYTES)
-        remedy, changes = _after_cascade(case, mine[0].bundle, space, names)
+        remedy, changes = _after_cascade(case, mine, names)
         depth_text = f", with children split again up to {deepest} times" if deepest > 1 else ""
         yield Finding(
             code="split_cascade",
@@ -257,15 +258,15 @@ def split_cascade(case: Outcome) -> Iterator[Finding]:
 
 
 def _after_cascade(
-    case: Outcome, first: str, space: str, names: tuple[str, ...]
+    case: Outcome, splits: Sequence[Event], names: tuple[str, ...]
 ) -> tuple[str, dict[str, SettingValue]]:
     """Return what to do about splits that follow one another, as the advice on splits has it, and the settings."""
     by_traffic = not {NAMESPACE_BUNDLE_MAX_MSG_RATE, NAMESPACE_BUNDLE_MAX_BANDWIDTH_MBYTES}.isdisjoint(names)
     limits = " and ".join(names)
     config = case.trace.settings
-    advice = _advice_on_largest(case, first, space) if by_traffic else None
+    advice = _advice_on_largest(case, splits, names) if by_traffic else None
     if advice is not None and advice.verdict == "Not worth it":
-        values = _values_above(case.trace.end, space, names, config)
+        values = _values_above(case.trace.end, names, config)
         raise_to = " and ".join(f"{name} to {value:,}" for name, value in values.items()) or limits
         return f"Do not split further. {advice.sentence} Raise {raise_to}, so that splitting ends.", dict(values)
     by, what = (_BY_TRAFFIC, "divides the traffic") if by_traffic else (_BY_TOPICS, "halves the number of topics")
@@ -278,26 +279,24 @@ def _after_cascade(
     return remedy, {DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM: by}
 
 
-def _advice_on_largest(case: Outcome, first: str, space: str) -> SplitAdvice | None:
-    """Return the advice on the busiest bundle that the cascade left, or else on the one that it began with."""
+def _advice_on_largest(case: Outcome, splits: Sequence[Event], names: tuple[str, ...]) -> SplitAdvice | None:
+    """Return the advice on the busiest bundle that a cascade left, or else on the one that it began with."""
     end, config = case.trace.end, case.trace.settings
-    if space in end.namespaces:
-        mine = np.flatnonzero(end.bundles.namespace == end.namespaces.index(space))
-        if len(mine):
-            busiest = int(mine[_throughput(end.bundles)[mine].argmax()])
-            return split_advice(end, busiest, config)
-    at = case.trace.start.bundle_position.get(first)
+    children = dict.fromkeys(child for event in splits for child in event.children)
+    left = np.array([end.bundle_position[child] for child in children if child in end.bundle_position], dtype=np.int64)
+    if len(left):
+        size = _rate(end.bundles) if NAMESPACE_BUNDLE_MAX_MSG_RATE in names else _throughput(end.bundles)
+        return split_advice(end, int(left[size[left].argmax()]), config)
+    at = case.trace.start.bundle_position.get(splits[0].bundle)
     return None if at is None else split_advice(case.trace.start, at, config)
 
 
-def _values_above(end: Snapshot, space: str, names: tuple[str, ...], config: Settings) -> dict[str, int]:
-    """Return the limits that leave some room above the busiest bundle of a namespace."""
-    if space not in end.namespaces:
-        return {}
-    mine = np.flatnonzero(end.bundles.namespace == end.namespaces.index(space))
+def _values_above(end: Snapshot, names: tuple[str, ...], config: Settings) -> dict[str, int]:
+    """Return the limits that leave some room above the busiest bundle of any user: limits are those of the cluster."""
+    of_users = ~internal_bundles(end)
     most = {
-        NAMESPACE_BUNDLE_MAX_MSG_RATE: float(_rate(end.bundles)[mine].max(initial=0.0)),
-        NAMESPACE_BUNDLE_MAX_BANDWIDTH_MBYTES: float(_throughput(end.bundles)[mine].max(initial=0.0)) / MIB,
+        NAMESPACE_BUNDLE_MAX_MSG_RATE: float(_rate(end.bundles)[of_users].max(initial=0.0)),
+        NAMESPACE_BUNDLE_MAX_BANDWIDTH_MBYTES: float(_throughput(end.bundles)[of_users].max(initial=0.0)) / MIB,
     }
     return {name: raised(most[name]) for name in names if name in most and most[name] > config.integer(name)}
 

@@ -140,8 +140,8 @@ def _destinations(snapshot: Snapshot, base: str, wanted: int, row: int) -> tuple
 def _against_skew(name: str) -> str:
     return (
         "Look for a hot key, or for producers that send to one partition only: more partitions help only if keys"
-        f" spread. Until then, a broker of its own helps (an isolation policy for the namespace of {name}), or a larger"
-        " machine."
+        f" spread. Until then, move the other bundles off the broker of {name.rpartition('/')[2]} (Best plan does), or"
+        " give that broker a larger machine."
     )
 
 

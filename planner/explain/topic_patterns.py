@@ -10,7 +10,6 @@ import numpy as np
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray
 from planner.cluster.internal_bundles import internal_bundles, internal_topics
 from planner.cluster.names import (
-    AUTO_BUNDLE_SPLIT_ENABLED,
     BROKER_OVERLOADED_THRESHOLD_PERCENTAGE,
     NAMESPACE_BUNDLE_MAX_BANDWIDTH_MBYTES,
     NAMESPACE_BUNDLE_MAX_MSG_RATE,
@@ -84,7 +83,8 @@ def _topics(
     brokers = [end.brokers.name[int(end.bundles.owner[at])] for at in bundles if end.bundles.owner[at] >= 0]
     size, rate = float(topics.throughput_bytes_per_s(first)), float(topics.msg_rate_per_s(first))
     also = f" and {share[0] * 100:.0f} % of its broker's throughput" if share[0] > _HOT_SHARE else ""
-    more = f" {count(len(rows), 'such topic')} in total: {listed(names)}." if len(rows) > 1 else ""
+    what = "such partition" if advice.skewed else "such topic"
+    more = f" {count(len(rows), what)} in total: {listed(names)}." if len(rows) > 1 else ""
     where = brokers[0] if brokers else "its broker"
     skewed = advice.skewed
     title = (
@@ -156,7 +156,7 @@ def topic_above_limit(case: Outcome) -> Iterator[Finding]:
     """Single topics exceed the limits of a bundle, though a broker serves them with ease: splits are in vain."""
     end, config = case.trace.end, case.trace.settings
     topics = end.topics
-    if not len(topics) or not config.flag(AUTO_BUNDLE_SPLIT_ENABLED):
+    if not len(topics):
         return
     of_users = (topics.bundle >= 0) & ~internal_topics(end)
     limits = (
@@ -184,8 +184,11 @@ def topic_above_limit(case: Outcome) -> Iterator[Finding]:
     bundles = [end.bundle_names[int(at)] for at in topics.bundle[np.concatenate(list(above.values()))]]
     yield Finding(
         code="topic_above_limit",
-        title=f"{count(len(rows), 'topic')} alone exceed{'s' if len(rows) == 1 else ''} {setting}",
-        evidence=f"{'; '.join(parts)}. A split cannot divide a topic, so each split of such a bundle is in vain.",
+        title=(
+            f"{count(len(rows), 'topic')} alone exceed{'s' if len(rows) == 1 else ''} {setting} ="
+            f" {config.integer(setting):,}"
+        ),
+        evidence=f"{'; '.join(parts)}. No split can divide a topic, so each split of their bundles is in vain.",
         remedy=(
             f"Raise {' and '.join(f'{name} to {value:,}' for name, value in changes.items())}: one broker can serve"
             " that."

@@ -192,4 +192,7 @@ def test_the_real_cluster_is_healthy() -> None:
     findings = diagnose(whole)
     now = standing(snapshot, snapshot.settings, Assumptions())
     assert health(snapshot, snapshot.settings, now, whole, findings).level == "good"
-    assert "hot_topic" not in {finding.code for finding in findings}
+    seen = {finding.code: finding for finding in findings}
+    assert "hot_topic" not in seen
+    assert seen["topic_above_limit"].severity == "low"
+    assert f"alone exceed {NAMESPACE_BUNDLE_MAX_MSG_RATE} = 50" in seen["topic_above_limit"].title
