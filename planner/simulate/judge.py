@@ -260,8 +260,8 @@ def _disruption(before: Result, after: Result) -> list[_Part]:
     topics = _Part("topics", _compared(before.topics, after.topics, tolerance), shown)
     shares = before.thrashing_percent, after.thrashing_percent
     thrashing = _part("thrashing_percent", *shares, THRASHING_POINTS, "thrashing {} to {} %", _one)
-    if topics.sign == 1 or not before.topics:
-        return [topics]  # a share of less traffic, or of none, says nothing of its own
+    if topics.sign or not (before.topics and after.topics):
+        return [topics]  # shares of unlike amounts of traffic, or of none, say nothing
     return [topics, thrashing]
 
 
