@@ -23,6 +23,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count, moment, short_digest
 from planner.explain.decision_tables import reason_rows
 from planner.figures.counters import counter_grid, counter_lines, paired_scores
+from planner.pulsar.manager.class_names import in_full
 from planner.pulsar.manager.cycle import effective_shedder
 from planner.pulsar.shedding.profile import Profile, Tally
 from planner.pulsar.shedding.protocol import Shedder
@@ -371,7 +372,7 @@ def _config(view: state.Current, folder: Path | None) -> Settings:
     """Return the settings in force, those of the scenario over the cluster's own; a followed cluster has newer ones."""
     if folder is None:
         return scenario_history.present(view).settings_over(view.captured)
-    return newest(folder).settings.changed(**scenario_history.present(view).settings)
+    return newest(folder).settings.changed(**in_full(scenario_history.present(view).settings))
 
 
 def _settings(picked: str, view: state.Current, config: Settings) -> None:

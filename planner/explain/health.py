@@ -23,10 +23,15 @@ Figure: TypeAlias = Literal["highest", "average", "deviation", "headroom"]
 """A key figure of a cluster that can be urgent."""
 
 _CAUSES = (
+    "class_not_loaded",
+    "other_load_manager",
+    "impossible_measurement",
+    "memory_stays",
     "held_by_gate",
     "threshold_never_reached",
     "avg_held_back",
     "strategy_replaced",
+    "key_skew",
     "hot_topic",
     "fighting_strategies",
     "drawn_at_random",

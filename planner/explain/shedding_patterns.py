@@ -17,6 +17,7 @@ from planner.cluster.text import count
 from planner.cluster.units import MS_PER_MIN
 from planner.explain.finding import Finding, listed
 from planner.explain.outcome import Outcome
+from planner.pulsar.manager.class_names import class_name
 from planner.pulsar.manager.cycle import effective_shedder, next_cycle
 from planner.pulsar.manager.pairing import PAIRED, offered_placements, placement_beside
 from planner.pulsar.placement.modular import configured_placement
@@ -77,6 +78,39 @@ def unload_storm(case: Outcome) -> Iterator[Finding]:
         bundles=tuple(e.bundle for e in heaviest),
         settings=tuple(calmer.changes),
         changes=calmer.changes,
+    )
+
+
+def idle_bundles_shed(case: Outcome) -> Iterator[Finding]:
+    """Most of the bundles that are shed carry nothing: their clients reconnect for no gain."""
+    shed = [
+        [e for e in cycle.events if e.kind == "shed" and not case.is_internal(e.bundle)] for cycle in case.trace.cycles
+    ]
+    idle = [[e for e in events if not e.throughput_bytes_per_s] for events in shed]
+    worst = max(range(len(idle)), key=lambda at: len(idle[at]))
+    alike, whole = len(idle[worst]), len(shed[worst])
+    if alike < _STORM_BUNDLES or alike * 2 < whole:
+        return
+    clients = sum(event.producers + event.consumers for event in idle[worst])
+    of_use = max(1, *(len(events) - len(none) for events, none in zip(shed, idle, strict=True)))
+    limit = {case.profile.most_bundles: of_use} if case.profile.most_bundles else {}
+    yield Finding(
+        code="idle_bundles_shed",
+        title=f"{case.shedder} sheds bundles without traffic",
+        evidence=(
+            f"{alike} of the {whole} bundles shed in cycle {worst + 1} carry no traffic. They move no load, and"
+            f" disconnect {count(clients, 'client')}."
+        ),
+        remedy=(
+            f"Set {case.profile.most_bundles} to {of_use}: bundles with traffic are chosen first."
+            if limit
+            else "Use fewer bundles where most have no traffic. Pulsar cannot merge them: recreate the namespace."
+        ),
+        severity="medium" if clients else "low",
+        brokers=tuple(dict.fromkeys(event.source for event in idle[worst])),
+        bundles=tuple(event.bundle for event in idle[worst]),
+        settings=tuple(limit),
+        changes=limit,
     )
 
 
@@ -171,7 +205,7 @@ def threshold_never_reached(case: Outcome) -> Iterator[Finding]:
     scores = case.scores
     if apart < _SPREAD or np.isnan(scores).all():
         return
-    limits, average = _limits(case, scores), np.nanmean(scores, axis=1)
+    limits, average = limits_of(case, scores), np.nanmean(scores, axis=1)
     with np.errstate(invalid="ignore"):
         if (scores >= limits[:, np.newaxis]).any():
             return
@@ -206,7 +240,7 @@ def threshold_never_reached(case: Outcome) -> Iterator[Finding]:
     )
 
 
-def _limits(case: Outcome, scores: FloatArray) -> FloatArray:
+def limits_of(case: Outcome, scores: FloatArray) -> FloatArray:
     """Return the score from which the strategy sheds in each cycle; NaN without a threshold. Shape (cycles,)."""
     profile = case.profile
     if profile.threshold is None:
@@ -275,7 +309,7 @@ def _longest_runs(flags: BoolArray) -> Int64Array:
 def _wrong_verdicts(case: Outcome) -> int:
     """Return how often a broker stands on the other side of the threshold than its usage does."""
     with np.errstate(invalid="ignore"):
-        above = [values >= _limits(case, values)[:, np.newaxis] for values in (case.scores, case.reported_usage)]
+        above = [values >= limits_of(case, values)[:, np.newaxis] for values in (case.scores, case.reported_usage)]
     return int((above[0] != above[1]).sum())
 
 
@@ -303,8 +337,9 @@ def held_back(case: Outcome) -> Iterator[Finding]:
 
 def strategy_replaced(case: Outcome) -> Iterator[Finding]:
     """The strategy configured is not the one that runs."""
-    shedder, notes = effective_shedder(case.load_manager, case.trace.settings)
-    if not notes:
+    config = case.trace.settings
+    shedder, notes = effective_shedder(case.load_manager, config)
+    if not notes or class_name(LOAD_SHEDDING_STRATEGY, config.text(LOAD_SHEDDING_STRATEGY)).kind != "official":
         return
     yield Finding(
         code="strategy_replaced",

@@ -294,9 +294,8 @@ def _disruption(before: Result, after: Result) -> list[_Part]:
     topics = _Part("topics", _compared(before.topics, after.topics, tolerance), shown)
     shares = before.thrashing_percent, after.thrashing_percent
     thrashing = _part("thrashing_percent", *shares, THRASHING_POINTS, "thrashing {} to {} %", _one)
-    # A share of less traffic, or of none, says nothing of its own; from either side.
-    if topics.sign == 1 or (topics.sign, thrashing.sign) == (-1, 1) or not min(before.topics, after.topics):
-        return [topics]
+    if topics.sign or not (before.topics and after.topics):
+        return [topics]  # shares of unlike amounts of traffic, or of none, say nothing
     return [topics, thrashing]
 
 

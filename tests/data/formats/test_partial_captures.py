@@ -20,6 +20,8 @@ Files = dict[str, bytes]
 
 B1, B2, B3 = "127.0.0.1:18081", "127.0.0.2:18082", "127.0.0.3:18083"
 
+IMPL = "org.apache.pulsar.broker.loadbalance.impl."
+
 
 @pytest.fixture
 def files(capture: Callable[[str], Files]) -> Files:
@@ -397,7 +399,14 @@ class TestSettings:
                 "org.apache.pulsar.broker.loadbalance.impl.AvgShedder",
                 "MyAvgShedder, a class of your own",
             ),
-            ("com.acme.UniformLoadShedder", "org.apache.pulsar.broker.loadbalance.impl.UniformLoadShedder", ""),
+            (
+                "com.acme.UniformLoadShedder",
+                "org.apache.pulsar.broker.loadbalance.impl.UniformLoadShedder",
+                "UniformLoadShedder, a class of your own",
+            ),
+            ("UniformLoadShedder", "UniformLoadShedder", "a class that Pulsar cannot load"),
+            (f"{IMPL}UnifromLoadShedder", f"{IMPL}UnifromLoadShedder", f"It may mean {IMPL}UniformLoadShedder"),
+            (f"{IMPL}UniformLoadShedder", f"{IMPL}UniformLoadShedder", ""),
             ("com.acme.Mine", "com.acme.Mine", "is com.acme.Mine, which is not one of Pulsar's own classes"),
         ],
     )
