@@ -174,6 +174,4 @@ def test_what_is_not_worth_it_is_never_recommended(page: Page) -> None:
         assert "**Not worth it.**" in said
         assert "instead" not in said
         assert "No request is recommended: a split is not worth it." in said
-        assert all(
-            "--split-boundaries" not in code.value for code in test.main.children.values() if code.type == "code"
-        )
+        assert all("--split-boundaries" not in code.value for code in test.code)
