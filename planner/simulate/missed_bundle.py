@@ -1,17 +1,18 @@
 """Which bundle was meant by a name that a cluster has not: the hint tells the kinds of misses apart."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Final
 
 from planner.cluster.errors import FormatError
 from planner.cluster.ranges import bundle_name, format_range, parse_bundle
 
 _END: Final = re.compile(r"(?:0[xX])?(?P<end>[0-9a-fA-F]{1,8})")
+_BOTH_ENDS: Final = "A bundle is named by both ends of its range, such as"
 _SHOWN: Final = 3
 
 
-def meant(name: str, known: Iterable[str]) -> str:
+def meant(name: str, known: Collection[str]) -> str:
     """Return what to write instead of a name, by what the cluster has.
 
     Args:
@@ -26,12 +27,14 @@ def meant(name: str, known: Iterable[str]) -> str:
         spaces.add(inner)
         if inner == space:
             mine[low, high] = one
-    if not mine:
-        return f"It has no bundles of the namespace '{space or name}'. Its namespaces: {_listed(sorted(spaces))}."
+    elsewhere = f"It has no bundles of the namespace '{space or name}'. Its namespaces: {_listed(sorted(spaces))}."
     try:
         _, low, high = parse_bundle(name)
     except FormatError:
-        return _by_one_end(ends, mine)
+        example = next(iter(known), "")
+        return _by_one_end(ends, mine) if mine else f"{_BOTH_ENDS} {example}. {elsewhere}"
+    if not mine:
+        return elsewhere
     inside = [mine[pair] for pair in sorted(mine) if low <= pair[0] and pair[1] <= high]
     around = [mine[pair] for pair in sorted(mine) if pair[0] <= low and high <= pair[1]]
     if (low, high) in mine:
@@ -47,19 +50,18 @@ def meant(name: str, known: Iterable[str]) -> str:
 def _by_one_end(ends: str, mine: dict[tuple[int, int], str]) -> str:
     """Return the hint for a name that is no range."""
     example = next(iter(mine.values()))
-    text = "A bundle is named by both ends of its range, such as"
     found = _END.fullmatch(ends)
     if found is None:
-        return f"{text} {example}."
+        return f"{_BOTH_ENDS} {example}."
     value = int(found["end"], 16)
     starts = [name for (low, _), name in sorted(mine.items()) if low == value]
     ending = [name for (_, high), name in sorted(mine.items()) if high == value]
     holding = [name for (low, high), name in sorted(mine.items()) if low < value < high]
     if starts or ending:
-        return f"{text} {_listed((starts + ending)[:2], ' or ')}."
+        return f"{_BOTH_ENDS} {_listed((starts + ending)[:2], ' or ')}."
     if holding:
-        return f"{text} {holding[0]}, which holds {format_range(value, value + 1).partition('_')[0]}."
-    return f"{text} {example}."
+        return f"{_BOTH_ENDS} {holding[0]}, which holds {format_range(value, value + 1).partition('_')[0]}."
+    return f"{_BOTH_ENDS} {example}."
 
 
 def _listed(names: list[str], word: str = ", ") -> str:

@@ -30,6 +30,10 @@ KNOWN = [
         ("pub/def/0x80000000_0xc0000000", "is part of pub/def/0x80000000_0xffffffff, which has not been split there"),
         ("pub/def/0x20000000_0x50000000", "At that place: pub/def/0x00000000_0x40000000, pub/def/0x40000000_"),
         ("pub/dev/0x40000000_0x60000000", "no bundles of the namespace 'pub/dev'. Its namespaces: a/b, pub/def."),
+        (
+            "pub/dev/0x40000000",
+            "both ends of its range, such as pub/def/0x00000000_0x40000000. It has no bundles of the",
+        ),
         ("0x40000000_0x60000000", "no bundles of the namespace '0x40000000_0x60000000'"),
     ],
 )
