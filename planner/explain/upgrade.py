@@ -26,6 +26,7 @@ from planner.pulsar.manager.pairing import running_placement
 from planner.pulsar.release_rules import RELEASE_RULES
 from planner.pulsar.throttling.async_token_bucket import OVERFLOWS
 from planner.simulate.admin_commands import PROGRAM, DynamicChange, setting_command
+from planner.simulate.judge import Result, Verdict, Word, judge
 from planner.simulate.measures import Summary
 from planner.simulate.moves import relocations
 from planner.simulate.scenario import Scenario
@@ -295,14 +296,26 @@ class Difference:
     """What a cluster does in the same time without and with an upgrade.
 
     Attributes:
+        answer: Whether the other release is better for the cluster, by the judge of outcomes, and why.
+        word: The answer of the judge.
         sentence: Both in words.
         same_moves: Bundles that go from the same broker to the same one in both.
         kept: What today's values come to; empty where there is nothing to keep, or it was not simulated.
     """
 
+    answer: str
+    word: Word
     sentence: str
     same_moves: int
     kept: str
+
+
+def _answer(target: str, verdict: Verdict | None) -> tuple[str, Word]:
+    """Return what the judge says of the other release; of the same plan, None, that there is no difference."""
+    if verdict is None or verdict.word == "same":
+        return f"{target} is neither better nor worse for this cluster.", "same"
+    word = "a trade-off" if verdict.word == "trade-off" else verdict.word
+    return f"{target} is {word} for this cluster: {verdict.text.partition(': ')[2]}", verdict.word
 
 
 def difference(upgrade: Upgrade, traces: Sequence[Trace], runs: Sequence[RunNumbers]) -> Difference:
@@ -312,15 +325,18 @@ def difference(upgrade: Upgrade, traces: Sequence[Trace], runs: Sequence[RunNumb
         sentence = (
             f"{first}. {upgrade.target.name} behaves the same for this cluster: no difference affects its bundles."
         )
-        return Difference(sentence, runs[0].moves, "")
+        return Difference(*_answer(upgrade.target.name, None), sentence, runs[0].moves, "")
     one, two = (Counter((m.bundle, m.source, m.destination) for m in relocations(trace)) for trace in traces[:2])
     same = (one & two).total()
+    verdict = None
     if runs[0].plan == runs[1].plan:
         sentence = f"{first}. {upgrade.target.name} makes exactly the same moves."
     else:
         alike = f"; {count(same, 'move')} {'is' if same == 1 else 'are'} the same" if one and two else ""
         sentence = f"{first}; {upgrade.target.name} {runs[1].does}{alike}."
-    return Difference(sentence, same, _kept([run.plan for run in runs]))
+        verdict = judge(Result.of(traces[0]), Result.of(traces[1]))
+    answer = _answer(upgrade.target.name, verdict)
+    return Difference(*answer, sentence, same, _kept([run.plan for run in runs]))
 
 
 def _kept(plans: Sequence[str]) -> str:

@@ -110,7 +110,7 @@ def upgrade_lines(answer: UpgradeAnswer) -> Iterator[str]:
     yield f"From {upgrade.source.name} to {upgrade.target.name}"
     yield from (f"BLOCKER: {blocker}" for blocker in upgrade.blockers)
     yield ""
-    yield from (part for part in (answer.found.sentence, answer.found.kept) if part)
+    yield from (part for part in (answer.found.answer, answer.found.sentence, answer.found.kept) if part)
     before, after = (" + ".join(pair) for pair in upgrade.strategies)
     yield f"Strategies: {before}{'' if before == after else f', then {after}'}"
     yield from answer.notes
@@ -137,6 +137,8 @@ def upgrade_json(answer: UpgradeAnswer) -> dict[str, Any]:
     return {
         "from": upgrade.source.name,
         "to": upgrade.target.name,
+        "verdict": answer.found.word,
+        "verdict_text": answer.found.answer,
         "answer": answer.found.sentence,
         "same_moves": answer.found.same_moves,
         "todays_values": answer.found.kept,

@@ -10,7 +10,7 @@ from tests.e2e.conftest import Server, Visitor
 
 pytestmark = pytest.mark.e2e
 
-_MOST_KEYS = 40
+_MOST_KEYS = 44
 _PAST_MENUS = "Skip to main content"
 _FOCUSED = """() => {const e = document.activeElement;
   return e.getAttribute('aria-label') || (e.matches('a, button, summary') ? e.innerText : '')}"""
