@@ -111,6 +111,8 @@ def draw(view: state.Current) -> None:
     today = before_upgrade(scenario_history.present(view), view.captured)
     today = replace(today, cycles=cycles_of(int(hours), today.settings_over(view.captured)))
     upgrade = upgrade_of(view.captured, today, release(to).name)
+    for blocker in upgrade.blockers:
+        st.error(plain(short(f"Blocker: {blocker}")), icon=":material/block:")
     _answer(view, upgrade)
     _settings(upgrade)
     _rules(upgrade)

@@ -54,6 +54,7 @@ PATTERNS: tuple[Pattern, ...] = (
     class_patterns.own_class,
     policy_patterns.domains_without_effect,
     policy_patterns.group_without_effect,
+    policy_patterns.old_namespace,
 )
 """Every pattern."""
 

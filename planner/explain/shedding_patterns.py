@@ -155,7 +155,7 @@ def idle_broker(case: Outcome) -> Iterator[Finding]:
     if len(series.at_ms) < _IDLE_CYCLES:
         return
     tail = series.usage[-_IDLE_CYCLES:]
-    average = np.nanmean(tail, axis=1, keepdims=True)
+    average = mean_known(tail)[:, np.newaxis]
     with np.errstate(invalid="ignore"):
         idle = (tail < average * _IDLE_SHARE).all(axis=0)
     idle &= series.present[-1] & bool(average[-1, 0] >= _BUSY)
@@ -205,7 +205,7 @@ def threshold_never_reached(case: Outcome) -> Iterator[Finding]:
     scores = case.scores
     if apart < _SPREAD or np.isnan(scores).all():
         return
-    limits, average = limits_of(case, scores), np.nanmean(scores, axis=1)
+    limits, average = limits_of(case, scores), mean_known(scores)
     with np.errstate(invalid="ignore"):
         if (scores >= limits[:, np.newaxis]).any():
             return
@@ -246,8 +246,14 @@ def limits_of(case: Outcome, scores: FloatArray) -> FloatArray:
     if profile.threshold is None:
         return np.full(len(scores), np.nan)
     threshold = profile.threshold(case.trace.settings)
-    limits: FloatArray = np.nanmean(scores, axis=1) * profile.above_average + threshold
+    limits: FloatArray = mean_known(scores) * profile.above_average + threshold
     return limits
+
+
+def mean_known(rows: FloatArray) -> FloatArray:
+    """Return the mean of what is known in each row; NaN where nothing is. Shape (rows,)."""
+    known = np.isfinite(rows).sum(axis=1)
+    return np.divide(np.nansum(rows, axis=1), known, out=np.full(len(rows), np.nan), where=known > 0)
 
 
 def ema_lag(case: Outcome) -> Iterator[Finding]:

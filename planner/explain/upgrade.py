@@ -20,6 +20,7 @@ from planner.cluster.switches import HELD_SWITCHES
 from planner.cluster.text import count
 from planner.cluster.topic_names import FOUR_PARTS
 from planner.cluster.units import MIN_PER_HOUR
+from planner.explain.upgrade_blockers import blockers, namespaces_with_cluster
 from planner.pulsar.manager.cycle import effective_shedder
 from planner.pulsar.manager.pairing import running_placement
 from planner.pulsar.release_rules import RELEASE_RULES
@@ -91,6 +92,7 @@ class Upgrade:
         settings: The settings that are others.
         rules: Rules that one of the two releases has, and that concern this cluster; one sentence each.
         other_rules: Likewise, but of strategies that do not run here, or about what this cluster has not.
+        blockers: What has to be changed before, as the other release cannot run the cluster so.
         strategies: Shedding and placement strategies in force today, and after the upgrade.
         today: The scenario without the upgrade.
         after: The same on the other release.
@@ -102,6 +104,7 @@ class Upgrade:
     settings: tuple[SettingChange, ...]
     rules: tuple[str, ...]
     other_rules: tuple[str, ...]
+    blockers: tuple[str, ...]
     strategies: tuple[tuple[str, str], tuple[str, str]]
     today: Scenario
     after: Scenario
@@ -185,6 +188,7 @@ def upgrade_of(snapshot: Snapshot, scenario: Scenario, target: ReleaseName) -> U
         changes,
         tuple(rules),
         tuple(others),
+        tuple(blockers(snapshot, now, then)),
         ((running[0][0].name, running[0][1].name), (running[1][0].name, running[1][1].name)),
         scenario,
         after,
@@ -204,8 +208,7 @@ def _concerns(switch: Switch, running: set[type], snapshot: Snapshot, now: Setti
         )
         return next(text) != next(text)
     if switch is FOUR_PARTS:
-        own = (n for n in snapshot.namespaces if n.count("/") > 1)
-        return any(not is_heartbeat_or_sla_namespace(n, snapshot.settings.release) for n in own)
+        return bool(namespaces_with_cluster(snapshot))
     return switch is not OVERFLOWS or _limits_dispatch(snapshot, now)
 
 
@@ -371,6 +374,8 @@ def steps_of(upgrade: Upgrade, snapshot: Snapshot) -> tuple[Step, ...]:
 
 def _before(upgrade: Upgrade) -> Iterator[Step]:
     source, target = upgrade.source.name, upgrade.target.name
+    for blocker in upgrade.blockers:
+        yield Step("before", f"Blocker: {blocker}")
     way = _on_the_way(source, target)
     if way:
         what = (

@@ -108,6 +108,7 @@ def upgrade_lines(answer: UpgradeAnswer) -> Iterator[str]:
     """Yield an answer line by line."""
     upgrade = answer.upgrade
     yield f"From {upgrade.source.name} to {upgrade.target.name}"
+    yield from (f"BLOCKER: {blocker}" for blocker in upgrade.blockers)
     yield ""
     yield from (part for part in (answer.found.answer, answer.found.sentence, answer.found.kept) if part)
     before, after = (" + ".join(pair) for pair in upgrade.strategies)
@@ -148,6 +149,7 @@ def upgrade_json(answer: UpgradeAnswer) -> dict[str, Any]:
         "strategies": [list(pair) for pair in upgrade.strategies],
         "settings": [asdict(one) for one in upgrade.settings],
         "to_keep": upgrade.to_keep,
+        "blockers": list(upgrade.blockers),
         "rules": list(upgrade.rules),
         "other_rules": list(upgrade.other_rules),
         "steps": [asdict(step) for step in answer.steps],

@@ -29,6 +29,7 @@ _PAGES = {
     "against_policy": ("best_plan", "Plan the unloads"),
     "domains_without_effect": ("what_if", "Try it"),
     "group_without_effect": ("what_if", "Try it"),
+    "old_namespace": ("upgrade", "Plan the upgrade"),
     "held_by_gate": ("why", "Why it is held back"),
     "unload_storm": ("compare", "Compare strategies"),
     "ping_pong": ("compare", "Compare strategies"),

@@ -565,3 +565,20 @@ def test_what_a_leader_says_of_its_unloads() -> None:
         answers = read_answers({"index.json": b"[]", "metrics.b2.json": json.dumps(groups).encode()})
         assert leader_metrics(answers, "b2") == said
     assert leader_metrics(answers, "") == {}
+
+
+@pytest.mark.parametrize("namespace", ["acme/clicks", "public/default", "globex/alerts"])
+def test_namespaces_that_name_a_cluster_are_served_up_to_4_0(files: Files, namespace: str) -> None:
+    plain = snapshot_of_capture(files)
+    tenant, local = namespace.split("/")
+    old = f"{tenant}/east/{local}"
+    renamed = {
+        name: content.replace(namespace.encode(), old.encode()).replace(b"4.2.4", b"4.0.8")
+        for name, content in files.items()
+    }
+    snapshot = snapshot_of_capture(renamed)
+    assert snapshot.info.pulsar_version == "4.0.8"
+    assert set(snapshot.namespaces) == {old if name == namespace else name for name in plain.namespaces}
+    assert len(snapshot.bundles) == len(plain.bundles)
+    assert len(snapshot.topics) == len(plain.topics)
+    assert not [note for note in snapshot.info.warnings if old in note]
