@@ -42,6 +42,7 @@ from planner.cluster.releases import REFERENCE, release
 from planner.cluster.setting import SettingValue
 from planner.cluster.settings import Settings
 from planner.cluster.text import count
+from planner.pulsar.manager.class_names import in_full
 from planner.pulsar.manager.cycle import effective_shedder
 from planner.replay.aggregate import DayRow, aggregate, totals_of
 from planner.simulate.judge import Result, judge
@@ -187,7 +188,7 @@ def _unchanged(scenario: Scenario, shared: Mapping[str, object], configured: Map
     if not configured:
         return not own and not scenario.load_manager
     return all(
-        one.settings.changed(**own) == one.settings and scenario.load_manager in {"", str(one.load_manager)}
+        one.settings.changed(**in_full(own)) == one.settings and scenario.load_manager in {"", str(one.load_manager)}
         for one in configured.values()
     )
 
@@ -217,7 +218,7 @@ def _obstacle(scenario: Scenario, configured: Mapping[str, Configured]) -> str:
     """Return why a cluster cannot change to a scenario by its settings alone; empty when all can."""
     for one in configured.values():
         manager = LoadManager(scenario.load_manager) if scenario.load_manager else one.load_manager
-        config = Settings({**one.settings.overrides, **scenario.settings}, release(scenario.pulsar_version))
+        config = Settings({**one.settings.overrides, **in_full(scenario.settings)}, release(scenario.pulsar_version))
         why = obstacle(effective_shedder(manager, config)[0], one.load_manager, config.release)
         if why:
             return why

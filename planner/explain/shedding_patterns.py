@@ -253,7 +253,8 @@ def limits_of(case: Outcome, scores: FloatArray) -> FloatArray:
 def mean_known(rows: FloatArray) -> FloatArray:
     """Return the mean of what is known in each row; NaN where nothing is. Shape (rows,)."""
     known = np.isfinite(rows).sum(axis=1)
-    return np.divide(np.nansum(rows, axis=1), known, out=np.full(len(rows), np.nan), where=known > 0)
+    means: FloatArray = np.divide(np.nansum(rows, axis=1), known, out=np.full(len(rows), np.nan), where=known > 0)
+    return means
 
 
 def ema_lag(case: Outcome) -> Iterator[Finding]:

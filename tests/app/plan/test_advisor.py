@@ -124,6 +124,9 @@ class TestFront:
         assert advise(rows, plain, ASK).current == "as it is"
         other = {"east": Configured(Settings({THRESHOLD: 5}), LoadManager.MODULAR)}
         assert advise(rows, [scenario("as it is", **{THRESHOLD: 10}), plain[1]], ASK, other).current == "a"
+        full = {STRATEGY: "org.apache.pulsar.broker.loadbalance.impl.OverloadShedder"}
+        named = [scenario("as it is", **{STRATEGY: "OverloadShedder"}), plain[1]]
+        assert advise(rows, named, ASK, {"east": Configured(Settings(full), LoadManager.MODULAR)}).current == "as it is"
 
 
 def hot(values: Mapping[str, Sequence[tuple[float, float, float]]]) -> list[DayRow]:
