@@ -221,10 +221,10 @@ class LeaderView:
     def rebuilt(self, change: Renumbering) -> None:
         """Follow a renumbering; of new bundles nothing is known."""
         self._settle()
-        parent, made = change.parent, np.flatnonzero(change.new)
+        made = change.made
 
         def follow(values: Any, unknown: int | None = None) -> Any:
-            followed = values.take(parent, axis=-1)  # by rows, which an index would turn into columns
+            followed = change.follow(values)
             if unknown is not None:
                 followed[..., made] = unknown
             return followed
