@@ -136,6 +136,7 @@ class Traffic:
         self.namespace: Int64Array = snapshot.bundles.namespace.astype(np.int64)
         self.low: Int64Array = snapshot.bundles.low.copy()
         self.high: Int64Array = snapshot.bundles.high.copy()
+        self._start_topics = snapshot.topics
         self.topics: TopicTable = snapshot.topics
         self.base = base
         self.changes: list[_TrafficChange] = []
@@ -351,7 +352,9 @@ class Traffic:
         made = made[np.argsort(self.low[made], kind="stable")]
         place = np.searchsorted(self.low[made], self.topics.hash[changed].astype(np.int64), side="right") - 1
         bundle[changed] = made[np.clip(place, 0, None)]
-        self.topics = self.topics.with_bundles(frozen(bundle), changed)
+        earlier, self.topics = self.topics, self.topics.with_bundles(frozen(bundle), changed)
+        if earlier is not self._start_topics:
+            earlier.forget_order()  # as large as the table, and traces keep many of them
 
     def _shared_out(self, bundle: int, edges: Sequence[int]) -> FloatArray:
         """Return what a bundle's parts would bring: topics by their hash, the rest by width. Shape (10, parts)."""
