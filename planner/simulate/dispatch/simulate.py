@@ -315,8 +315,10 @@ class _Dispatch:
             left = [np.where(asked, available, NO_BOUND) for available, _ in answer]
             entries, room = self._reduce(2 if limit is self._logs else 4, rows, entries, room, left[0], left[1])
         stopped = (entries <= 0) | (room <= 0)
-        self._resumes[rows[stopped]] = self._k + self._retry_steps
-        new, replayed = self._entries_read(rows, np.where(stopped, 0, entries), room)
+        if stopped.any():
+            self._resumes[rows[stopped]] = self._k + self._retry_steps
+            entries = np.where(stopped, 0, entries)
+        new, replayed = self._entries_read(rows, entries, room)
         self._send(rows, new, replayed, (msgs, byte_count), limits)
 
     def _reduce(
@@ -428,10 +430,13 @@ class _Dispatch:
         self._permits[rows] -= sent[0]
         self._in_flight[rows] += sent[0]
         self._busy = True
+        limited = bool(limits) or self._brokers.limits
         for left, amount, unit in zip(allowed, sent, ("msgs", "bytes"), strict=True):
-            self._recorded[f"delivered_{unit}"][self._period, rows] += amount
+            self._recorded[f"delivered_{unit}"][self._period][rows] += amount
+            if not limited:
+                continue
             over = np.where(left < NO_BOUND, np.maximum(amount - left, 0), 0)
-            self._recorded[f"over_delivered_{unit}"][self._period, rows] += over
+            self._recorded[f"over_delivered_{unit}"][self._period][rows] += over
         charges = entries * self._charge[rows], sent[1]
         for limit, positions, applies in limits:
             for column, charge in zip(limit.columns, charges, strict=True):
