@@ -39,6 +39,13 @@ if TYPE_CHECKING:
 _BUNDLES = 7
 _TERMS = ("short_term_", "long_term_")
 _WINDOWS = (SHORT_TERM_SAMPLES, LONG_TERM_SAMPLES)
+_SHOWN = frozenset((*TRAFFIC_COLUMNS, *COUNT_COLUMNS, "owner", "has_stats"))
+_AVERAGED = frozenset(
+    (
+        *("has_data", "averages_estimated", "data_topics"),
+        *(term + name for term in _TERMS for name in (*TRAFFIC_COLUMNS, "samples")),
+    )
+)
 _EMA_TICK_MS = 5_000
 _THROUGHPUT_STEP = 1e5
 _RATE_STEP = 100.0
@@ -234,6 +241,8 @@ class LeaderView:
         self.totals = _sums(self.measured, self.measured_by, len(self.table))
         columns: dict[str, Any] = {}
         for name in self.bundles.__dataclass_fields__:
+            if name in _SHOWN or (name in _AVERAGED and not self.extensible):
+                continue  # every view puts its own in place of it
             columns[name] = frozen(follow(getattr(self.bundles, name), -1 if name == "top_rank" else None))
         self.known, self.estimated = frozen(follow(self.known, 0)), follow(self.estimated, 0)
         self.data_topics, self.stored_topics = follow(self.data_topics), follow(self.stored_topics)
