@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.cluster.internal_bundles import internal_bundles, internal_topics
+from planner.cluster.internal_bundles import internal_bundles
 from planner.cluster.names import (
     AVERAGE_RESOURCE_USAGE_DIFFERENCE_THRESHOLD_PERCENTAGE,
     BROKER_OVERLOADED_THRESHOLD_PERCENTAGE,
     OVERRIDE_BROKER_NIC_SPEED_GBPS,
 )
-from planner.cluster.text import bytes_per_s, count, msg_per_s, without_package
+from planner.cluster.text import count, without_package
 from planner.explain.finding import Finding, listed
 from planner.explain.outcome import Outcome
 from planner.pulsar.placement.registry import placement_by_name
 from planner.pulsar.throttling.precedence import RATE_SETTINGS
-from planner.simulate.dispatch.caps import dispatch_caps, throttles_consumers
+from planner.simulate.dispatch.caps import at_the_limit, dispatch_caps, dispatched, throttles_consumers
 
 if TYPE_CHECKING:
     from planner.cluster.arrays import FloatArray
@@ -27,7 +27,6 @@ _UNLIKE = 1.2
 """Factor from which two limits count as different."""
 _OF_A_KIND = 3
 """Fewest machines of one kind among which one can be called odd."""
-_AT_THE_LIMIT = 0.9
 _MANY_CLIENTS = 0.5
 """Share of all clients from which on it is many."""
 _FEW_CLIENTS = 50
@@ -145,27 +144,22 @@ def throttled(case: Outcome) -> Iterator[Finding]:
     if not len(topics) or not limited or not throttles_consumers(config):
         return
     caps = dispatch_caps(end, config)
-    rate, size = topics.msg_rate_out_per_s, topics.msg_throughput_out_bytes_per_s
-    by_size = size >= caps.bytes_per_s * _AT_THE_LIMIT
-    at_limit = (by_size | (rate >= caps.msg_per_s * _AT_THE_LIMIT)) & ((rate > 0) | (size > 0))
-    hit = np.flatnonzero(at_limit & ~internal_topics(end))
-    if not len(hit):
+    order = at_the_limit(end, caps)
+    if not len(order):
         return
-    order = hit[np.argsort(-size[hit], kind="stable")]
-    first = int(order[0])
-    say, now, most = (bytes_per_s, size, caps.bytes_per_s) if by_size[first] else (msg_per_s, rate, caps.msg_per_s)
     names = [topics.name[int(i)].as_py() for i in order[:3]]
     bundles = [end.bundle_names[i] for i in topics.bundle[order].tolist() if i >= 0]
     yield Finding(
         code="throttled",
         title="Topics throttled by a dispatch limit",
         evidence=(
-            f"{count(len(hit), 'topic')} dispatched at the limit, which applies to each partition separately."
-            f" {names[0]} dispatches {say(float(now[first]))} of at most {say(float(most[first]))}."
+            f"{count(len(order), 'topic')} dispatched at the limit, which applies to each partition separately."
+            f" {names[0]} dispatches {dispatched(end, caps, int(order[0]))}."
         ),
         remedy=f"See the page Throttling for the limit that applies to a topic, and why. Topics: {listed(names)}.",
         severity="medium",
         bundles=tuple(dict.fromkeys(bundles)),
+        topics=tuple(names),
     )
 
 
