@@ -14,6 +14,7 @@ from planner.cluster.relocation import moved
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count
 from planner.optimize.bound import SLACK, alone, at_rung, covers, ladder, room
+from planner.optimize.leaving import MOST_BUNDLES, leaving
 from planner.optimize.plan import Plan, lowest
 from planner.optimize.question import COSTS, Model, Question, cost_text, model_of
 from planner.optimize.search import (
@@ -238,6 +239,7 @@ def _level(work: _Search, start: State, state: State) -> Plan:
     else:
         bounds["ladder"] = at_rung(rungs, float(model.budgets[0]) - off) if np.isfinite(model.budgets[0]) else 0.0
         _lowest_within_budget(work, start, state, caps, bounds)
+    _leaving(work, start, state, forced, bounds)
     whole = _whole(work, start, state, max(bounds.values()))
     if whole is not None:
         bounds["whole"] = whole
@@ -353,6 +355,28 @@ def _whole(work: _Search, start: State, state: State, known: float) -> float | N
     return found.bound
 
 
+def _leaving(
+    work: _Search, start: State, state: State, forced: list[tuple[int, int]], bounds: dict[str, float]
+) -> None:
+    """Ask what must leave as a whole; place what the answer names, and take that where it is better.
+
+    The state is the plan so far, and is changed; the bounds get another one.
+    """
+    model, known, peak, moves = work.model, max(bounds.values()), state.peak(), state.moves()
+    if int(model.movable.sum()) > MOST_BUNDLES or work.should_stop() or peak <= known * _GOOD_ENOUGH_FACTOR:
+        return
+    found = leaving(model, start, low=known, high=peak)
+    bounds["leaving"] = found.bound
+    state.restore(forced)
+    caps = np.maximum(_caps(model, start), state.usage)
+    goal = max(found.bound, known) * _BOUND_TOLERANCE_FACTOR
+    _move_below(state, found.bundles, peak, caps)
+    lower_peak(state, caps, work.should_stop, goal=goal)
+    order_moves(state, moves)
+    if state.peak() >= peak:
+        state.restore(moves)
+
+
 def _polish(
     state: State,
     worth: Callable[[], float],
@@ -452,6 +476,8 @@ def _why(model: Model, bounds: Mapping[str, float], bundle: int, suits: int) -> 
         )
     if which == "ladder":
         return f"With so few moves, the highest usage cannot fall below {value}, wherever the bundles go."
+    if which == "leaving":
+        return f"With whole bundles, and the order that anti-affinity groups ask for, none gets below {value}."
     return f"The exact mixed-integer program has no solution below {value}."
 
 

@@ -1,7 +1,7 @@
 """What no plan can beat when whole bundles leave, while what arrives may be cut: a mixed-integer program.
 
-It joins what the ladder and room see apart. Bundles leave a broker as a whole, or not at all; who takes them gets shares
-of all that leaves, of namespaces that may go to the same brokers. Anti-affinity groups count as follows.
+It joins what the ladder and room see apart. Bundles leave a broker as a whole, or not at all; who takes them gets
+shares of all that leaves, of namespaces that may go to the same brokers. Anti-affinity groups count as follows.
 
 - The extensible load manager lets a bundle go to a broker with the fewest bundles of its group. So the fewest that any
   candidate has never rises above a level that the budget of moves can lift all of them to, and a broker that takes one
@@ -24,8 +24,10 @@ from planner.optimize.search import State
 
 MOST_BUNDLES = 3_000
 """Bundles up to which the program is asked."""
-_WHOLE_PER_BROKER = 40
+_WHOLE_PER_BROKER = 15
 """Largest bundles of a broker that leave as a whole; smaller ones may be cut."""
+_NEAR = 0.6
+"""Share of the known peak above which a broker's bundles leave as a whole."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -41,7 +43,7 @@ class Leaving:
     bundles: Int64Array
 
 
-def leaving(model: Model, start: State, *, low: float, high: float, nodes: int) -> Leaving:
+def leaving(model: Model, start: State, *, low: float, high: float) -> Leaving:
     """Return the least peak when whole bundles leave, and which do.
 
     Args:
@@ -49,7 +51,6 @@ def leaving(model: Model, start: State, *, low: float, high: float, nodes: int) 
         start: The cluster before anything moves.
         low: A bound that is known already.
         high: The peak of a plan that is known already.
-        nodes: How long to search, in nodes.
     """
     program = Program()
     peak = program.add(1, cost=1.0, low=low, high=high)
@@ -64,7 +65,7 @@ def leaving(model: Model, start: State, *, low: float, high: float, nodes: int) 
     for row in np.flatnonzero(np.isfinite(model.budgets)).tolist():
         program.row(found.out, model.cost[row, found.movable], high=float(model.budgets[row]))
     found.groups()
-    solved = program.solve(nodes=nodes, gap=1e-4)
+    solved = program.solve(nodes=1, gap=1e-3, guess=False)
     if not solved.feasible:
         return Leaving(high - SLACK, np.zeros(0, dtype=np.int64))
     chosen = found.movable[solved.values[found.out] > 0.5] if len(solved.values) else found.movable[:0]  # noqa: PLR2004
@@ -130,7 +131,7 @@ class _Arrivals:
     def _leave_whole(self, high: float) -> None:
         """Let the largest bundles of brokers above a usage leave as a whole, and as many as it takes in any case."""
         model, start = self.model, self.start
-        for broker in np.flatnonzero(model.counts & (start.usage > model.peak(start.usage) * 0)).tolist():
+        for broker in np.flatnonzero(model.counts & (start.usage > 0)).tolist():
             mine = np.flatnonzero(self.owner == broker)
             if not len(mine):
                 continue
@@ -143,7 +144,7 @@ class _Arrivals:
             if 0 < least <= len(mine):
                 self.program.row(self.out[mine], np.ones(len(mine)), low=float(least))
             large = mine[np.argsort(-load.max(axis=0), kind="stable")[:_WHOLE_PER_BROKER]]
-            if start.usage[broker] > self.start.model.peak(start.usage) * 0.6:
+            if start.usage[broker] > high * _NEAR:
                 for column in self.out[large].tolist():
                     self.program.whole[column] = True
 
@@ -186,7 +187,9 @@ class _Arrivals:
     def _into(self, members: Int64Array, broker: int) -> Int64Array:
         """Return the columns that count what a broker takes of some namespaces. Shape (such kinds,)."""
         kinds = np.unique(self.kind[np.isin(self.space, members)]).tolist()
-        return np.array([self.count_in[at][broker] for at in kinds if broker in self.count_in.get(at, {})], dtype=np.int64)
+        return np.array(
+            [self.count_in[at][broker] for at in kinds if broker in self.count_in.get(at, {})], dtype=np.int64
+        )
 
     def _level(self, counts: IntArray, candidates: BoolArray, takers: BoolArray) -> int:
         """Return the most that the fewest of all candidates can be, with all moves of the budget."""
@@ -203,36 +206,42 @@ class _Arrivals:
 
     def _of_bundles(self, members: Int64Array, counts: IntArray, candidates: BoolArray) -> None:
         domains = self.model.rules.domains_of(candidates)
-        mine = np.isin(self.space, members)
-        may = np.array([bool(len(self._into(members, broker))) for broker in range(len(counts))])
-        places = np.unique(domains[candidates]).tolist()
+        places = [np.flatnonzero(candidates & (domains == place)) for place in np.unique(domains[candidates]).tolist()]
         if len(places) > 1:
-            sums = np.array([counts[candidates & (domains == place)].sum() for place in places])
-            can = np.array([(may & candidates & (domains == place)).any() for place in places])
-            level = self._level(sums, np.ones(len(places), dtype=np.bool_), can)
-            for place, here in zip(places, sums.tolist(), strict=True):
-                inside = np.flatnonzero(candidates & (domains == place))
-                self._most(members, inside, self.out[mine & np.isin(self.owner, inside)], here - level)
+            self._rise(members, places, counts)
         for place in places:
-            inside = candidates & (domains == place)
-            level = self._level(counts, inside, may)
-            for broker in np.flatnonzero(inside).tolist():
-                gone = self.out[mine & (self.owner == broker)]
-                self._most(members, np.array([broker]), gone, int(counts[broker]) - level)
+            self._rise(members, [np.array([broker]) for broker in place.tolist()], counts)
 
-    def _most(self, members: Int64Array, brokers: Int64Array, gone: Int64Array, above: int) -> None:
-        """Require that brokers so many above the level take at most one more than they have lost beyond that."""
-        into = np.concatenate([self._into(members, broker) for broker in brokers.tolist()])
-        if not len(into):
-            return
-        most = len(gone) - above + 1
-        if above > 0 and most < 1:
-            self.program.row(into, np.ones(len(into)), high=0.0)
-            return
-        rate = 1.0 + (above - 1) / most if above > 0 else 1.0
-        columns = np.concatenate([into, gone])
-        signs = np.concatenate([np.full(len(into), rate), -np.ones(len(gone))])
-        self.program.row(columns, signs, high=float(max(0, 1 - above)))
+    def _rise(self, members: Int64Array, units: list[Int64Array], counts: IntArray) -> None:
+        """Let who takes a bundle have at most the fewest of all, at the highest that the fewest ever are, and one more.
+
+        For the fewest to be at a level, every unit with less must have taken what it lacks.
+
+        Args:
+            members: Namespaces of the group.
+            units: Brokers that are counted together. Shape of each (brokers of the unit,).
+            counts: Bundles of the group on each broker. Shape (brokers,).
+        """
+        program, mine = self.program, np.isin(self.space, members)
+        here = np.array([int(counts[unit].sum()) for unit in units])
+        into = [np.concatenate([self._into(members, broker) for broker in unit.tolist()]) for unit in units]
+        least = int(here.min())
+        most = self._level(here, np.ones(len(units), dtype=np.bool_), np.array([len(one) > 0 for one in into]))
+        level = program.add(1, low=float(least), high=float(most))
+        for unit, taken, now in zip(units, into, here.tolist(), strict=True):
+            if not len(taken):
+                continue
+            gone = self.out[mine & np.isin(self.owner, unit)]
+            ones = np.ones(len(taken))
+            if now < most:
+                program.row(np.append(taken, level), np.append(ones, -1.0), low=-float(now))
+            takes = program.add(1, high=1.0)
+            above = max(now - least - 1, 0)
+            room = max(min(most + 1 - now + len(gone), int(mine.sum())), 0)
+            program.row(np.append(taken, takes), np.append(ones, -float(room)), high=0.0)
+            columns = np.concatenate([taken, gone, level, takes])
+            signs = np.concatenate([ones, -np.ones(len(gone)), [-1.0, float(above)]])
+            program.row(columns, signs, high=float(1 + above - now))
 
     def _of_namespaces(self, member: int, members: Int64Array, counts: IntArray, candidates: BoolArray) -> None:
         may = np.zeros(len(counts), dtype=np.bool_)

@@ -1,6 +1,7 @@
 """Each bound on its own, against every choice there is: together they hide what one of them misses."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -9,10 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.cluster.arrays import FloatArray, Int64Array
+from planner.cluster.names import FAILURE_DOMAINS_ENABLED
 from planner.optimize.bound import alone, at_rung, cover, covers, ladder, room
+from planner.optimize.leaving import leaving
 from planner.optimize.question import Model, Question, model_of
 from planner.optimize.search import State
-from tests.app.optimize.brute import small_cluster
+from tests.app.optimize.brute import every_reachable, small_cluster
 
 seeds = st.integers(0, 10_000)
 shares = st.floats(0.3, 1.0)
@@ -109,3 +112,27 @@ def test_a_single_bundle_and_room(*, seed: int, grouped: bool) -> None:
             assert min(with_it)[0] <= least + 1e-6
     assert room(model, start) <= float(start.usage[model.counts].max()) + 1e-6
     assert room(model, start, under=0.0, weight=model.cost[0]) in {0.0, np.inf}
+
+
+@pytest.mark.parametrize("seeds", [range(40), pytest.param(range(40, 400), marks=pytest.mark.slow)])
+def test_whole_bundles_that_leave(seeds: range) -> None:
+    """No order of unloads gets below it, with or without groups; it often says more than what may be cut."""
+    more = 0
+    for seed in seeds:
+        snapshot = small_cluster(seed, bundles=8, grouped=True)
+        if seed % 2:
+            places = {f"domain-{at}": snapshot.brokers.name[at::2] for at in range(2)}
+            snapshot = replace(
+                snapshot,
+                policies=replace(snapshot.policies, failure_domains=places),
+                settings=snapshot.settings.changed(**{FAILURE_DOMAINS_ENABLED: True}),
+            )
+        moves = 1 + seed % 3
+        model = model_of(snapshot, Question(moves=moves))
+        start = State(model)
+        known = room(model, start)
+        best = float(every_reachable(snapshot, moves)[1].min())
+        found = leaving(model, start, low=known, high=start.peak())
+        assert found.bound <= best + 1e-9, seed
+        more += found.bound > known + 1e-3
+    assert more > len(seeds) // 4
