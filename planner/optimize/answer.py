@@ -59,6 +59,8 @@ _MAX_FACTOR_FOR_LIMITS = 1.02
 """Times the highest usage that keeping every broker below its limit on the way may cost."""
 _TRIES = 4
 _NO_LIMIT = 2**31
+_OF_WHOLE_BUNDLES = frozenset({"alone", "leaving", "whole"})
+"""Bounds that a split of a bundle may lower."""
 _SPLITS = 5
 """Most bundles to split where the question sets no number."""
 _LEAST_GAIN_FACTOR = 1.02
@@ -259,7 +261,7 @@ def _level(work: _Search, start: State, state: State) -> Plan:
     _polish(state, state.peak, caps, work.should_stop, even_out)
     curve = lowest(steps, () if forced else unfolded(state))
     found = _plan(work, start, state, min(bound, state.peak()), _why(model, bounds, bundle, suits), curve, rungs)
-    without_it = max(value for name, value in bounds.items() if name not in {"alone", "whole"})
+    without_it = max(value for name, value in bounds.items() if name not in _OF_WHOLE_BUNDLES)
     limiting = bundle if bounds["alone"] >= bound - SLACK else -1
     free = replace(model, question=replace(model.question, moves=None, topics=None, clients=None, bytes_per_s=None))
     anyway = max(bounds["alone"], room(free, start)) if np.isfinite(model.budgets).any() else bound
