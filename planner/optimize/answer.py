@@ -168,13 +168,19 @@ class _Solver:
         bounds = {name: getattr(first, name) for name in ("bound", "peak_bound", "limit", "least", "floor", "question")}
         return replace(found, **bounds, notes=(*found.notes, note))
 
-    def solve(self, snapshot: Snapshot, *, gone: bool = False) -> Plan:
-        """Answer it without further splits; brokers to empty count as gone where nothing could leave them else."""
-        model = model_of(snapshot, self.question, gone=gone)
+    def solve(self, snapshot: Snapshot, *, gone: bool = False, left: frozenset[int] = frozenset()) -> Plan:
+        """Answer it without further splits; brokers to empty count as gone where nothing could leave them else.
+
+        Bundles that nobody may take now stay where they are against their isolation policy.
+        """
+        model = model_of(snapshot, self.question, gone=gone, left=left)
         work = _Search(model, self.cancelled)
         start = State(model)
         state = State(model)
         blocked = place_forced(state, work.should_stop)
+        stay = frozenset(one for one in blocked if model.repairs[one])
+        if stay:
+            return self.solve(snapshot, gone=gone, left=left | stay)
         if blocked and self.question.drain and not gone:
             try:
                 found = self.solve(snapshot, gone=True)
@@ -192,7 +198,7 @@ class _Solver:
             )
         if self.question.under_percent is not None:
             return _cheapest(work, start, state)
-        if (model.forced.any() or self.question.drain) and not np.isfinite(model.budgets).any():
+        if ((model.forced & ~model.repairs).any() or self.question.drain) and not np.isfinite(model.budgets).any():
             # What must move is moved, and nothing else: the least harm.
             work.model = state.model = replace(model, question=replace(self.question, moves=len(state.order)))
         return _level(work, start, state)
@@ -503,6 +509,8 @@ def _plan(
         lead = f"{names[source]} is at {here * 100:.1f} %"
         if bundle in model.pinned:
             lead = f"pinned to {names[to]}"
+        elif model.repairs[bundle]:
+            lead = f"repair: {names[source]} is against its isolation policy"
         elif model.forced[bundle]:
             lead = f"{names[source]} is drained"
         why = f"{lead}; {names[to]} is at {there * 100:.1f} %, with room for {max(room_points, 0.0):.0f} more points"
@@ -526,4 +534,5 @@ def _plan(
         frontier=tuple(steps),
         least=tuple(rungs.tolist()),
         complete=not work.stopped,
+        repairs=tuple(move.bundle for move in moves if model.repairs[snapshot.bundle_position[move.bundle]]),
     )

@@ -45,6 +45,7 @@ class Plan:
         without_it: What the bound would be without that bundle.
         notes: What to know.
         complete: Whether nobody stopped it.
+        repairs: Bundles that move because their broker is against their isolation policy, full names.
     """
 
     question: Question
@@ -69,6 +70,7 @@ class Plan:
     without_it: float = 0.0
     notes: tuple[str, ...] = ()
     complete: bool = True
+    repairs: tuple[str, ...] = ()
 
     @property
     def gap_percent(self) -> float:
