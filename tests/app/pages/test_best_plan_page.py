@@ -30,7 +30,7 @@ SMALLER = next(sample for sample in samples() if sample.file == "overload-shedde
 """Where a plan against any one loss is found in a tenth of a second: seven seconds at the other."""
 
 
-REVIEWED = "Reviewing broker losses"
+REVIEWED = "Simulating the loss of brokers"
 """What is waited for before a plan against any one loss."""
 
 
