@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from planner.advise.advice import Advice, Configured
+from planner.advise.advice import COUNTED, Advice, Configured
 from planner.advise.advice_text import (
     apply_script,
     compared_text,
@@ -21,9 +21,9 @@ from planner.advise.advice_text import (
 )
 from planner.advise.advisor import advise
 from planner.advise.material import Material, configured_of, fits, material_of, snapshot_of, usable
-from planner.advise.objectives import OBJECTIVES, SIDES, Question, Side, value_of
+from planner.advise.objectives import OBJECTIVES, SIDES, Question, Side, objective_by_name, value_of
 from planner.advise.search import Method, neighbours, propose, space_of, trials_of, widened
-from planner.advise.verdict import Verdict, judge
+from planner.advise.verdict import Verdict, verdict_of
 from planner.cluster.errors import PlannerError, SettingError
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.names import LOAD_SHEDDING_STRATEGY
@@ -40,6 +40,7 @@ from planner.web.widgets import chart, download, show_error, show_notes, table
 
 _KNEE, _WEIGHT = "knee", "weight"
 _RULES = {_KNEE: "Balanced choice", _WEIGHT: "My own weights"}
+_OVERLOAD = objective_by_name("overload")
 _MOST_FIGURES = 6
 _BATCH = 8
 
@@ -141,9 +142,9 @@ def _weight() -> float | None:
         list(_RULES),
         format_func=_RULES.__getitem__,
         required=True,
-        help="The balanced choice is the point of the Pareto front beyond which a small gain on one side costs a lot"
-        " on the other. With your own weights, the advisor recommends the setting whose weighted worse side is"
-        " best.",
+        help="Settings with more overload than others are left out first. The balanced choice is the point of the"
+        " Pareto front beyond which a small gain on one side costs a lot on the other. With your own weights, the"
+        " advisor recommends the setting whose weighted worse side is best.",
     )
     bound("advisor-rule", rule, box, store)
     if rule == _KNEE:
@@ -192,7 +193,8 @@ def _days(advice: Advice) -> pd.DataFrame:
 
 def _verdict(advice: Advice, verdict: Verdict) -> None:
     """Say first what follows."""
-    say = {"keep": st.success, "recommended": st.success}.get(verdict.kind, st.warning)
+    sure = verdict.kind in {"keep", "recommended"} and not verdict.doubts
+    say = st.success if sure else st.warning
     icon = ":material/check_circle:" if say is st.success else ":material/help:"
     say(f"**{plain(verdict_text(advice))}**", icon=icon)
     if verdict.kind == "nothing":
@@ -214,7 +216,7 @@ def _recommendation(advice: Advice, configured: Mapping[str, Configured], verdic
         st.info("The history no longer exists, so the current settings are unknown.", icon=":material/info:")
     if advice.evidence is None:
         return
-    for side in SIDES:
+    for side in COUNTED:
         st.markdown(f"**{side.capitalize()}**: {evidence_text(advice.evidence, side)}")
     table(pd.DataFrame(measure_rows(advice.evidence)), "advice-measures")
     with st.expander("Day by day (index, 100 = average of all days and settings)", icon=":material/calendar_month:"):
@@ -259,6 +261,7 @@ def _holdout(advice: Advice) -> None:
 def _all(advice: Advice, verdict: Verdict) -> None:
     rows = []
     objectives = [one for side in SIDES for one in advice.question.objectives(side)]
+    place = {one.name: number for number, one in enumerate(advice.front, start=1)}
     for one in sorted(advice.candidates, key=lambda c: (not c.on_front, c.balance)):
         marks = {advice.chosen: verdict.mark, advice.current: "current"}
         if advice.chosen == advice.current:
@@ -266,10 +269,11 @@ def _all(advice: Advice, verdict: Verdict) -> None:
         rows.append(
             {
                 "scenario": one.name,
-                "front": "yes" if one.on_front else "",
+                "front": str(place[one.name]) if one.on_front else "more overload" if one.more_overload else "",
                 "mark": marks.get(one.name, ""),
                 "balance": one.balance,
                 "disruption": one.disruption,
+                _OVERLOAD.label: value_of(one.totals, _OVERLOAD),
                 **{o.label: value_of(one.totals, o) for o in objectives},
             }
         )
@@ -369,7 +373,7 @@ def _range_text(name: str, low: float | None, high: float | None) -> str:
 def _findings(stored: StoredJob, material: Material, advice: Advice, configured: Mapping[str, Configured]) -> None:
     job = stored.job
     assert job is not None  # noqa: S101 - only such jobs are offered
-    verdict = judge(advice)
+    verdict = verdict_of(advice)
     _verdict(advice, verdict)
     show_notes((*material.notes, *advice.notes), "Notes on this comparison")
     st.caption(compared_text(advice))

@@ -1,7 +1,9 @@
 """Compare: several scenarios side by side, the best of each measure marked."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -11,10 +13,12 @@ from planner.cluster.releases import RELEASES, release
 from planner.cluster.setting import conf_value
 from planner.cluster.text import count, number, plain, without_package
 from planner.explain.outcome import Outcome
-from planner.explain.trade_off import KEY_MEASURES, marks, obstacle_of, trade_off
+from planner.explain.trade_off import judged_marks, obstacle_of, ranked, trade_off
 from planner.explain.upgrade import before_upgrade, next_release, upgraded
 from planner.figures.simulation import MOST_CURVES, Curve, overlaid_curves, overlaid_text
+from planner.figures.theme import WARNING
 from planner.pulsar.shedding.registry import SHEDDERS
+from planner.simulate.judge import Result
 from planner.simulate.measures import Comparison, ComparisonRow, compare
 from planner.simulate.scenario import Scenario
 from planner.simulate.strategies import strategy_pairs, under_strategy, with_obstacle
@@ -22,19 +26,26 @@ from planner.web import address, best_plan, scenario_history, simulations, state
 from planner.web.page import Page, Subject
 from planner.web.widgets import chart, table
 
+if TYPE_CHECKING:
+    from pandas.io.formats.style import Styler
+
 _CURVES = {
     "std": "Deviation of usage (points)",
     "highest": "Highest usage (%)",
     "spread": "Highest minus lowest usage (points)",
     "shed": "Bundles shed so far",
 }
-_KEY = dict(
-    zip(
-        KEY_MEASURES,
-        ("highest usage (%)", "deviation (points)", "brokers above the limit", "disconnected topics", "thrashing (%)"),
-        strict=True,
-    )
-)
+_PEAK, _OVERLOADED, _END = "peak (%)", "overloaded (broker min)", "highest usage (%)"
+_KEY = {
+    "highest_percent": _PEAK,
+    "overloaded_broker_min": _OVERLOADED,
+    "end_peak_percent": _END,
+    "deviation_points": "deviation (points)",
+    "topics": "disconnected topics",
+    "thrashing_percent": "thrashing (%)",
+}
+"""The measures of the judge that the table shows, in the order in which they count."""
+_BAD = f"color: {WARNING}; font-weight: bold"
 _ARROWS = {"lower": "↓", "higher": "↑", "": "\u2002"}
 _SAME = "each with the edits and settings of the open scenario, under a different strategy"
 _MODES = {"shedders": "All five strategies", "pairs": "All pairs with placement", "mine": "My scenarios"}
@@ -77,19 +88,23 @@ def _upgraded(view: state.Current, chosen: Mapping[str, Scenario]) -> dict[str, 
     return {f"{name}, on {to}": upgraded(one, view.captured, release(to).name) for name, one in before.items()}
 
 
-def comparison_frame(found: Comparison, obstacles: Sequence[str] = (), *, alike: bool = True) -> pd.DataFrame:
+def comparison_frame(
+    found: Comparison, results: Sequence[Result], obstacles: Sequence[str] = (), *, alike: bool = True
+) -> pd.DataFrame:
     """Return one row for each measure, one column for each scenario; the best are marked with a star.
 
-    Obstacles are those of `marks`. Measures that are the same in all are there only when `alike` says so.
+    Obstacles are those of `marks`; what the judge finds worse has no star. Measures that are the same in all are
+    there only when `alike` says so.
     """
     rows = []
     for row in found.rows:
         if not alike and _alike(row):
             continue
         cells = {"measure": _heading(row)}
-        for name, value, best in zip(found.names, row.values, marks(found, row, obstacles), strict=True):
+        best = judged_marks(found, row, results, obstacles)
+        for name, value, starred in zip(found.names, row.values, best, strict=True):
             text = "not yet" if value is None else number(value)
-            cells[name] = f"★ {text}" if best else text
+            cells[name] = f"★ {text}" if starred else text
         rows.append(cells)
     return pd.DataFrame(rows)
 
@@ -103,18 +118,31 @@ def _curve(name: str, outcome: Outcome, which: str) -> Curve:
     return Curve(name, outcome.series.minutes, values)
 
 
-def key_frame(found: Comparison, obstacles: Sequence[str] = ()) -> pd.DataFrame:
-    """Return one row for each scenario, the best balanced first, and one column for each measure that counts.
+def key_frame(names: Sequence[str], results: Sequence[Result], obstacles: Sequence[str] = ()) -> pd.DataFrame:
+    """Return one row for each scenario in the order of the judge, and one column for each measure that counts.
 
     Those with one of the obstacles of `marks` come last, and name it.
     """
-    against = obstacles or ("",) * len(found.names)
-    columns = {words: found.of(name) for name, words in _KEY.items()}
-    named = [with_obstacle(name, why) for name, why in zip(found.names, against, strict=True)]
-    frame = pd.DataFrame({"scenario": named, **columns}).round(1)
-    frame = frame.sort_values(_KEY["final_std_percent"], kind="stable")
-    barred = [bool(against[at]) for at in frame.index]
-    return pd.concat([frame[[not one for one in barred]], frame[barred]], ignore_index=True)
+    against = obstacles or ("",) * len(names)
+    rows = [
+        {
+            "scenario": with_obstacle(names[at], against[at]),
+            **{words: round(getattr(results[at], name), 1) for name, words in _KEY.items()},
+        }
+        for at in ranked(results, obstacles)
+    ]
+    return pd.DataFrame(rows)
+
+
+def _red(frame: pd.DataFrame, limit_percent: float) -> "Styler":
+    """Return the frame with usage above the limit, and any time spent there, in red."""
+    above = {_PEAK: limit_percent, _END: limit_percent, _OVERLOADED: 0.0}
+
+    def colours(column: pd.Series) -> list[str]:
+        limit = above.get(str(column.name), math.inf)
+        return [_BAD if isinstance(value, int | float) and value > limit else "" for value in column.tolist()]
+
+    return frame.style.apply(colours).format(dict.fromkeys(above, "{:,.1f}"))
 
 
 def _heading(row: ComparisonRow) -> str:
@@ -124,7 +152,8 @@ def _heading(row: ComparisonRow) -> str:
 
 def _bars(frame: pd.DataFrame) -> dict[str, float]:
     """Return what the bar of each column is full at: 100 for percentages, else the largest value."""
-    largest = {str(name): float(values.max()) for name, values in frame.items() if name != "scenario"}
+    plain_text = {"scenario", _PEAK, _OVERLOADED, _END}
+    largest = {str(name): float(values.max()) for name, values in frame.items() if name not in plain_text}
     return {name: max(100.0 if name.endswith("(%)") else 1.0, value) for name, value in largest.items()}  # not NaN
 
 
@@ -132,24 +161,32 @@ def _show(names: Sequence[str], outcomes: Sequence[Outcome]) -> None:
     by_name = dict(zip(names, outcomes, strict=True))
     found = compare({n: o.trace for n, o in by_name.items()}, {n: o.summary for n, o in by_name.items()})
     obstacles = [obstacle_of(one.trace) for one in outcomes]
-    st.markdown(trade_off(found, [plain(name) for name in found.names], obstacles))
-    frame = key_frame(found, obstacles)
-    table(
-        frame, "key-measures", height="content", bars=_bars(frame), widths={"scenario": 420 if any(obstacles) else 310}
+    results = [one.result for one in outcomes]
+    st.markdown(trade_off(found, [plain(name) for name in found.names], obstacles, results))
+    frame = key_frame(found.names, results, obstacles)
+    limit, widths = results[0].limit_percent, {"scenario": 420 if any(obstacles) else 310}
+    style = _red(frame, limit)
+    table(frame, "key-measures", height="content", style=style, bars=_bars(frame), widths=widths)
+    st.caption(
+        f"Overload counts first, then disruption, then balance. Red: above the limit of {limit:g} %. Peak and time"
+        " overloaded count from the first moves on; highest usage and deviation are those at the end. Lower is better"
+        " in every column."
     )
-    st.caption("At the end of the simulation, best balanced first. Lower is better in every column.")
     which = address.choice("curve", "Curve", _CURVES, segments=True)
-    drawn = _drawn(found, obstacles)
+    drawn = _drawn(found, results, obstacles)
     curves = [_curve(name, by_name[name], which) for name in drawn]
     summary = plain(overlaid_text(curves, _CURVES[which]))
     if len(drawn) < len(found.names):
-        summary += f" Showing the {len(drawn)} that end best balanced."
+        summary += f" Showing the first {len(drawn)} of the table."
     chart(overlaid_curves(curves, "minute", _CURVES[which]), summary, f"compare-{which}")
     if st.toggle("All measures", key="all-measures"):
-        st.caption("★ marks the best value of a measure. ↓ means lower is better, ↑ means higher is better.")
+        st.caption(
+            "★ marks the best value among scenarios that no other one is better than. ↓ means lower is better,"
+            " ↑ means higher is better."
+        )
         alike = sum(_alike(row) for row in found.rows)
         every = st.toggle(f"Include the {count(alike, 'measure')} with equal values", key="alike") if alike else True
-        table(comparison_frame(found, obstacles, alike=every), "comparison", height="content")
+        table(comparison_frame(found, results, obstacles, alike=every), "comparison", height="content")
     rows = _differences(found, outcomes)
     if rows:
         st.markdown("**Settings that differ**")
@@ -159,10 +196,9 @@ def _show(names: Sequence[str], outcomes: Sequence[Outcome]) -> None:
         table(frame, "settings-that-differ")
 
 
-def _drawn(found: Comparison, obstacles: Sequence[str]) -> list[str]:
-    """Return those scenarios whose curves can be distinguished, in their order; first those that can be chosen."""
-    deviation = found.of("final_std_percent")
-    best = sorted(range(len(found.names)), key=lambda at: (bool(obstacles[at]), deviation[at] or 0.0))[:MOST_CURVES]
+def _drawn(found: Comparison, results: Sequence[Result], obstacles: Sequence[str]) -> list[str]:
+    """Return those scenarios whose curves can be distinguished, in their order; the best by the judge."""
+    best = ranked(results, obstacles)[:MOST_CURVES]
     return [name for at, name in enumerate(found.names) if at in best]
 
 
@@ -211,8 +247,8 @@ def draw(view: state.Current) -> None:
 PAGE = Page(
     title="Compare",
     icon=":material/balance:",
-    purpose="Compares strategies, their pairs, or your scenarios on the same cluster: which one balances best, and what"
-    " it costs.",
+    purpose="Compares strategies, their pairs, or your scenarios on the same cluster: overload, disruption"
+    " and balance of each.",
     draw=draw,
     subject=Subject.SCENARIO,
 )

@@ -23,6 +23,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count, moment, short_digest
 from planner.explain.decision_tables import reason_rows
 from planner.figures.counters import counter_grid, counter_lines, paired_scores
+from planner.pulsar.manager.class_names import in_full
 from planner.pulsar.manager.cycle import effective_shedder
 from planner.pulsar.shedding.profile import Profile, Tally
 from planner.pulsar.shedding.protocol import Shedder
@@ -243,21 +244,21 @@ def _acts(steps: Sequence[CycleStep]) -> list[int]:
     return [at for at, step in enumerate(steps, start=1) if step.decision.shedding.moves]
 
 
-def _instead(choice: _Choice, other: str, config: Settings, cycles: int) -> None:
+def _instead(choice: _Choice, other: Shedder, config: Settings, cycles: int) -> None:
     """Draw in which cycles another strategy acts, which the page does not wait for."""
-    config = config.changed(loadBalancerLoadSheddingStrategy=other)
+    config = config.changed(loadBalancerLoadSheddingStrategy=other.java_class)
 
     def make(*_: object) -> list[int]:
         return _acts(decide_cycles(choice.sequence(config), config, 0, explain=False))
 
-    acts = answer(f"acts-{choice.key()}-{config!r}", make, f"When would {other} act?")
+    acts = answer(f"acts-{choice.key()}-{config!r}", make, f"When would {other.name} act?")
     if acts is not None:
-        st.caption(f"Instead: {_when(other, acts, cycles)}")
+        st.caption(f"Instead: {_when(other.name, acts, cycles)}")
 
 
 def _shedding(choice: _Choice, shedder: Shedder, config: Settings) -> None:
     """Draw the counters of a shedding strategy, and one of its cycles; of others, when they act."""
-    config, off = as_if_running(config.changed(loadBalancerLoadSheddingStrategy=shedder.name))
+    config, off = as_if_running(config.changed(loadBalancerLoadSheddingStrategy=shedder.java_class))
     if off:
         st.info(off, icon=":material/toggle_off:")
     steps = _steps(choice, config)
@@ -265,7 +266,7 @@ def _shedding(choice: _Choice, shedder: Shedder, config: Settings) -> None:
     st.markdown(_when(shedder.name, fired, len(steps)))
     offered = offered_shedders(shedder.load_manager, config.release)
     for other in (one for one in _SHEDDERS.values() if one in offered and one is not shedder):
-        _instead(choice, other.name, config, len(steps))
+        _instead(choice, other, config, len(steps))
     series: dict[str, list[float]] = {}
     tallies = shedder.profile.tallies
     for place, tally in zip(st.columns(len(tallies)), tallies, strict=True):
@@ -371,7 +372,7 @@ def _config(view: state.Current, folder: Path | None) -> Settings:
     """Return the settings in force, those of the scenario over the cluster's own; a followed cluster has newer ones."""
     if folder is None:
         return scenario_history.present(view).settings_over(view.captured)
-    return newest(folder).settings.changed(**scenario_history.present(view).settings)
+    return newest(folder).settings.changed(**in_full(scenario_history.present(view).settings))
 
 
 def _settings(picked: str, view: state.Current, config: Settings) -> None:

@@ -84,7 +84,8 @@ def _answer(view: state.Current, upgrade: Upgrade) -> None:
     if outcomes is None:
         return
     answer = answer_of(view.captured, upgrade, [o.trace for o in outcomes], [o.summary for o in outcomes])
-    st.markdown(f"### {plain(answer.found.sentence)}")
+    st.markdown(f"### {plain(answer.found.answer)}")
+    st.markdown(plain(answer.found.sentence))
     if answer.found.kept:
         st.info(plain(answer.found.kept), icon=":material/settings_backup_restore:")
     formats = dict.fromkeys(("highest usage (%)", "deviation (points)"), "%.1f")
@@ -110,6 +111,8 @@ def draw(view: state.Current) -> None:
     today = before_upgrade(scenario_history.present(view), view.captured)
     today = replace(today, cycles=cycles_of(int(hours), today.settings_over(view.captured)))
     upgrade = upgrade_of(view.captured, today, release(to).name)
+    for blocker in upgrade.blockers:
+        st.error(plain(short(f"Blocker: {blocker}")), icon=":material/block:")
     _answer(view, upgrade)
     _settings(upgrade)
     _rules(upgrade)

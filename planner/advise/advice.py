@@ -7,18 +7,26 @@ good. `planner.advise.advisor` works all of it out.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
-from planner.advise.objectives import Question, Side
+from planner.advise.objectives import SIDES, Question, Side
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.releases import REFERENCE
 from planner.cluster.setting import SettingValue, conf_value
 from planner.cluster.settings import Settings
+from planner.simulate.judge import Result, judge
+from planner.simulate.judge import Verdict as Judgement
 from planner.simulate.measures import Measure
 from planner.simulate.scenario import Scenario
 
 ALIKE: Final = 1e-9
 """Indices that differ by no more are equal."""
+
+Counted: TypeAlias = Side | Literal["overload"]
+"""What days are won by: a side, or overload."""
+
+COUNTED: Final[tuple[Counted, ...]] = ("overload", *SIDES)
+"""Each of them, in display order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +52,8 @@ class Candidate:
         balance: Index of balance; 100 is the average of the candidates, small is good.
         disruption: Index of disruption, likewise.
         on_front: Whether no other candidate beats it.
+        result: What the judge compares; None where the candidates are measured differently.
+        more_overload: Whether another candidate has less overload by the judge; then it is not on the front.
     """
 
     scenario: Scenario
@@ -51,6 +61,8 @@ class Candidate:
     balance: float
     disruption: float
     on_front: bool
+    result: Result | None = None
+    more_overload: bool = False
 
     @property
     def name(self) -> str:
@@ -77,23 +89,26 @@ class MeasureChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DayPair:
-    """One day of one cluster: indices with the current settings and with the recommended ones; small is good.
+    """One day of one cluster: with the current settings and with the recommended ones; small is good.
 
     Attributes:
         cluster: Name.
         day: `yyyy-mm-dd`, UTC.
-        balance: With the current and with the recommended settings.
+        balance: Index with the current and with the recommended settings.
         disruption: Likewise.
+        overload: Broker-minutes above the limit, likewise.
     """
 
     cluster: str
     day: str
     balance: tuple[float, float]
     disruption: tuple[float, float]
+    overload: tuple[float, float] = (0.0, 0.0)
 
-    def of(self, side: Side) -> tuple[float, float]:
-        """Return the pair of a side."""
-        return self.balance if side == "balance" else self.disruption
+    def of(self, side: Counted) -> tuple[float, float]:
+        """Return the pair of a side, or of overload."""
+        pair: tuple[float, float] = getattr(self, side)
+        return pair
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +123,7 @@ class Evidence:
     measures: tuple[MeasureChange, ...]
     days: tuple[DayPair, ...]
 
-    def wins(self, side: Side) -> tuple[int, int, int]:
+    def wins(self, side: Counted) -> tuple[int, int, int]:
         """Return on how many days the recommended settings are better, worse, and alike."""
         apart = [
             (old, new)
@@ -118,7 +133,7 @@ class Evidence:
         better = sum(1 for old, new in apart if new < old)
         return better, len(apart) - better, len(self.days) - len(apart)
 
-    def chance(self, side: Side) -> float:
+    def chance(self, side: Counted) -> float:
         """Return how likely so uneven a count of wins and losses is if both settings were alike (sign test)."""
         better, worse, _ = self.wins(side)
         number = better + worse
@@ -202,7 +217,8 @@ class Holdout:
         promised: Change of balance and of disruption against the current settings on the first days, in percent of
             the average of the candidates; negative is better. None without current settings.
         kept: The same on the rest.
-        holds: Whether the choice holds.
+        holds: Whether the choice holds: on the rest, the same one or an equally good one is chosen, and nothing that
+            was promised is broken.
         reasons: Why it does not, one sentence each; or why it does.
         days: Every day of every cluster, with the current settings and with the choice; none without current settings.
     """
@@ -227,7 +243,7 @@ class Advice:
         question: What was asked.
         candidates: Every scenario that can be compared, in the order given.
         current: Name of the candidate with the settings in force; empty when they were not replayed.
-        knee: Name of the candidate at the knee of the front.
+        knee: Name of the candidate at the knee of the front; empty where the front has none.
         chosen: Name of the recommended candidate.
         evidence: Against the current settings; None when they were not replayed.
         sensitivity: One for each setting that differs among the candidates.
@@ -248,6 +264,14 @@ class Advice:
     clusters: tuple[str, ...]
     days: tuple[str, ...]
     notes: tuple[str, ...] = field(default=())
+
+    @property
+    def judgement(self) -> Judgement | None:
+        """What the judge of outcomes says of the chosen settings against the current ones; None where it cannot."""
+        if not self.current:
+            return None
+        before, after = self.candidate(self.current).result, self.candidate(self.chosen).result
+        return judge(before, after) if before and after else None
 
     def candidate(self, name: str) -> Candidate:
         """Return a candidate by its name."""

@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, Final
 
-from planner.advise.advice import Advice, Candidate, Configured, Evidence, Holdout
+from planner.advise.advice import COUNTED, Advice, Candidate, Configured, Counted, Evidence, Holdout
 from planner.advise.applying import apply_commands, changes_of
-from planner.advise.objectives import SIDES, Side
-from planner.advise.verdict import judge
+from planner.advise.verdict import verdict_of
 from planner.cluster.setting import conf_value
 from planner.cluster.text import count
 from planner.replay.aggregate import AGGREGATION
@@ -21,9 +20,9 @@ _WORSE: Final = {True: "better", False: "worse"}
 _VERDICT: Final = {True: "better", False: "worse", None: ""}
 
 
-def shown(name: str) -> str:
-    """Return the name of a scenario, cut where it is very long."""
-    return name if len(name) <= _LONG else f"{name[: _LONG - 1]}…"
+def shown(name: str, most: int = _LONG) -> str:
+    """Return the name of a scenario, cut where it is longer than so many characters."""
+    return name if len(name) <= most else f"{name[: most - 1]}…"
 
 
 def _better(one: Candidate, other: Candidate) -> str:
@@ -44,17 +43,19 @@ def compared_text(advice: Advice) -> str:
 
 def verdict_text(advice: Advice) -> str:
     """Return what follows, in a sentence or two."""
-    verdict = judge(advice)
+    verdict = verdict_of(advice)
     others = count(len(advice.candidates) - 1, "other setting")
+    judgement = advice.judgement
     if verdict.kind == "nothing":
         return f"Nothing to compare: {_small(verdict.doubts[0])} Replay at least two settings with different results."
     if verdict.kind == "keep":
-        return f"Keep the current settings: none of the {others} is better by this rule."
+        return " ".join((f"Keep the current settings: none of the {others} is better by this rule.", *verdict.doubts))
     change = _better(advice.candidate(advice.chosen), advice.candidate(advice.current)) if advice.current else ""
     text = f"{shown(advice.chosen)}{f' ({change} than now)' if change else ''}"
+    said = [judgement.text] if judgement and judgement.text not in verdict.doubts else []
     if verdict.kind == "recommended":
-        return f"Recommended: {text}."
-    return f"Not enough evidence for a change. The best candidate is {text}. {' '.join(verdict.doubts)}"
+        return " ".join((f"Recommended: {text}.", *said))
+    return " ".join(("Not enough evidence for a change.", f"The best candidate is {text}.", *said, *verdict.doubts))
 
 
 def _small(sentence: str) -> str:
@@ -64,13 +65,19 @@ def _small(sentence: str) -> str:
 def front_text(advice: Advice) -> str:
     """Return what the front and the choice by the rule are, in words."""
     front, number = len(advice.front), len(advice.candidates)
-    mark = judge(advice).mark.capitalize()
+    mark = verdict_of(advice).mark.capitalize()
     text = f"{front} of {number} settings {'is' if front == 1 else 'are'} Pareto-optimal."
+    if beaten := sum(one.more_overload for one in advice.candidates):
+        text += f" {beaten} {'has' if beaten == 1 else 'have'} more overload than others."
+    if not advice.knee:
+        text += " The front has no balanced choice: what one setting gains in balance it loses in disruption."
     if not advice.current:
         return f"{text} {mark}: {shown(advice.chosen)}."
     if advice.current == advice.chosen:
         return f"{text} The current settings are among them."
-    here = "are Pareto-optimal, too" if advice.candidate(advice.current).on_front else "are not Pareto-optimal"
+    now = advice.candidate(advice.current)
+    here = "are Pareto-optimal, too" if now.on_front else "are not Pareto-optimal"
+    here = "have more overload than others" if now.more_overload else here
     change = _better(advice.candidate(advice.chosen), advice.candidate(advice.current))
     return (
         f"{text} The current settings {here}. {mark}: {shown(advice.chosen)} ({change} than now, in percent of the"
@@ -86,7 +93,7 @@ def holdout_text(found: Holdout) -> str:
     return f"{days} {verdict}. {' '.join(found.reasons)}"
 
 
-def evidence_text(evidence: Evidence, side: Side) -> str:
+def evidence_text(evidence: Evidence, side: Counted) -> str:
     """Return on how many days the recommended settings are better on a side, and how likely that is by chance."""
     better, worse, alike = evidence.wins(side)
     chance = evidence.chance(side)
@@ -138,7 +145,7 @@ def apply_script(advice: Advice, cluster: str, now: Configured) -> str:
 
 def advice_lines(advice: Advice, configured: Mapping[str, Configured]) -> list[str]:
     """Return everything that the advisor says, as lines of text; `configured` is how each cluster is set now."""
-    verdict = judge(advice)
+    verdict = verdict_of(advice)
     lines = [verdict_text(advice), "", compared_text(advice), front_text(advice), "", *_front_lines(advice)]
     if verdict.kind == "nothing":
         return lines
@@ -165,12 +172,14 @@ def advice_lines(advice: Advice, configured: Mapping[str, Configured]) -> list[s
 def _front_lines(advice: Advice) -> list[str]:
     """Return the front, the best balance first, and the current settings where they are beaten."""
     marked = {advice.current: ["current"]} if advice.current else {}
-    marked.setdefault(advice.knee, []).append("balanced choice")
-    marked.setdefault(advice.chosen, []).append(judge(advice).mark)
+    if advice.knee:
+        marked.setdefault(advice.knee, []).append("balanced choice")
+    marked.setdefault(advice.chosen, []).append(verdict_of(advice).mark)
     named = [one for one in advice.candidates if one.name == advice.current and not one.on_front]
     lines = [f"  {'balance':>8} {'disruption':>11}  scenario"]
     for one in (*advice.front, *named):
-        marks = [*marked.get(one.name, []), *([] if one.on_front else ["not Pareto-optimal"])]
+        place = "more overload" if one.more_overload else "not Pareto-optimal"
+        marks = [*marked.get(one.name, []), *([] if one.on_front else [place])]
         text = f"  [{', '.join(marks)}]" if marks else ""
         lines.append(f"  {one.balance:8.1f} {one.disruption:11.1f}  {shown(one.name)}{text}")
     return lines
@@ -181,7 +190,7 @@ def _evidence_lines(advice: Advice) -> list[str]:
         return []
     rows = measure_rows(advice.evidence)
     lines = ["", "Evidence:"]
-    lines += [f"  {side.capitalize()}: {evidence_text(advice.evidence, side)}" for side in SIDES]
+    lines += [f"  {side.capitalize()}: {evidence_text(advice.evidence, side)}" for side in COUNTED]
     lines += [
         f"  {row['measure']}: {row['current']} now, {row['recommended']} recommended"
         f"{', ' if row['verdict'] else ''}{row['verdict']}"
@@ -193,7 +202,7 @@ def _evidence_lines(advice: Advice) -> list[str]:
 def advice_to_json(advice: Advice, configured: Mapping[str, Configured]) -> dict[str, Any]:
     """Return everything that the advisor found, as JSON content; `configured` is how each cluster is set now."""
     chosen, keep = advice.candidate(advice.chosen), advice.current == advice.chosen
-    evidence, verdict = advice.evidence, judge(advice)
+    evidence, verdict = advice.evidence, verdict_of(advice)
     return {
         "verdict": verdict.kind,
         "doubts": list(verdict.doubts),
@@ -203,7 +212,8 @@ def advice_to_json(advice: Advice, configured: Mapping[str, Configured]) -> dict
         "candidates": [_candidate(one) for one in advice.candidates],
         "front": [one.name for one in advice.front],
         "current": advice.current or None,
-        "knee": advice.knee,
+        "knee": advice.knee or None,
+        "judged": None if advice.judgement is None else asdict(advice.judgement),
         "recommended": advice.chosen,
         "keep_current": keep,
         "settings_changed": {cluster: settings_changed(chosen.scenario, now) for cluster, now in configured.items()},
@@ -224,6 +234,7 @@ def _candidate(one: Candidate) -> dict[str, Any]:
         "balance": one.balance,
         "disruption": one.disruption,
         "on_front": one.on_front,
+        "more_overload": one.more_overload,
         "measures": dict(one.totals),
     }
 
@@ -235,10 +246,10 @@ def _evidence(evidence: Evidence) -> dict[str, Any]:
             for one in evidence.measures
         ],
         "days": [asdict(day) for day in evidence.days],
-        "sides": {side: _side(evidence, side) for side in SIDES},
+        "sides": {side: _side(evidence, side) for side in COUNTED},
     }
 
 
-def _side(evidence: Evidence, side: Side) -> dict[str, float]:
+def _side(evidence: Evidence, side: Counted) -> dict[str, float]:
     better, worse, alike = evidence.wins(side)
     return {"better": better, "worse": worse, "alike": alike, "chance": evidence.chance(side)}

@@ -26,23 +26,32 @@ from planner.advise.advice import (
     SettingRange,
     Step,
 )
-from planner.advise.objectives import SIDES, Question, index_of, references, value_of
-from planner.advise.pareto import distance_to_front, knee_scores, pareto_front, weighted_scores
+from planner.advise.choice import Field
+from planner.advise.objectives import SIDES, Question, index_of, objective_by_name, references, value_of
+from planner.advise.pareto import distance_to_front
 from planner.cluster.arrays import FloatArray
 from planner.cluster.errors import PlannerError, SettingError
 from planner.cluster.load_manager import LoadManager
-from planner.cluster.names import LOAD_PLACEMENT_STRATEGY, LOAD_SHEDDING_STRATEGY, MEMORY_RESOURCE_WEIGHT
+from planner.cluster.names import (
+    BROKER_OVERLOADED_THRESHOLD_PERCENTAGE,
+    LOAD_PLACEMENT_STRATEGY,
+    LOAD_SHEDDING_STRATEGY,
+    MEMORY_RESOURCE_WEIGHT,
+)
 from planner.cluster.releases import REFERENCE, release
 from planner.cluster.setting import SettingValue
 from planner.cluster.settings import Settings
 from planner.cluster.text import count
+from planner.pulsar.manager.class_names import in_full
 from planner.pulsar.manager.cycle import effective_shedder
 from planner.replay.aggregate import DayRow, aggregate, totals_of
+from planner.simulate.judge import Result, judge
 from planner.simulate.measures import MEASURES, Measure
 from planner.simulate.scenario import Scenario
 from planner.simulate.strategies import obstacle, with_obstacle
 
 _SHOWN: Final = 300
+_OVERLOAD: Final = "overloaded_broker_min"
 _STRATEGIES = (LOAD_SHEDDING_STRATEGY, LOAD_PLACEMENT_STRATEGY)
 
 Cells: TypeAlias = Mapping[str, Mapping[tuple[str, str], DayRow]]
@@ -179,7 +188,7 @@ def _unchanged(scenario: Scenario, shared: Mapping[str, object], configured: Map
     if not configured:
         return not own and not scenario.load_manager
     return all(
-        one.settings.changed(**own) == one.settings and scenario.load_manager in {"", str(one.load_manager)}
+        one.settings.changed(**in_full(own)) == one.settings and scenario.load_manager in {"", str(one.load_manager)}
         for one in configured.values()
     )
 
@@ -209,24 +218,11 @@ def _obstacle(scenario: Scenario, configured: Mapping[str, Configured]) -> str:
     """Return why a cluster cannot change to a scenario by its settings alone; empty when all can."""
     for one in configured.values():
         manager = LoadManager(scenario.load_manager) if scenario.load_manager else one.load_manager
-        config = Settings({**one.settings.overrides, **scenario.settings}, release(scenario.pulsar_version))
+        config = Settings({**one.settings.overrides, **in_full(scenario.settings)}, release(scenario.pulsar_version))
         why = obstacle(effective_shedder(manager, config)[0], one.load_manager, config.release)
         if why:
             return why
     return ""
-
-
-def _choose(names: Sequence[str], table: FloatArray, weight: float | None, order: Mapping[str, tuple[int, int]]) -> str:
-    """Return the member of the front that a rule chooses.
-
-    Of members that the rule finds alike, the current settings come first, then the fewest changes, then the least
-    disruption, then the first in the order given.
-    """
-    members = np.flatnonzero(pareto_front(table))
-    front = table[members]
-    scores = knee_scores(front) if weight is None else weighted_scores(front, weight)
-    alike = [int(m) for m, score in zip(members, scores, strict=True) if score <= float(scores.min()) + ALIKE]
-    return names[min(alike, key=lambda at: (*order[names[at]], float(table[at, 1]), at))]
 
 
 def _order(scenarios: Sequence[Scenario], current: str) -> dict[str, tuple[int, int]]:
@@ -271,32 +267,71 @@ def advise(
     compared = sorted((one for one in scenarios if one.name in cells), key=lambda one: names.index(one.name))
     current, about = _current(compared, known)
     notes += about
+    limit, about = _limit_percent(compared, known)
+    notes += [note for note in about if not of_yardsticks]
     order = _order(compared, current)
-    on_front = pareto_front(table)
+    field = _field(names, table, totals, limit, order)
     candidates = tuple(
         Candidate(
             scenario=one,
             totals=totals[one.name],
             balance=float(table[at, 0]),
             disruption=float(table[at, 1]),
-            on_front=bool(on_front[at]),
+            on_front=bool(field.front[at]),
+            result=field.results[at] if field.results else None,
+            more_overload=not field.least_overloaded[at],
         )
         for at, one in enumerate(compared)
     )
-    chosen = _choose(names, table, asked.weight, order)
+    chosen = field.choose(asked.weight, current)
     return Advice(
         question=asked,
         candidates=candidates,
         current=current,
-        knee=_choose(names, table, None, order),
+        knee=field.knee,
         chosen=chosen,
         evidence=_evidence(cells, asked, current, chosen) if current else None,
         sensitivity=_sensitivity(candidates, chosen, asked, known),
-        holdout=_holdout(cells, asked, current, order),
+        holdout=_holdout(cells, asked, (current, chosen), order, limit),
         clusters=tuple(sorted({cluster for mine in cells.values() for cluster, _ in mine})),
         days=_days(cells),
         notes=(*notes, *_ignored_objectives(candidates, asked)),
     )
+
+
+def _limit_percent(
+    scenarios: Sequence[Scenario], configured: Mapping[str, Configured]
+) -> tuple[float | None, list[str]]:
+    """Return the limit above which brokers are overloaded; None, with a note, where scenarios measure differently.
+
+    Of clusters with unlike limits, the highest one.
+    """
+    yardstick = objective_by_name("overload").yardstick
+    differing = [name for name in yardstick if len({_measured(one, name, configured) for one in scenarios}) > 1]
+    if differing:
+        return None, [
+            f"Overload is not compared, because it depends on {differing[0]}, which differs between scenarios."
+        ]
+    values = [one.settings.changed(**_own(scenarios[0])) for one in configured.values()]
+    limits = [config.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) for config in values]
+    value = _value(scenarios[0], BROKER_OVERLOADED_THRESHOLD_PERCENTAGE, {})
+    return float(max(limits, default=value if isinstance(value, int) else 0)), []
+
+
+def _own(scenario: Scenario) -> dict[str, str | int | float | bool]:
+    name = BROKER_OVERLOADED_THRESHOLD_PERCENTAGE
+    return {name: scenario.settings[name]} if name in scenario.settings else {}
+
+
+def _field(
+    names: Sequence[str],
+    table: FloatArray,
+    totals: Mapping[str, Mapping[str, float | None]],
+    limit: float | None,
+    order: Mapping[str, tuple[int, int]],
+) -> Field:
+    results = () if limit is None else tuple(Result.over_days(totals[name], limit) for name in names)
+    return Field(tuple(names), table, results, order)
 
 
 def _days(cells: Cells) -> tuple[str, ...]:
@@ -338,7 +373,16 @@ def _day_pairs(cells: Cells, question: Question, current: str, chosen: str) -> t
             for objectives in sides
         )
         if b_old is not None and b_new is not None and d_old is not None and d_new is not None:
-            days.append(DayPair(cluster=cluster, day=day, balance=(b_old, b_new), disruption=(d_old, d_new)))
+            overload = [cells[name][cluster, day].measures.get(_OVERLOAD) or 0.0 for name in (current, chosen)]
+            days.append(
+                DayPair(
+                    cluster=cluster,
+                    day=day,
+                    balance=(b_old, b_new),
+                    disruption=(d_old, d_new),
+                    overload=(overload[0], overload[1]),
+                )
+            )
     return tuple(days)
 
 
@@ -418,17 +462,28 @@ def _range(name: str, chosen: SettingValue, steps: Sequence[Step]) -> SettingRan
 # Holdout
 
 
-def _holdout(cells: Cells, question: Question, current: str, order: Mapping[str, tuple[int, int]]) -> Holdout | None:
-    """Choose on the first days, and judge on the rest what was chosen; None when there are not two days."""
-    days, names = _days(cells), list(cells)
+def _holdout(
+    cells: Cells,
+    question: Question,
+    known: tuple[str, str],
+    order: Mapping[str, tuple[int, int]],
+    limit: float | None,
+) -> Holdout | None:
+    """Choose on the first days, and judge on the rest what was chosen; None when there are not two days.
+
+    `known` are the current settings and what is chosen on all days.
+    """
+    days, names, (current, overall) = _days(cells), list(cells), known
     if len(days) < 2:  # noqa: PLR2004 - one to choose on, one to judge on
         return None
     cut = min(max(round(question.first_share * len(days)), 1), len(days) - 1)
-    _, first, unknown = _indices(cells, question, days[:cut])
-    _, rest, unknown_rest = _indices(cells, question, days[cut:])
+    totals, first, unknown = _indices(cells, question, days[:cut])
+    totals_rest, rest, unknown_rest = _indices(cells, question, days[cut:])
     if unknown or unknown_rest:
         return None
-    chosen, best = (_choose(names, table, question.weight, order) for table in (first, rest))
+    later = _field(names, rest, totals_rest, limit, order)
+    chosen = _field(names, first, totals, limit, order).choose(question.weight, current)
+    best = later.choose(question.weight, current)
     place = names.index(chosen)
     promised = kept = None
     if current and current != chosen:
@@ -436,8 +491,12 @@ def _holdout(cells: Cells, question: Question, current: str, order: Mapping[str,
         promised, kept = (
             (float(table[place, 0] - table[now, 0]), float(table[place, 1] - table[now, 1])) for table in (first, rest)
         )
-    distance = distance_to_front(rest[place], rest)
-    against = tuple(_broken(promised, kept, distance, question))
+    distance = distance_to_front(rest[place], rest[later.least_overloaded])
+    against = (
+        *_broken(promised, kept, distance, question),
+        *_other_choice(later, chosen, best),
+        *([f"All days together choose {overall} instead."] if overall not in {chosen, best} else []),
+    )
     return Holdout(
         first_days=days[:cut],
         rest_days=days[cut:],
@@ -450,6 +509,18 @@ def _holdout(cells: Cells, question: Question, current: str, order: Mapping[str,
         reasons=against or tuple(_kept((chosen, best), promised, kept)),
         days=_day_pairs(cells, question, current, chosen) if current else (),
     )
+
+
+def _other_choice(later: Field, chosen: str, best: str) -> Iterator[str]:
+    """Return why the choice on the later days refutes the one on the first days: it is not as good by the judge."""
+    if chosen == best:
+        return
+    at, there = later.names.index(chosen), later.names.index(best)
+    verdict = judge(later.results[at], later.results[there]) if later.results else None
+    if verdict is None:
+        yield f"The choice on the remaining days alone is {best}."
+    elif verdict.word not in {"same", "worse"}:
+        yield f"The choice on the remaining days alone is {best}. {verdict.text}"
 
 
 def _broken(
@@ -489,4 +560,4 @@ def _kept(
                 " the remaining days."
             )
     if names[0] != names[1]:
-        yield f"The choice on the remaining days alone would be {names[1]}."
+        yield f"The choice on the remaining days alone is {names[1]}, which is as good there."

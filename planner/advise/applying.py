@@ -4,6 +4,7 @@ from planner.advise.advice import Configured
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.setting import SettingValue
 from planner.cluster.text import count
+from planner.pulsar.manager.class_names import in_full
 from planner.share.commands import CommandOptions, setting_changes, settings_commands
 from planner.simulate.admin_commands import Command
 from planner.simulate.scenario import Scenario
@@ -15,7 +16,7 @@ def changes_of(scenario: Scenario, configured: Configured) -> dict[str, tuple[Se
     Raises:
         SettingError: A setting is unknown or out of bounds.
     """
-    after = configured.settings.changed(**scenario.settings)
+    after = configured.settings.changed(**in_full(scenario.settings))
     manager = LoadManager(scenario.load_manager) if scenario.load_manager else configured.load_manager
     return setting_changes(configured.settings, after, (configured.load_manager, manager))
 

@@ -136,7 +136,7 @@ def index_of(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What counts, and how much.
+    """What counts, and how much, among the settings with the least overload.
 
     Attributes:
         balance: Names of objectives of balance.
@@ -148,7 +148,7 @@ class Question:
         first_share: Share of the days that the holdout chooses on.
     """
 
-    balance: tuple[str, ...] = ("deviation", "overload")
+    balance: tuple[str, ...] = ("deviation",)
     disruption: tuple[str, ...] = ("unloads", "topics", "clients", "thrashing")
     weight: float | None = None
     loss_percent: float = 10.0

@@ -42,6 +42,8 @@ from planner.cluster.names import (
 )
 from planner.cluster.releases import REFERENCE
 from planner.cluster.settings import Settings
+from planner.pulsar.manager.class_names import in_full
+from planner.pulsar.manager.cycle import effective_shedder
 from planner.pulsar.manager.pairing import placement_beside
 from planner.pulsar.shedding.registry import SHEDDERS, has_shedder, shedder_by_name
 from planner.replay.aggregate import DayRow
@@ -241,10 +243,9 @@ def space_of(
         SettingError: A strategy is unknown, or not one of the load manager or of the release.
     """
     manager = LoadManager(base.load_manager) if base.load_manager else configured.load_manager
-    config = configured.settings.changed(**base.settings)
-    names = tuple(
-        dict.fromkeys(shedder_by_name(name).name for name in shedders or (config.text(LOAD_SHEDDING_STRATEGY),))
-    )
+    config = configured.settings.changed(**in_full(base.settings))
+    running = (effective_shedder(manager, config)[0].name,)
+    names = tuple(dict.fromkeys(shedder_by_name(name).name for name in shedders or running))
     for name in names:
         if shedder_by_name(name).load_manager is not manager:
             raise SettingError(
@@ -290,8 +291,8 @@ def widened(space: SearchSpace, scenarios: Sequence[Scenario]) -> SearchSpace:
 
 def _place_of(space: SearchSpace, scenario: Scenario) -> tuple[dict[str, Any], dict[str, BaseDistribution]] | None:
     """Return where in the space a scenario lies; None when it lies outside."""
-    config = space.config.changed(**scenario.settings)
-    shedder = shedder_by_name(config.text(LOAD_SHEDDING_STRATEGY)).name
+    config = _values(space, scenario)
+    shedder = _running(space, config)
     same = replace(scenario, name="", settings={}) == replace(space.base, name="", settings={})
     if not same or shedder not in space.shedders:
         return None
@@ -367,8 +368,13 @@ def _study(space: SearchSpace, trials: Sequence[Trial], sampler: optuna.samplers
     return study
 
 
+def _running(space: SearchSpace, config: Settings) -> str:
+    """Return the strategy that runs under some settings."""
+    return effective_shedder(shedder_by_name(space.shedders[0]).load_manager, config)[0].name
+
+
 def _values(space: SearchSpace, scenario: Scenario) -> Settings:
-    return space.config.changed(**scenario.settings)
+    return space.config.changed(**in_full(scenario.settings))
 
 
 def _draw(space: SearchSpace, trial: optuna.Trial) -> Scenario:
@@ -410,7 +416,7 @@ def neighbours(space: SearchSpace, scenario: Scenario, known: Sequence[Scenario]
     that are known need no replay; their names are not used again.
     """
     config = _values(space, scenario)
-    shedder = shedder_by_name(config.text(LOAD_SHEDDING_STRATEGY)).name
+    shedder = _running(space, config)
     seen = {config, *(_values(space, one) for one in known)}
     names = {one.name for one in known}
     found: list[Scenario] = []

@@ -1,10 +1,13 @@
-"""Whether what the advisor found is enough to change anything: one verdict, and what speaks against more."""
+"""Whether what the advisor found is enough to change anything: one verdict, and what speaks against more.
 
-from collections.abc import Iterator
+Which of two outcomes is better, `planner.simulate.judge` says; this adds whether days and chance allow to rely on it.
+"""
+
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from planner.advise.advice import Advice
+from planner.advise.advice import Advice, Counted, Evidence
 from planner.advise.objectives import SIDES
 
 Kind: TypeAlias = Literal["nothing", "keep", "recommended", "unproven"]
@@ -22,7 +25,8 @@ class Verdict:
     Attributes:
         kind: `nothing` to compare, `keep` the current settings, another one `recommended`, or better by the rule but
             `unproven`.
-        doubts: Why it is no more than that, one sentence each; none with `keep` and `recommended`.
+        doubts: Why it is no more than that, one sentence each; none with `recommended`, and with `keep` only where
+            other days choose otherwise.
     """
 
     kind: Kind
@@ -34,23 +38,32 @@ class Verdict:
         return "recommended" if self.kind in {"keep", "recommended"} else "best candidate"
 
 
-def judge(advice: Advice) -> Verdict:
-    """Judge a comparison.
+def verdict_of(advice: Advice) -> Verdict:
+    """Say what follows from a comparison.
 
-    Another setting is recommended when it is better than the current ones on one side by a percent of the average and
-    on more days than chance explains (sign test, 5 %), makes the other side no more worse than may be lost (unless a
-    weight says what a side is worth), and, chosen on the first days alone, would have held on the rest.
+    Another setting is recommended when the judge of outcomes does not find it worse than the current ones, or alike;
+    when it is better in overload, or on one side by a percent of the average, and on more days than chance explains
+    (sign test, 5 %); when it makes the other side no more worse than may be lost (unless a weight says what a side is
+    worth, or overload is less); and when the choice on the first days holds on the rest.
     """
     number = len(advice.candidates)
     if number == 1:
         return Verdict("nothing", ("Only one setting was replayed.",))
-    first = advice.candidates[0]
-    if all(abs(gap) <= _ALIKE for one in advice.candidates for gap in _gaps_between(advice, first.name, one.name)):
+    if _all_alike(advice):
         return Verdict("nothing", (f"All {number} settings have the same result in this history.",))
     if advice.current == advice.chosen:
-        return Verdict("keep")
+        return Verdict("keep", tuple(_other_days(advice)))
     doubts = tuple(_doubts(advice))
     return Verdict("unproven", doubts) if doubts else Verdict("recommended")
+
+
+def _all_alike(advice: Advice) -> bool:
+    first = advice.candidates[0]
+    return all(
+        one.more_overload == first.more_overload
+        and all(abs(gap) <= _ALIKE for gap in _gaps_between(advice, first.name, one.name))
+        for one in advice.candidates
+    )
 
 
 def _gaps_between(advice: Advice, one: str, other: str) -> tuple[float, float]:
@@ -63,23 +76,36 @@ def _doubts(advice: Advice) -> Iterator[str]:
     if advice.evidence is None:
         yield "The current settings were not replayed, so the effect of a change is unknown."
         return
+    judgement = advice.judgement
+    less_overload = judgement is not None and judgement.overload == 1
     gaps = dict(zip(SIDES, _gaps_between(advice, advice.current, advice.chosen), strict=True))
-    wins = {side: advice.evidence.wins(side) for side in SIDES}
-    sure = {side: advice.evidence.chance(side) <= _CHANCE for side in SIDES}
-    gained = [side for side in SIDES if gaps[side] > 0]
-    if not any(gaps[side] >= _WORTH_PERCENT for side in gained):
+    if judgement is not None and judgement.word in {"worse", "same"}:
+        yield judgement.text
+    elif not less_overload and not any(gap >= _WORTH_PERCENT for gap in gaps.values()):
         yield "It is better by less than 1 % of the average of all settings."
-    elif not any(sure[side] and wins[side][0] > wins[side][1] for side in gained):
-        days = len(advice.evidence.days)
-        days_won = ", ".join(f"{side} on {wins[side][0]} of {days}" for side in gained)
-        more = f" Replay at least {_FEWEST_DAYS} days." if days < _FEWEST_DAYS else ""
-        yield f"It is better in {days_won} cluster days, which could be chance.{more}"
+    else:
+        gained: list[Counted] = ["overload"] if less_overload else [side for side in SIDES if gaps[side] > 0]
+        yield from _chance(advice.evidence, gained)
     loss = advice.question.loss_percent
-    if advice.question.weight is None:
+    if advice.question.weight is None and not less_overload:
         yield from (
             f"It makes {side} {-gaps[side]:.1f} % worse, which exceeds the accepted loss of {loss:g} %."
             for side in SIDES
             if -gaps[side] > loss
         )
+    yield from _other_days(advice)
+
+
+def _chance(evidence: Evidence, gained: Sequence[Counted]) -> Iterator[str]:
+    """Say when what is gained could be chance."""
+    days, wins = len(evidence.days), {one: evidence.wins(one) for one in gained}
+    if any(evidence.chance(one) <= _CHANCE and wins[one][0] > wins[one][1] for one in gained):
+        return
+    days_won = ", ".join(f"{one} on {wins[one][0]} of {days}" for one in gained)
+    more = f" Replay at least {_FEWEST_DAYS} days." if days < _FEWEST_DAYS else ""
+    yield f"It is better in {days_won} cluster days, which could be chance.{more}"
+
+
+def _other_days(advice: Advice) -> Iterator[str]:
     if advice.holdout is not None and not advice.holdout.holds:
         yield "The choice on the first days does not hold up on the remaining days."

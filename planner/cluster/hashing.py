@@ -11,7 +11,7 @@ import numpy as np
 
 from planner.cluster.arrays import Int64Array, IntArray, UInt32Array
 
-_PARTITION = "-partition-"
+PARTITION = "-partition-"
 _INT = 2**31 - 1
 _INT_DIGITS = 10
 _FIRST_PLANE = "\uffff"  # Java reads a number by UTF-16 units, so no digits beyond it
@@ -32,7 +32,7 @@ def partition_index(full_name: str) -> int:
 
     Leading zeros and numbers above 2^31 - 1 make no partition.
     """
-    _, suffix, number = full_name.rpartition(_PARTITION)
+    _, suffix, number = full_name.rpartition(PARTITION)
     if not suffix or not number.isdecimal() or len(number) > _INT_DIGITS or max(number) > _FIRST_PLANE:
         return -1
     index = int(number)

@@ -1,18 +1,17 @@
 """Failure patterns of bundles, topics and splits."""
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 
 from planner.cluster.arrays import FloatArray, Int64Array, IntArray
 from planner.cluster.decisions import Reason
-from planner.cluster.internal_bundles import internal_bundles, internal_topics
+from planner.cluster.internal_bundles import internal_bundles
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.names import (
     AUTO_BUNDLE_SPLIT_ENABLED,
@@ -26,16 +25,20 @@ from planner.cluster.names import (
     NAMESPACE_MAXIMUM_BUNDLES,
 )
 from planner.cluster.ranges import equal_boundaries
+from planner.cluster.setting import SettingValue
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count
 from planner.cluster.units import MIB, MS_PER_MIN
-from planner.explain.finding import Finding, listed
+from planner.explain.finding import Finding
 from planner.explain.outcome import Outcome
+from planner.explain.split_advice import SplitAdvice, split_advice
+from planner.explain.topic_advice import raised
 from planner.pulsar.splitting.automatic_extensible import REFUSED
 from planner.pulsar.splitting.protocol import SplitAlgorithm
 from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
 from planner.pulsar.splitting.request import split_request
+from planner.simulate.event import Event
 from planner.simulate.sequence import decide_split_checks, same_load
 
 _BEHIND: Mapping[str, str] = MappingProxyType(
@@ -53,8 +56,6 @@ _BY_TOPICS = next(one.name for one in SPLIT_ALGORITHMS[1:] if not (one.reads_tra
 
 _MOST_CHECKS = 10
 
-_HOT_SHARE = 0.5
-_ABOVE_AVERAGE = 0.1
 _MOST_COUNT_EXPONENT = 12
 _MANY_BUNDLES = 16
 _EMPTY_SHARE = 0.5
@@ -72,94 +73,6 @@ def _throughput(table: Any, rows: Int64Array | slice = slice(None)) -> FloatArra
 def _rate(table: Any) -> FloatArray:
     rate: FloatArray = table.msg_rate_per_s()
     return rate
-
-
-def _topic_names(snapshot: Snapshot, rows: Int64Array) -> list[str]:
-    names: list[str] = snapshot.topics.name.take(pa.array(rows)).to_pylist()
-    return names
-
-
-def _so_many(count: int, what: str) -> str:
-    return f"It is the only such {what}" if count == 1 else f"{count} such {what}s in total"
-
-
-def hot_topic(case: Outcome) -> Iterator[Finding]:
-    """One topic is too much for a bundle, or most of what a full broker carries: no split can divide it."""
-    end, config = case.trace.end, case.trace.settings
-    topics = end.topics
-    if not len(topics):
-        yield from _hot_single_bundle(case)
-        return
-    rate, size = _rate(topics), _throughput(topics)
-    limit_rate, limit_size = (
-        config.integer(NAMESPACE_BUNDLE_MAX_MSG_RATE),
-        config.integer(NAMESPACE_BUNDLE_MAX_BANDWIDTH_MBYTES) * MIB,
-    )
-    known = topics.bundle >= 0
-    owner = np.where(known, end.bundles.owner[topics.bundle], -1)
-    of_broker = np.bincount(owner[owner >= 0], size[owner >= 0], minlength=len(end.brokers))
-    share = np.divide(size, of_broker[owner], out=np.zeros(len(size)), where=(owner >= 0) & (of_broker[owner] > 0))
-    full = _far_above(case, end)
-    over_limit = (rate > limit_rate) | (size > limit_size)
-    of_users = ~internal_topics(end)
-    hot = np.flatnonzero(of_users & (over_limit | ((share > _HOT_SHARE) & (owner >= 0) & full[owner])))
-    if not len(hot):
-        return
-    hot = hot[np.lexsort((-rate[hot], -size[hot]))]
-    names = _topic_names(end, hot)
-    first = int(hot[0])
-    where = f" and {share[first] * 100:.0f} % of its broker's throughput" if share[first] > _HOT_SHARE else ""
-    evidence = (
-        f"{names[0]} carries {size[first] / MIB:.1f} MiB/s and {rate[first]:,.0f} msg/s{where}; bundles are split"
-        f" above {limit_size / MIB:.0f} MiB/s or {limit_rate:,} msg/s. {_so_many(len(hot), 'topic')}."
-    )
-    bundles = [end.bundle_names[i] for i in topics.bundle[hot].tolist() if i >= 0]
-    brokers = [end.brokers.name[i] for i in owner[hot].tolist() if i >= 0]
-    yield _hot(evidence, f"Topics: {listed(names)}.", brokers, bundles)
-
-
-def _hot(evidence: str, which: str, brokers: list[str], bundles: list[str]) -> Finding:
-    return Finding(
-        code="hot_topic",
-        title="A single hot topic, which no split can divide",
-        evidence=evidence,
-        remedy=f"Add partitions to the topic, or dedicate a broker to it with an isolation policy. {which}",
-        severity="high",
-        brokers=tuple(dict.fromkeys(brokers)),
-        bundles=tuple(dict.fromkeys(bundles)),
-        settings=(NAMESPACE_BUNDLE_MAX_MSG_RATE, NAMESPACE_BUNDLE_MAX_BANDWIDTH_MBYTES),
-    )
-
-
-def _far_above(case: Outcome, end: Snapshot) -> Any:
-    """Return which brokers are used far above the average in the last cycle. Shape (brokers of the end,)."""
-    usage = case.series.usage[-1]
-    average = float(np.nanmean(usage))
-    place = {name: i for i, name in enumerate(case.series.brokers)}
-    mine = np.array([usage[place[n]] if n in place else np.nan for n in end.brokers.name])
-    with np.errstate(invalid="ignore"):
-        return mine > average + _ABOVE_AVERAGE
-
-
-def _hot_single_bundle(case: Outcome) -> Iterator[Finding]:
-    """Return the same where topics are not listed: a bundle with one topic above the limits."""
-    end, config = case.trace.end, case.trace.settings
-    bundles = end.bundles
-    rate, size = _rate(bundles), _throughput(bundles)
-    over = (rate > config.integer(NAMESPACE_BUNDLE_MAX_MSG_RATE)) | (
-        size > config.integer(NAMESPACE_BUNDLE_MAX_BANDWIDTH_MBYTES) * MIB
-    )
-    hot = np.flatnonzero(over & (bundles.topics == 1) & ~internal_bundles(end))
-    if not len(hot):
-        return
-    hot = hot[np.argsort(-size[hot], kind="stable")]
-    names = [end.bundle_names[i] for i in hot.tolist()]
-    evidence = (
-        f"{names[0]} holds one topic, which carries {size[hot[0]] / MIB:.1f} MiB/s and {rate[hot[0]]:,.0f} msg/s;"
-        f" {_so_many(len(hot), 'bundle')}."
-    )
-    brokers = [end.brokers.name[i] for i in bundles.owner[hot].tolist() if i >= 0]
-    yield _hot(evidence, f"Bundles: {listed(names)}.", brokers, names)
 
 
 def fitting_bundle_count(hashes: Int64Array, weight: FloatArray, fair: float, most: int) -> tuple[int, float]:
@@ -325,13 +238,7 @@ def split_cascade(case: Outcome) -> Iterator[Finding]:
         full = f" It has reached the maximum of {cap}." if now >= cap else f" The maximum is {cap}."
         hit = dict.fromkeys(event.exceeded.setting for event in mine if event.exceeded is not None)
         names = tuple(hit) or (NAMESPACE_BUNDLE_MAX_MSG_RATE, NAMESPACE_BUNDLE_MAX_BANDWIDTH_MBYTES)
-        behind = "; ".join(dict.fromkeys(_BEHIND[name] for name in names))
-        by_traffic = not {NAMESPACE_BUNDLE_MAX_MSG_RATE, NAMESPACE_BUNDLE_MAX_BANDWIDTH_MBYTES}.isdisjoint(names)
-        way = (
-            f"{_BY_TRAFFIC}, which divides the traffic"
-            if by_traffic
-            else f"{_BY_TOPICS}, which halves the number of topics"
-        )
+        remedy, changes = _after_cascade(case, mine, names)
         depth_text = f", with children split again up to {deepest} times" if deepest > 1 else ""
         yield Finding(
             code="split_cascade",
@@ -341,17 +248,57 @@ def split_cascade(case: Outcome) -> Iterator[Finding]:
                 f" {count(now, 'bundle')}.{full} Reason of the last split:"
                 f" {mine[-1].why or 'requested by a command'}."
             ),
-            remedy=(
-                f"Find out why its bundles exceed {' and '.join(names)}: {behind}. Raise"
-                f" {names[0] if len(names) == 1 else 'these limits'} to what one broker can serve, and split with"
-                f" {way}."
-            ),
+            remedy=remedy,
             severity="high" if now >= cap else "medium",
             brokers=tuple(dict.fromkeys(event.source for event in mine if event.source)),
             bundles=tuple(event.bundle for event in mine),
             settings=(*names, NAMESPACE_MAXIMUM_BUNDLES, DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM),
-            changes={DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM: _BY_TRAFFIC if by_traffic else _BY_TOPICS},
+            changes=changes,
         )
+
+
+def _after_cascade(
+    case: Outcome, splits: Sequence[Event], names: tuple[str, ...]
+) -> tuple[str, dict[str, SettingValue]]:
+    """Return what to do about splits that follow one another, as the advice on splits has it, and the settings."""
+    by_traffic = not {NAMESPACE_BUNDLE_MAX_MSG_RATE, NAMESPACE_BUNDLE_MAX_BANDWIDTH_MBYTES}.isdisjoint(names)
+    limits = " and ".join(names)
+    config = case.trace.settings
+    advice = _advice_on_largest(case, splits, names) if by_traffic else None
+    if advice is not None and advice.verdict == "Not worth it":
+        values = _values_above(case.trace.end, names, config)
+        raise_to = " and ".join(f"{name} to {value:,}" for name, value in values.items()) or limits
+        return f"Do not split further. {advice.sentence} Raise {raise_to}, so that splitting ends.", dict(values)
+    by, what = (_BY_TRAFFIC, "divides the traffic") if by_traffic else (_BY_TOPICS, "halves the number of topics")
+    behind = "; ".join(dict.fromkeys(_BEHIND[name] for name in names))
+    remedy = (
+        f"Find out why its bundles exceed {limits}: {behind}. Raise"
+        f" {limits if len(names) == 1 else 'these limits'} to what one broker can serve, and split with {by}, which"
+        f" {what}."
+    )
+    return remedy, {DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM: by}
+
+
+def _advice_on_largest(case: Outcome, splits: Sequence[Event], names: tuple[str, ...]) -> SplitAdvice | None:
+    """Return the advice on the busiest bundle that a cascade left, or else on the one that it began with."""
+    end, config = case.trace.end, case.trace.settings
+    children = dict.fromkeys(child for event in splits for child in event.children)
+    left = np.array([end.bundle_position[child] for child in children if child in end.bundle_position], dtype=np.int64)
+    if len(left):
+        size = _rate(end.bundles) if NAMESPACE_BUNDLE_MAX_MSG_RATE in names else _throughput(end.bundles)
+        return split_advice(end, int(left[size[left].argmax()]), config)
+    at = case.trace.start.bundle_position.get(splits[0].bundle)
+    return None if at is None else split_advice(case.trace.start, at, config)
+
+
+def _values_above(end: Snapshot, names: tuple[str, ...], config: Settings) -> dict[str, int]:
+    """Return the limits that leave some room above the busiest bundle of any user: limits are those of the cluster."""
+    of_users = ~internal_bundles(end)
+    most = {
+        NAMESPACE_BUNDLE_MAX_MSG_RATE: float(_rate(end.bundles)[of_users].max(initial=0.0)),
+        NAMESPACE_BUNDLE_MAX_BANDWIDTH_MBYTES: float(_throughput(end.bundles)[of_users].max(initial=0.0)) / MIB,
+    }
+    return {name: raised(most[name]) for name in names if name in most and most[name] > config.integer(name)}
 
 
 def split_refused(case: Outcome) -> Iterator[Finding]:

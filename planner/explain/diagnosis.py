@@ -3,7 +3,17 @@
 from collections.abc import Callable, Iterable
 from typing import Final, TypeAlias
 
-from planner.explain import bundle_patterns, cluster_patterns, gate_patterns, policy_patterns, shedding_patterns
+from planner.explain import (
+    bundle_patterns,
+    class_patterns,
+    cluster_patterns,
+    gate_patterns,
+    measurement_patterns,
+    policy_patterns,
+    shedding_patterns,
+    topic_patterns,
+)
+from planner.explain.causes import without_consequences
 from planner.explain.finding import Finding, Severity
 from planner.explain.outcome import Outcome
 from planner.simulate.trace import Trace
@@ -12,16 +22,22 @@ Pattern: TypeAlias = Callable[[Outcome], Iterable[Finding]]
 """Detects one failure pattern."""
 
 PATTERNS: tuple[Pattern, ...] = (
+    class_patterns.class_not_loaded,
+    class_patterns.other_load_manager,
+    measurement_patterns.impossible_measurement,
     cluster_patterns.out_of_capacity,
     cluster_patterns.unlike_machines,
     policy_patterns.policy_matches_no_broker,
     policy_patterns.no_broker_allowed,
     gate_patterns.held_by_gate,
     policy_patterns.against_policy,
+    measurement_patterns.memory_stays,
+    shedding_patterns.idle_bundles_shed,
     shedding_patterns.unload_storm,
     shedding_patterns.ping_pong,
     shedding_patterns.idle_broker,
-    bundle_patterns.hot_topic,
+    topic_patterns.hot_topic,
+    topic_patterns.topic_above_limit,
     bundle_patterns.bundle_count_too_low,
     bundle_patterns.bundle_count_too_high,
     shedding_patterns.threshold_never_reached,
@@ -34,8 +50,11 @@ PATTERNS: tuple[Pattern, ...] = (
     cluster_patterns.drawn_at_random,
     cluster_patterns.clients_cut_off,
     cluster_patterns.throttled,
+    class_patterns.topics_placed_otherwise,
+    class_patterns.own_class,
     policy_patterns.domains_without_effect,
     policy_patterns.group_without_effect,
+    policy_patterns.old_namespace,
 )
 """Every pattern."""
 
@@ -45,6 +64,8 @@ _ORDER: Final[tuple[Severity, ...]] = ("high", "medium", "low")
 def diagnose(source: Trace | Outcome) -> tuple[Finding, ...]:
     """Return every failure pattern that a simulation shows, the worst first; none when it shows none.
 
+    What follows from another one is left out (see `planner.explain.causes`).
+
     An outcome keeps the answer.
     """
     outcome = source if isinstance(source, Outcome) else Outcome(source)
@@ -52,5 +73,5 @@ def diagnose(source: Trace | Outcome) -> tuple[Finding, ...]:
 
 
 def _found(outcome: Outcome) -> tuple[Finding, ...]:
-    found = [finding for pattern in PATTERNS for finding in pattern(outcome)]
+    found = without_consequences([finding for pattern in PATTERNS for finding in pattern(outcome)], outcome)
     return tuple(sorted(found, key=lambda finding: _ORDER.index(finding.severity)))

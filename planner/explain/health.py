@@ -23,10 +23,15 @@ Figure: TypeAlias = Literal["highest", "average", "deviation", "headroom"]
 """A key figure of a cluster that can be urgent."""
 
 _CAUSES = (
+    "class_not_loaded",
+    "other_load_manager",
+    "impossible_measurement",
+    "memory_stays",
     "held_by_gate",
     "threshold_never_reached",
     "avg_held_back",
     "strategy_replaced",
+    "key_skew",
     "hot_topic",
     "fighting_strategies",
     "drawn_at_random",
@@ -100,7 +105,9 @@ def health(
     headroom = f"headroom {now.growth.factor:.2f}x" if np.isfinite(now.growth.factor) else "no traffic"
     over = f"{now.over_threshold:,} of {count(brokers, 'broker')} above {limit * 100:.0f} %"
     if brokers and (mean >= limit or now.over_threshold == brokers):
-        return Health("bad", "Out of capacity", f"{over}, {headroom}; balancing cannot help.")
+        wrong = next((finding for finding in findings if finding.code == "impossible_measurement"), None)
+        doubt = f" But this may be untrue: {within(wrong.title)}." if wrong is not None else ""
+        return Health("bad", "Out of capacity", f"{over}, {headroom}; balancing cannot help.{doubt}")
     if now.over_threshold:
         return Health("bad", "Overloaded", f"{over}, {headroom}.{_mended(outcome, findings, 'over')}")
     between = f"usage from {percent(least, 0)} to {percent(highest, 0)}, {headroom}"

@@ -12,9 +12,11 @@ from planner.cluster.internal_bundles import internal_bundles
 from planner.cluster.names import FAILURE_DOMAINS_ENABLED
 from planner.cluster.snapshot import IsolationPolicy, Snapshot
 from planner.cluster.text import count
+from planner.cluster.topic_names import FOUR_PARTS
 from planner.explain.finding import Finding, Severity, admin, listed
 from planner.explain.isolation import allowed_brokers, allowed_hosts, hosts, literal
 from planner.explain.outcome import Outcome
+from planner.explain.upgrade_blockers import namespaces_with_cluster
 from planner.pulsar.load.java_pattern import java_pattern
 from planner.pulsar.load.namespace_policies import anti_affinity_group, isolation_policy
 from planner.simulate.breaches import breaches
@@ -275,5 +277,28 @@ def group_without_effect(case: Outcome) -> Iterator[Finding]:
             "Set the same group for a second namespace with pulsar-admin namespaces set-anti-affinity-group, or delete"
             " the group."
         ),
+        severity="low",
+    )
+
+
+def old_namespace(case: Outcome) -> Iterator[Finding]:
+    """Namespaces have the form that names a cluster, which newer releases of Pulsar refuse."""
+    names = namespaces_with_cluster(case.trace.start)
+    if not names:
+        return
+    decides = case.trace.settings.release
+    refused = not decides.has(FOUR_PARTS)
+    yield Finding(
+        code="old_namespace",
+        title=f"{count(len(names), 'namespace')} of the form tenant/cluster/namespace",
+        evidence=(
+            f"{listed(names)}: Pulsar serves such names before 4.2 only."
+            + (
+                f" This simulation follows the rules of {decides.name}, but takes the namespaces as they are."
+                if refused
+                else ""
+            )
+        ),
+        remedy="Move their data to a namespace tenant/namespace before an upgrade to 4.2 or later.",
         severity="low",
     )

@@ -17,6 +17,7 @@ from planner.cluster.text import count
 from planner.cluster.units import MS_PER_MIN
 from planner.explain.finding import Finding, listed
 from planner.explain.outcome import Outcome
+from planner.pulsar.manager.class_names import class_name
 from planner.pulsar.manager.cycle import effective_shedder, next_cycle
 from planner.pulsar.manager.pairing import PAIRED, offered_placements, placement_beside
 from planner.pulsar.placement.modular import configured_placement
@@ -80,6 +81,39 @@ def unload_storm(case: Outcome) -> Iterator[Finding]:
     )
 
 
+def idle_bundles_shed(case: Outcome) -> Iterator[Finding]:
+    """Most of the bundles that are shed carry nothing: their clients reconnect for no gain."""
+    shed = [
+        [e for e in cycle.events if e.kind == "shed" and not case.is_internal(e.bundle)] for cycle in case.trace.cycles
+    ]
+    idle = [[e for e in events if not e.throughput_bytes_per_s] for events in shed]
+    worst = max(range(len(idle)), key=lambda at: len(idle[at]))
+    alike, whole = len(idle[worst]), len(shed[worst])
+    if alike < _STORM_BUNDLES or alike * 2 < whole:
+        return
+    clients = sum(event.producers + event.consumers for event in idle[worst])
+    of_use = max(1, *(len(events) - len(none) for events, none in zip(shed, idle, strict=True)))
+    limit = {case.profile.most_bundles: of_use} if case.profile.most_bundles else {}
+    yield Finding(
+        code="idle_bundles_shed",
+        title=f"{case.shedder} sheds bundles without traffic",
+        evidence=(
+            f"{alike} of the {whole} bundles shed in cycle {worst + 1} carry no traffic. They move no load, and"
+            f" disconnect {count(clients, 'client')}."
+        ),
+        remedy=(
+            f"Set {case.profile.most_bundles} to {of_use}: bundles with traffic are chosen first."
+            if limit
+            else "Use fewer bundles where most have no traffic. Pulsar cannot merge them: recreate the namespace."
+        ),
+        severity="medium" if clients else "low",
+        brokers=tuple(dict.fromkeys(event.source for event in idle[worst])),
+        bundles=tuple(event.bundle for event in idle[worst]),
+        settings=tuple(limit),
+        changes=limit,
+    )
+
+
 def ping_pong(case: Outcome) -> Iterator[Finding]:
     """Traffic is shed from a broker that shedding had just given it to."""
     back = [entry for entry in case.ledger if entry.by_shedding and not case.is_internal(entry.bundle)]
@@ -121,7 +155,7 @@ def idle_broker(case: Outcome) -> Iterator[Finding]:
     if len(series.at_ms) < _IDLE_CYCLES:
         return
     tail = series.usage[-_IDLE_CYCLES:]
-    average = np.nanmean(tail, axis=1, keepdims=True)
+    average = mean_known(tail)[:, np.newaxis]
     with np.errstate(invalid="ignore"):
         idle = (tail < average * _IDLE_SHARE).all(axis=0)
     idle &= series.present[-1] & bool(average[-1, 0] >= _BUSY)
@@ -171,7 +205,7 @@ def threshold_never_reached(case: Outcome) -> Iterator[Finding]:
     scores = case.scores
     if apart < _SPREAD or np.isnan(scores).all():
         return
-    limits, average = _limits(case, scores), np.nanmean(scores, axis=1)
+    limits, average = limits_of(case, scores), mean_known(scores)
     with np.errstate(invalid="ignore"):
         if (scores >= limits[:, np.newaxis]).any():
             return
@@ -206,14 +240,21 @@ def threshold_never_reached(case: Outcome) -> Iterator[Finding]:
     )
 
 
-def _limits(case: Outcome, scores: FloatArray) -> FloatArray:
+def limits_of(case: Outcome, scores: FloatArray) -> FloatArray:
     """Return the score from which the strategy sheds in each cycle; NaN without a threshold. Shape (cycles,)."""
     profile = case.profile
     if profile.threshold is None:
         return np.full(len(scores), np.nan)
     threshold = profile.threshold(case.trace.settings)
-    limits: FloatArray = np.nanmean(scores, axis=1) * profile.above_average + threshold
+    limits: FloatArray = mean_known(scores) * profile.above_average + threshold
     return limits
+
+
+def mean_known(rows: FloatArray) -> FloatArray:
+    """Return the mean of what is known in each row; NaN where nothing is. Shape (rows,)."""
+    known = np.isfinite(rows).sum(axis=1)
+    means: FloatArray = np.divide(np.nansum(rows, axis=1), known, out=np.full(len(rows), np.nan), where=known > 0)
+    return means
 
 
 def ema_lag(case: Outcome) -> Iterator[Finding]:
@@ -275,7 +316,7 @@ def _longest_runs(flags: BoolArray) -> Int64Array:
 def _wrong_verdicts(case: Outcome) -> int:
     """Return how often a broker stands on the other side of the threshold than its usage does."""
     with np.errstate(invalid="ignore"):
-        above = [values >= _limits(case, values)[:, np.newaxis] for values in (case.scores, case.reported_usage)]
+        above = [values >= limits_of(case, values)[:, np.newaxis] for values in (case.scores, case.reported_usage)]
     return int((above[0] != above[1]).sum())
 
 
@@ -303,8 +344,9 @@ def held_back(case: Outcome) -> Iterator[Finding]:
 
 def strategy_replaced(case: Outcome) -> Iterator[Finding]:
     """The strategy configured is not the one that runs."""
-    shedder, notes = effective_shedder(case.load_manager, case.trace.settings)
-    if not notes:
+    config = case.trace.settings
+    shedder, notes = effective_shedder(case.load_manager, config)
+    if not notes or class_name(LOAD_SHEDDING_STRATEGY, config.text(LOAD_SHEDDING_STRATEGY)).kind != "official":
         return
     yield Finding(
         code="strategy_replaced",

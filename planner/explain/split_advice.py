@@ -19,6 +19,7 @@ from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count
 from planner.cluster.units import MIB
+from planner.explain.topic_advice import cure_of
 from planner.pulsar.splitting.manual import SplitCommand, Verdict, answer
 from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
 from planner.pulsar.splitting.request import topics_listed
@@ -92,9 +93,9 @@ def _advice(snapshot: Snapshot, bundle: int, config: Settings) -> SplitAdvice:
         text = "the snapshot lists no topics, so the topics of each child are unknown"
         return SplitAdvice("Not known", f"{need or 'The bundle is below every limit'}; {text}.", options)
     if len(rows) < 2:  # noqa: PLR2004 - one topic cannot be divided
-        cure = "; add partitions to the topic" if need else ""
+        cure = f" {cure_of(snapshot, int(rows[0]))}" if need and len(rows) else ""
         why = (
-            f"The bundle holds only the topic {topics.name[int(rows[0])].as_py()}, which no split can divide{cure}."
+            f"The bundle holds only the topic {topics.name[int(rows[0])].as_py()}, which no split can divide.{cure}"
             if len(rows)
             else "The bundle holds no topics, so there is nothing to divide."
         )
@@ -109,7 +110,9 @@ def _advice(snapshot: Snapshot, bundle: int, config: Settings) -> SplitAdvice:
         share = float(traffic[first] / traffic.sum())
         name = topics.name[int(rows[first])].as_py()
         text = f"After any split, one child keeps at least {best.largest * 100:.0f} % of the traffic: {name} alone has"
-        return SplitAdvice("Not worth it", f"{text} {share * 100:.0f} %. Add partitions to this topic.", options)
+        return SplitAdvice(
+            "Not worth it", f"{text} {share * 100:.0f} %. {cure_of(snapshot, int(rows[first]))}", options
+        )
     keeps = f"with {best.algorithm}, the largest child keeps {best.largest * 100:.0f} % of the traffic"
     if np.isnan(best.largest):
         keeps = f"{best.algorithm} divides its {count(len(rows), 'topic')}, none of which currently has traffic"

@@ -20,11 +20,13 @@ from planner.cluster.switches import HELD_SWITCHES
 from planner.cluster.text import count
 from planner.cluster.topic_names import FOUR_PARTS
 from planner.cluster.units import MIN_PER_HOUR
+from planner.explain.upgrade_blockers import blockers, namespaces_with_cluster
 from planner.pulsar.manager.cycle import effective_shedder
 from planner.pulsar.manager.pairing import running_placement
 from planner.pulsar.release_rules import RELEASE_RULES
 from planner.pulsar.throttling.async_token_bucket import OVERFLOWS
 from planner.simulate.admin_commands import PROGRAM, DynamicChange, setting_command
+from planner.simulate.judge import Result, Verdict, Word, judge
 from planner.simulate.measures import Summary
 from planner.simulate.moves import relocations
 from planner.simulate.scenario import Scenario
@@ -90,6 +92,7 @@ class Upgrade:
         settings: The settings that are others.
         rules: Rules that one of the two releases has, and that concern this cluster; one sentence each.
         other_rules: Likewise, but of strategies that do not run here, or about what this cluster has not.
+        blockers: What has to be changed before, as the other release cannot run the cluster so.
         strategies: Shedding and placement strategies in force today, and after the upgrade.
         today: The scenario without the upgrade.
         after: The same on the other release.
@@ -101,6 +104,7 @@ class Upgrade:
     settings: tuple[SettingChange, ...]
     rules: tuple[str, ...]
     other_rules: tuple[str, ...]
+    blockers: tuple[str, ...]
     strategies: tuple[tuple[str, str], tuple[str, str]]
     today: Scenario
     after: Scenario
@@ -184,6 +188,7 @@ def upgrade_of(snapshot: Snapshot, scenario: Scenario, target: ReleaseName) -> U
         changes,
         tuple(rules),
         tuple(others),
+        tuple(blockers(snapshot, now, then)),
         ((running[0][0].name, running[0][1].name), (running[1][0].name, running[1][1].name)),
         scenario,
         after,
@@ -203,8 +208,7 @@ def _concerns(switch: Switch, running: set[type], snapshot: Snapshot, now: Setti
         )
         return next(text) != next(text)
     if switch is FOUR_PARTS:
-        own = (n for n in snapshot.namespaces if n.count("/") > 1)
-        return any(not is_heartbeat_or_sla_namespace(n, snapshot.settings.release) for n in own)
+        return bool(namespaces_with_cluster(snapshot))
     return switch is not OVERFLOWS or _limits_dispatch(snapshot, now)
 
 
@@ -292,14 +296,26 @@ class Difference:
     """What a cluster does in the same time without and with an upgrade.
 
     Attributes:
+        answer: Whether the other release is better for the cluster, by the judge of outcomes, and why.
+        word: The answer of the judge.
         sentence: Both in words.
         same_moves: Bundles that go from the same broker to the same one in both.
         kept: What today's values come to; empty where there is nothing to keep, or it was not simulated.
     """
 
+    answer: str
+    word: Word
     sentence: str
     same_moves: int
     kept: str
+
+
+def _answer(target: str, verdict: Verdict | None) -> tuple[str, Word]:
+    """Return what the judge says of the other release; of the same plan, None, that there is no difference."""
+    if verdict is None or verdict.word == "same":
+        return f"{target} is neither better nor worse for this cluster.", "same"
+    word = "a trade-off" if verdict.word == "trade-off" else verdict.word
+    return f"{target} is {word} for this cluster: {verdict.text.partition(': ')[2]}", verdict.word
 
 
 def difference(upgrade: Upgrade, traces: Sequence[Trace], runs: Sequence[RunNumbers]) -> Difference:
@@ -309,15 +325,18 @@ def difference(upgrade: Upgrade, traces: Sequence[Trace], runs: Sequence[RunNumb
         sentence = (
             f"{first}. {upgrade.target.name} behaves the same for this cluster: no difference affects its bundles."
         )
-        return Difference(sentence, runs[0].moves, "")
+        return Difference(*_answer(upgrade.target.name, None), sentence, runs[0].moves, "")
     one, two = (Counter((m.bundle, m.source, m.destination) for m in relocations(trace)) for trace in traces[:2])
     same = (one & two).total()
+    verdict = None
     if runs[0].plan == runs[1].plan:
         sentence = f"{first}. {upgrade.target.name} makes exactly the same moves."
     else:
         alike = f"; {count(same, 'move')} {'is' if same == 1 else 'are'} the same" if one and two else ""
         sentence = f"{first}; {upgrade.target.name} {runs[1].does}{alike}."
-    return Difference(sentence, same, _kept([run.plan for run in runs]))
+        verdict = judge(Result.of(traces[0]), Result.of(traces[1]))
+    answer = _answer(upgrade.target.name, verdict)
+    return Difference(*answer, sentence, same, _kept([run.plan for run in runs]))
 
 
 def _kept(plans: Sequence[str]) -> str:
@@ -355,6 +374,8 @@ def steps_of(upgrade: Upgrade, snapshot: Snapshot) -> tuple[Step, ...]:
 
 def _before(upgrade: Upgrade) -> Iterator[Step]:
     source, target = upgrade.source.name, upgrade.target.name
+    for blocker in upgrade.blockers:
+        yield Step("before", f"Blocker: {blocker}")
     way = _on_the_way(source, target)
     if way:
         what = (

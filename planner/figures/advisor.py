@@ -10,12 +10,14 @@ from plotly.subplots import make_subplots
 from planner.advise.advice import Advice, Holdout, SettingRange
 from planner.advise.advice_text import shown
 from planner.advise.objectives import Side, value_of
-from planner.advise.verdict import judge
+from planner.advise.verdict import verdict_of
 from planner.cluster.setting import conf_value
 from planner.figures.theme import ACCENT, CATEGORICAL, MUTED, WARNING, add_line, finish
 
 _BAND = "rgba(0,114,178,0.13)"
 _GREEN = CATEGORICAL[2]
+_MOST_NAMES = 8
+_SHORT = 32
 
 
 def _axis(advice: Advice, side: Side) -> tuple[list[float], str]:
@@ -36,7 +38,8 @@ def _plain(name: str) -> str:
 def front_figure(advice: Advice) -> go.Figure:
     """Draw every candidate by balance and disruption, the front as a line, current and recommended settings marked.
 
-    Lower left is better. The shape of a mark says what its colour says.
+    Lower left is better, among candidates with the least overload. The shape of a mark says what its colour says.
+    Every point of the front is named: by its place in the order of balance where there are many.
     """
     (x, x_title), (y, y_title) = _axis(advice, "balance"), _axis(advice, "disruption")
     at = {one.name: place for place, one in enumerate(advice.candidates)}
@@ -54,18 +57,21 @@ def front_figure(advice: Advice) -> go.Figure:
         )
 
     special = {advice.current, advice.chosen}
-    beaten = [p for p, one in enumerate(advice.candidates) if not one.on_front and one.name not in special]
-    add(beaten, "not Pareto-optimal", marker={"color": MUTED, "size": 7, "opacity": 0.65})
+    rest = [p for p, one in enumerate(advice.candidates) if not one.on_front and one.name not in special]
+    hot = [p for p in rest if advice.candidates[p].more_overload]
+    add([p for p in rest if p not in hot], "not Pareto-optimal", marker={"color": MUTED, "size": 7, "opacity": 0.65})
+    add(hot, "more overload", marker={"color": CATEGORICAL[3], "size": 9, "symbol": "x"})
     front = [at[one.name] for one in advice.front]
     line = {"color": ACCENT, "width": 1.5, "shape": "hv"}
     add(front, "Pareto front", mode="lines+markers", line=line, marker={"color": ACCENT, "size": 9})
-    if advice.knee != advice.chosen:
+    if advice.knee and advice.knee != advice.chosen:
         mark = {"color": ACCENT, "size": 15, "symbol": "circle-open", "line": {"width": 2}}
         add([at[advice.knee]], "balanced choice", marker=mark)
     if advice.current and advice.current != advice.chosen:
         add([at[advice.current]], "current settings", marker={"color": WARNING, "size": 14, "symbol": "diamond"})
-    add([at[advice.chosen]], judge(advice).mark, marker={"color": _GREEN, "size": 17, "symbol": "star"})
+    add([at[advice.chosen]], verdict_of(advice).mark, marker={"color": _GREEN, "size": 17, "symbol": "star"})
     _label(figure, advice, x, y)
+    _name_front(figure, advice, x, y)
     x_title, y_title = f"{x_title} (lower is better)", f"{y_title} (lower is better)"
     return finish(figure, height=430, x_title=x_title, y_title=y_title, legend={"y": -0.2, "font": {"size": 11}})
 
@@ -78,7 +84,7 @@ def _label(figure: go.Figure, advice: Advice, x: Sequence[float], y: Sequence[fl
     width = (max(x) - min(x)) or 1.0
     right = (x[chosen] - min(x)) / width <= 0.7  # noqa: PLR2004 - room for the words
     above = y[chosen] >= y[current]
-    mark = judge(advice).mark.capitalize()
+    mark = verdict_of(advice).mark.capitalize()
     if current == chosen:
         texts = [(chosen, "Keep current" if advice.current else mark, True, right)]
     else:
@@ -97,6 +103,27 @@ def _label(figure: go.Figure, advice: Advice, x: Sequence[float], y: Sequence[fl
             ay=-26 if up else 26,
             xanchor="left" if to_right else "right",
             standoff=8,
+        )
+
+
+def _name_front(figure: go.Figure, advice: Advice, x: Sequence[float], y: Sequence[float]) -> None:
+    """Name the points of the front that have no mark of their own, above and to the right where the front is not."""
+    at = {one.name: place for place, one in enumerate(advice.candidates)}
+    many = len(advice.front) > _MOST_NAMES
+    for number, one in enumerate(advice.front, start=1):
+        if not many and one.name in {advice.current, advice.chosen}:
+            continue
+        place = at[one.name]
+        figure.add_annotation(
+            x=x[place],
+            y=y[place],
+            text=str(number) if many else escape(shown(one.name, _SHORT)),
+            font={"size": 11},
+            showarrow=False,
+            xanchor="left" if x[place] <= min(x) + 0.7 * (max(x) - min(x)) else "right",
+            yanchor="bottom",
+            xshift=6 if x[place] <= min(x) + 0.7 * (max(x) - min(x)) else -6,
+            yshift=2,
         )
 
 

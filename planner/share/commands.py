@@ -31,7 +31,7 @@ from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.switches import HELD_SWITCHES, hold_of
 from planner.cluster.text import count
-from planner.pulsar.manager.pairing import MANAGER_CLASSES
+from planner.pulsar.manager.class_names import MANAGER_CLASSES
 from planner.pulsar.placement.registry import PLACEMENTS
 from planner.pulsar.shedding.registry import SHEDDERS
 from planner.pulsar.splitting.manual import SplitCommand
@@ -114,7 +114,7 @@ def setting_changes(
     """Return the settings that differ, sorted by name: value before and after.
 
     Strategies have their full class names: a broker that is given a simple one does not start (4.2.4,
-    `Reflections.createInstance`: ClassNotFoundException). The same class under both names is no change.
+    `Reflections.createInstance`: ClassNotFoundException). A simple name for the class in force is no change.
 
     Args:
         before: Settings in force.
@@ -122,7 +122,10 @@ def setting_changes(
         managers: The load manager before and after; another one counts as a change of `loadManagerClassName`.
     """
     names = sorted({*before.overrides, *after.overrides})
-    pairs = {name: (_named_in_full(name, before[name]), _named_in_full(name, after[name])) for name in names}
+    pairs = {
+        name: (before[name], before[name] if after[name] == before[name] else _named_in_full(name, after[name]))
+        for name in names
+    }
     found = {name: (old, new) for name, (old, new) in pairs.items() if old != new}
     if managers[0] is not managers[1]:
         found[LOAD_MANAGER_CLASS_NAME] = (MANAGER_CLASSES[managers[0]], MANAGER_CLASSES[managers[1]])

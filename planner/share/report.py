@@ -188,7 +188,7 @@ def _upgrade(trace: Trace) -> Iterator[str]:
         return
     answer = ask_upgrade(trace.start, target, replace(trace.scenario, cycles=len(trace.cycles)), hours=0)
     yield f"## The upgrade from {answer.upgrade.source.name} to {target}"
-    yield _text(" ".join(filter(None, (answer.found.sentence, answer.found.kept))))
+    yield _text(" ".join(filter(None, (answer.found.answer, answer.found.sentence, answer.found.kept))))
     rows = setting_rows(answer.upgrade)
     if rows:
         yield _table([*rows[0]], [[_name(row.pop("setting")), *map(_text, row.values())] for row in map(dict, rows)])

@@ -10,7 +10,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count, moment
 from planner.cluster.units import DAY_S, MIN_PER_HOUR, MS_PER_S, S_PER_MIN
 from planner.pulsar.load.usage import ResourceWeights
-from planner.pulsar.manager.pairing import MANAGER_CLASSES
+from planner.pulsar.manager.class_names import MANAGER_CLASSES
 from planner.share.step_table import is_step
 from planner.simulate.admin_commands import Command
 

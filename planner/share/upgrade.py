@@ -108,8 +108,9 @@ def upgrade_lines(answer: UpgradeAnswer) -> Iterator[str]:
     """Yield an answer line by line."""
     upgrade = answer.upgrade
     yield f"From {upgrade.source.name} to {upgrade.target.name}"
+    yield from (f"BLOCKER: {blocker}" for blocker in upgrade.blockers)
     yield ""
-    yield from (part for part in (answer.found.sentence, answer.found.kept) if part)
+    yield from (part for part in (answer.found.answer, answer.found.sentence, answer.found.kept) if part)
     before, after = (" + ".join(pair) for pair in upgrade.strategies)
     yield f"Strategies: {before}{'' if before == after else f', then {after}'}"
     yield from answer.notes
@@ -136,6 +137,8 @@ def upgrade_json(answer: UpgradeAnswer) -> dict[str, Any]:
     return {
         "from": upgrade.source.name,
         "to": upgrade.target.name,
+        "verdict": answer.found.word,
+        "verdict_text": answer.found.answer,
         "answer": answer.found.sentence,
         "same_moves": answer.found.same_moves,
         "todays_values": answer.found.kept,
@@ -146,6 +149,7 @@ def upgrade_json(answer: UpgradeAnswer) -> dict[str, Any]:
         "strategies": [list(pair) for pair in upgrade.strategies],
         "settings": [asdict(one) for one in upgrade.settings],
         "to_keep": upgrade.to_keep,
+        "blockers": list(upgrade.blockers),
         "rules": list(upgrade.rules),
         "other_rules": list(upgrade.other_rules),
         "steps": [asdict(step) for step in answer.steps],

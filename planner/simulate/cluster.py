@@ -37,6 +37,7 @@ from planner.simulate.load_model import (
     rows_of,
     with_values,
 )
+from planner.simulate.missed_bundle import meant
 from planner.simulate.traffic import Scope, Traffic
 
 _NAME_COLUMNS = ("name", "version", "load_manager_class")
@@ -168,13 +169,11 @@ class Cluster:
         """Return the position of a bundle.
 
         Raises:
-            ScenarioError: There is no such bundle; it may have been split.
+            ScenarioError: There is no such bundle; the remedy says which one may be meant.
         """
         at = self.position.get(name, -1)
         if at < 0:
-            raise ScenarioError(
-                f"The cluster has no bundle {name} at that moment.", remedy="It may have been split; choose a child."
-            )
+            raise ScenarioError(f"The cluster has no bundle {name} at that moment.", remedy=meant(name, self.position))
         return at
 
     def join(self, names: Sequence[str], cores: float, nic_gbps: float, at_ms: int) -> None:

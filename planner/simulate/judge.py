@@ -6,7 +6,7 @@ commands.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
@@ -108,6 +108,34 @@ class Result:
             all_topics=int(trace.start.bundles.topics[~internal_bundles(trace.start)].sum()),
             thrashing_percent=thrashing_percent(relocations(trace)),
             deviation_points=after.std * 100,
+        )
+
+    @staticmethod
+    def over_days(measures: Mapping[str, float | None], limit_percent: float) -> "Result":
+        """Return replayed days as one outcome.
+
+        The highest usage at the end and the deviation are those of the whole time: a day has no end that counts more
+        than its other moments. Bundles against their policy are not measured, and the topics of the cluster are not
+        known, so only relative tolerances apply to topics. Clients are disconnected as often as on those days.
+
+        Args:
+            measures: Of all days, named as in `planner.simulate.measures.Summary`; what is missing is 0.
+            limit_percent: `loadBalancerBrokerOverloadedThresholdPercentage` that the days were measured with.
+        """
+        of = {name: value or 0.0 for name, value in measures.items()}
+        peak = of.get("peak_usage_percent", 0.0)
+        return Result(
+            limit_percent=limit_percent,
+            overloaded_broker_min=of.get("overloaded_broker_min", 0.0),
+            highest_percent=peak,
+            end_peak_percent=peak,
+            unserved=int(of.get("unserved", 0)),
+            misplaced=0,
+            topics=int(of.get("topics_disconnected", 0)),
+            clients=int(of.get("producers_disconnected", 0) + of.get("consumers_disconnected", 0)),
+            all_topics=0,
+            thrashing_percent=of.get("thrashing_percent", 0.0),
+            deviation_points=of.get("mean_std_percent", 0.0),
         )
 
 
@@ -214,6 +242,12 @@ def judge_overload(before: Result, after: Result) -> Verdict:
     return Verdict(word, _sentence(word, [part for part in overload if part.sign]), sign, 0, 0)
 
 
+def unbeaten(results: Sequence[Result], by: Callable[[Result, Result], Verdict] = judge) -> tuple[bool, ...]:
+    """Return which outcomes no other one is better than; all where they beat each other in a circle."""
+    found = tuple(all(by(mine, other).word != "better" for other in results) for mine in results)
+    return found if any(found) else (True,) * len(results)
+
+
 def _word(overload: int | None, disruption: int | None, balance: int | None) -> Word:
     if overload is None:
         return "trade-off"
@@ -260,8 +294,8 @@ def _disruption(before: Result, after: Result) -> list[_Part]:
     topics = _Part("topics", _compared(before.topics, after.topics, tolerance), shown)
     shares = before.thrashing_percent, after.thrashing_percent
     thrashing = _part("thrashing_percent", *shares, THRASHING_POINTS, "thrashing {} to {} %", _one)
-    if topics.sign == 1 or not before.topics:
-        return [topics]  # a share of less traffic, or of none, says nothing of its own
+    if topics.sign or not (before.topics and after.topics):
+        return [topics]  # shares of unlike amounts of traffic, or of none, say nothing
     return [topics, thrashing]
 
 

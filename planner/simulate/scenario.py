@@ -17,6 +17,7 @@ from planner.cluster.load_manager import LoadManager
 from planner.cluster.releases import REFERENCE, ReleaseName, release
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
+from planner.pulsar.manager.class_names import in_full
 from planner.simulate.assumptions import Assumptions
 from planner.simulate.edits.edit import Edit
 from planner.simulate.edits.registry import AnyEdit
@@ -80,10 +81,12 @@ class Scenario:
     def settings_over(self, snapshot: Snapshot) -> Settings:
         """Return the settings in force: the scenario's over the snapshot's.
 
+        A scenario may name a class of Pulsar by its simple name; a broker's settings may not.
+
         Raises:
             SettingError: A name is unknown or a value out of bounds.
         """
-        return Settings({**snapshot.settings.overrides, **self.settings}, release(self.pulsar_version))
+        return Settings({**snapshot.settings.overrides, **in_full(self.settings)}, release(self.pulsar_version))
 
     def load_manager_over(self, snapshot: Snapshot) -> LoadManager:
         """Return the load manager that runs."""

@@ -7,6 +7,7 @@ from planner.cluster.load_manager import LoadManager
 from planner.cluster.names import LOAD_MANAGER_CLASS_NAME, LOAD_PLACEMENT_STRATEGY, LOAD_SHEDDING_STRATEGY
 from planner.cluster.releases import Release, release
 from planner.cluster.settings import Settings
+from planner.pulsar.manager.class_names import in_full
 from planner.pulsar.manager.pairing import PAIRED, offered_placements, placement_beside
 from planner.pulsar.shedding.protocol import Shedder
 from planner.pulsar.shedding.registry import SHEDDERS, has_shedder, shedder_by_name
@@ -49,7 +50,9 @@ def under_strategy(scenario: Scenario, config: Settings, load_manager: LoadManag
     chosen = shedder_by_name(shedder)
     settings: dict[str, str | int | float | bool] = {**scenario.settings, LOAD_SHEDDING_STRATEGY: chosen.name}
     if chosen.load_manager is LoadManager.MODULAR:
-        settings[LOAD_PLACEMENT_STRATEGY] = placement_beside(chosen, config.changed(**scenario.settings), config)
+        settings[LOAD_PLACEMENT_STRATEGY] = placement_beside(
+            chosen, config.changed(**in_full(scenario.settings)), config
+        )
     manager = chosen.load_manager
     return replace(
         scenario,

@@ -15,6 +15,13 @@ from planner.web.remedies import apply
 _ICONS = {"high": ":material/error:", "medium": ":material/warning:", "low": ":material/info:"}
 _WORDS = {"high": "Critical", "medium": "Warning", "low": "Note"}
 _PAGES = {
+    "class_not_loaded": ("shedding", "Show what decides"),
+    "other_load_manager": ("brokers", "Show the brokers"),
+    "topics_placed_otherwise": ("bundle_map", "Show the namespace"),
+    "own_class": ("shadow", "Compare recorded cycles"),
+    "impossible_measurement": ("brokers", "Show the broker"),
+    "memory_stays": ("brokers", "Show the broker"),
+    "idle_bundles_shed": ("moves", "Show the moves"),
     "out_of_capacity": ("failure_review", "Headroom"),
     "unlike_machines": ("brokers", "Show the broker"),
     "policy_matches_no_broker": ("bundle_map", "Show the namespace"),
@@ -22,11 +29,14 @@ _PAGES = {
     "against_policy": ("best_plan", "Plan the unloads"),
     "domains_without_effect": ("what_if", "Try it"),
     "group_without_effect": ("what_if", "Try it"),
+    "old_namespace": ("upgrade", "Plan the upgrade"),
     "held_by_gate": ("why", "Why it is held back"),
     "unload_storm": ("compare", "Compare strategies"),
     "ping_pong": ("compare", "Compare strategies"),
     "idle_broker": ("why", "Why the broker stays idle"),
     "hot_topic": ("bundle_map", "Show the bundle"),
+    "key_skew": ("bundle_map", "Show the bundle"),
+    "topic_above_limit": ("bundle_map", "Show the bundle"),
     "bundle_count_too_low": ("split_lab", "Plan a split"),
     "bundle_count_too_high": ("bundle_map", "Show the namespace"),
     "threshold_never_reached": ("why", "What would trigger shedding"),

@@ -14,7 +14,7 @@ import pandas as pd
 import streamlit as st
 
 from planner.cluster.errors import PlannerError
-from planner.cluster.names import LOAD_BALANCER_ENABLED, LOAD_SHEDDING_STRATEGY, SHEDDING_INTERVAL_MINUTES
+from planner.cluster.names import LOAD_BALANCER_ENABLED, SHEDDING_INTERVAL_MINUTES
 from planner.cluster.releases import REFERENCE, RELEASES, release
 from planner.cluster.resources import import_root
 from planner.cluster.setting import conf_value
@@ -22,6 +22,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count, plain
 from planner.history.manifest import complete_days
 from planner.history.passed_over import passed_over
+from planner.pulsar.manager.cycle import effective_shedder
 from planner.pulsar.shedding.registry import SHEDDERS, offered_shedders
 from planner.replay import jobs
 from planner.replay.estimate import Estimate, Pace, estimate, measure_pace
@@ -206,9 +207,9 @@ def _grid(snapshot: Snapshot) -> Grid:
 
 def _rivals(snapshot: Snapshot) -> list[str]:
     """Return the other strategies of the load manager in force, so that a first replay compares something."""
-    now, manager = snapshot.settings.text(LOAD_SHEDDING_STRATEGY), snapshot.info.load_manager
-    offered = offered_shedders(manager, snapshot.settings.release)
-    return [one.name for one in offered if now not in {one.name, one.java_class}]
+    manager = snapshot.info.load_manager
+    running, _ = effective_shedder(manager, snapshot.settings)
+    return [one.name for one in offered_shedders(manager, snapshot.settings.release) if one is not running]
 
 
 def _offered(strategies: Sequence[str], snapshot: Snapshot) -> list[str]:

@@ -11,6 +11,7 @@ from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace
 from planner.cluster.pulsar_json import last_stats, service_unit_owner, web_services
 from planner.cluster.ranges import FULL_HIGH, bundle_name, parse_bundle
 from planner.cluster.releases import Release
+from planner.cluster.topic_names import FOUR_PARTS, is_namespace_with_cluster
 from planner.formats.raw_capture.answers import Answers
 from planner.formats.raw_capture.identity import CapturedBrokers
 from planner.formats.raw_capture.metadata_store import MetadataStore
@@ -87,7 +88,7 @@ def read_boundaries(
     that is not loaded; that is how the namespaces of heartbeats get theirs.
     """
     found: dict[str, tuple[int, ...]] = {}
-    for namespace, value, source in _sources(answers, store):
+    for namespace, value, source in _sources(answers, store, decides):
         if namespace not in found:
             boundaries = _boundaries(value, source, answers)
             if boundaries is not None:
@@ -109,7 +110,7 @@ def _add_owned(
     for name in (name for names in claims.values() for name in names):
         with contextlib.suppress(FormatError):  # `read_owners` reports it
             namespace, low, high = parse_bundle(name)
-            plain = namespace.count("/") == 1 or is_heartbeat_or_sla_namespace(namespace, decides)
+            plain = _is_served(namespace, decides) or is_heartbeat_or_sla_namespace(namespace, decides)
             if plain and namespace not in found:
                 pieces.setdefault(namespace, set()).add((low, high))
     for namespace, ranges in pieces.items():
@@ -121,14 +122,20 @@ def _add_owned(
             )
 
 
-def _sources(answers: Answers, store: MetadataStore) -> Iterator[tuple[str, Any, str]]:
+def _is_served(namespace: str, decides: Release) -> bool:
+    """Say whether a release serves namespaces of such a name: older ones take those that name a cluster as well."""
+    with_cluster = decides.has(FOUR_PARTS) and is_namespace_with_cluster(namespace)
+    return namespace.count("/") == 1 or with_cluster
+
+
+def _sources(answers: Answers, store: MetadataStore, decides: Release) -> Iterator[tuple[str, Any, str]]:
     """Yield namespace, what may hold its boundaries, and where that is from, the freshest first."""
     for stem, (namespace,) in answers.asked(f"{_NAMESPACE_PATH}/bundles"):
         instead = f"The bundles of {namespace} come from the metadata store, its policies or its owned bundles."
         yield namespace, answers.json(stem, dict, instead), stem
     for folder in ("/admin/local-policies", "/admin/policies"):
         for namespace in store.below(folder):
-            if namespace.count("/") == 1:
+            if _is_served(namespace, decides):
                 yield namespace, store.node(f"{folder}/{namespace}").get("bundles"), f"{folder}/{namespace}"
     for stem, (namespace,) in answers.asked(_NAMESPACE_PATH):
         policies = answers.json(stem, dict, f"Policies of {namespace} come from the metadata store.") or {}

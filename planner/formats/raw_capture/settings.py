@@ -7,25 +7,15 @@ from typing import Any, Literal
 
 from planner.cluster.errors import SettingError
 from planner.cluster.java import java_boolean
-from planner.cluster.load_manager import LoadManager
-from planner.cluster.names import LOAD_MANAGER_CLASS_NAME, LOAD_PLACEMENT_STRATEGY, LOAD_SHEDDING_STRATEGY
 from planner.cluster.releases import REFERENCE, Release
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import MAX_TEXT
 from planner.formats.raw_capture.answers import Answers
 from planner.formats.raw_capture.identity import CapturedBrokers
 from planner.formats.raw_capture.metadata_store import MetadataStore
-from planner.pulsar.manager.pairing import MANAGER_CLASSES
-from planner.pulsar.placement.registry import PLACEMENTS
-from planner.pulsar.shedding.registry import SHEDDERS
+from planner.pulsar.manager.class_names import OFFICIAL_CLASSES, class_name
 
 _DYNAMIC = "/admin/configuration"
-_STRATEGIES: Mapping[str, tuple[str, ...]] = {
-    LOAD_SHEDDING_STRATEGY: tuple(one.java_class for one in SHEDDERS),
-    LOAD_PLACEMENT_STRATEGY: tuple(one.java_class for one in PLACEMENTS if one.load_manager is LoadManager.MODULAR),
-    LOAD_MANAGER_CLASS_NAME: tuple(MANAGER_CLASSES.values()),
-}
-"""Official classes of 4.2.4 that a setting may name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,17 +111,18 @@ def _as_java_reads(name: str, value: str, answers: Answers, decides: Release) ->
 
 
 def _official_class(name: str, value: str, answers: Answers) -> str:
-    known = {official.rpartition(".")[2]: official for official in _STRATEGIES.get(name, ())}
-    simple = value.rpartition(".")[2]
-    if not known or value in known.values():
+    if name not in OFFICIAL_CLASSES:
         return value
-    if simple in known:
-        return known[simple]
-    like = next((short for short in sorted(known, key=len, reverse=True) if simple.endswith(short)), None)
-    if like is None:
+    found = class_name(name, value)
+    like = found.like.rpartition(".")[2]
+    if found.kind == "missing":
+        answers.warn(f"{name} is {value}, a class that Pulsar cannot load. It may mean {found.like}.")
+    if found.kind != "own":
+        return value
+    if not found.ends_like:
         answers.warn(
             f"{name} is {value}, which is not one of Pulsar's own classes. The planner cannot predict its decisions."
         )
         return value
-    answers.warn(f"{name} is {simple}, a class of your own; it is assumed to decide like {like}.")
-    return known[like]
+    answers.warn(f"{name} is {value.rpartition('.')[2]}, a class of your own; it is assumed to decide like {like}.")
+    return found.like

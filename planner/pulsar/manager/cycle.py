@@ -31,6 +31,7 @@ from planner.cluster.units import MS_PER_MIN
 from planner.pulsar.load.averages import with_known_rates
 from planner.pulsar.load.namespace_policies import expression_notes
 from planner.pulsar.load.usage import weighted_usage
+from planner.pulsar.manager.class_names import class_name
 from planner.pulsar.manager.leader import LeaderMemory, elected
 from planner.pulsar.manager.pairing import PAIRED
 from planner.pulsar.placement import extensible, modular
@@ -43,7 +44,7 @@ from planner.pulsar.shedding import avg
 from planner.pulsar.shedding.needs import lacking_notes
 from planner.pulsar.shedding.profile import Gate
 from planner.pulsar.shedding.protocol import Shedder
-from planner.pulsar.shedding.registry import default_shedder, shedder_by_name
+from planner.pulsar.shedding.registry import default_shedder, fallback_shedder, shedder_by_name
 
 _LISTED: Final = (
     "This plan contains ties, decided by the order in which the leader learned of brokers or bundles. No "
@@ -136,14 +137,20 @@ class CycleDecision:
 def effective_shedder(load_manager: LoadManager, config: Settings) -> tuple[Shedder, tuple[str, ...]]:
     """Return the strategy that a load manager really runs, and a note where that is not the configured one.
 
-    The extensible load manager replaces a strategy that is not its own by TransferShedder, with a line in its log.
-
-    Raises:
-        SettingError: `loadBalancerLoadSheddingStrategy` is unknown.
+    The extensible load manager replaces a strategy that is not its own by TransferShedder, with a line in its log. A
+    class that cannot be loaded is replaced likewise (see `planner.pulsar.manager.class_names`).
     """
-    configured = shedder_by_name(config.text(LOAD_SHEDDING_STRATEGY))
+    given = class_name(LOAD_SHEDDING_STRATEGY, config.text(LOAD_SHEDDING_STRATEGY))
+    if given.kind != "official" and not (given.kind == "own" and given.ends_like):
+        fallback = fallback_shedder(load_manager)
+        why = "a class of your own" if given.kind == "own" else "a class that Pulsar cannot load"
+        return fallback, (f"{LOAD_SHEDDING_STRATEGY} is {given.given}, {why}: {fallback.name} decides here.",)
+    configured = shedder_by_name(given.like)
     if load_manager is configured.load_manager:
-        return configured, ()
+        own = (
+            f"{LOAD_SHEDDING_STRATEGY} is {given.given}, a class of your own: assumed to decide like {configured.name}."
+        )
+        return configured, (own,) if given.kind == "own" else ()
     default = default_shedder(load_manager)
     if load_manager is LoadManager.EXTENSIBLE:
         note = (

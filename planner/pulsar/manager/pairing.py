@@ -1,23 +1,17 @@
 """Which placement strategy runs beside which shedding strategy, as the modular load manager takes them."""
 
-from collections.abc import Mapping
 from typing import Final
 
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.names import LOAD_MANAGER_CLASS_NAME, LOAD_PLACEMENT_STRATEGY, LOAD_SHEDDING_STRATEGY
 from planner.cluster.releases import Release
 from planner.cluster.settings import Settings
+from planner.pulsar.manager.class_names import MANAGER_CLASSES
 from planner.pulsar.placement.modular import configured_placement
 from planner.pulsar.placement.protocol import Placement
 from planner.pulsar.placement.registry import PLACEMENTS
 from planner.pulsar.shedding.protocol import Shedder
 from planner.pulsar.shedding.registry import SHEDDERS, default_shedder, has_shedder
-
-MANAGER_CLASSES: Final[Mapping[LoadManager, str]] = {
-    LoadManager.MODULAR: "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl",
-    LoadManager.EXTENSIBLE: "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl",
-}
-"""Class names of the load managers, the values of `loadManagerClassName`."""
 
 PAIRED: Final = frozenset(filter(None, (shedder.profile.paired_placement for shedder in SHEDDERS)))
 """Placement strategies that only one shedding strategy takes, by name."""

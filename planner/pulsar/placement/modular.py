@@ -17,6 +17,7 @@ from planner.cluster.load_manager import LoadManager
 from planner.cluster.names import LOAD_PLACEMENT_STRATEGY, LOAD_SHEDDING_STRATEGY, SHEDDING_EXCLUDED_NAMESPACES
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
+from planner.pulsar.manager.class_names import class_name
 from planner.pulsar.placement import avg, least_long_term_message_rate, round_robin
 from planner.pulsar.placement.avg import Bindings
 from planner.pulsar.placement.candidates import no_load_report
@@ -24,7 +25,7 @@ from planner.pulsar.placement.least_long_term_message_rate import Preallocated
 from planner.pulsar.placement.least_resource_usage import UsageAverages
 from planner.pulsar.placement.modular_filters import ModularFilters
 from planner.pulsar.placement.protocol import Placement
-from planner.pulsar.placement.registry import placement_by_name
+from planner.pulsar.placement.registry import PLACEMENTS, placement_by_name
 from planner.pulsar.placement.rotation import Rotation
 from planner.pulsar.placement.selection import FilterStep, How, Selection
 
@@ -67,10 +68,11 @@ class ModularMemory:
 def configured_placement(config: Settings) -> Placement:
     """Return the placement strategy in force; see `UNPAIRED`.
 
-    Raises:
-        SettingError: There is no such strategy.
+    A class that is none of Pulsar's counts as the one whose name it ends with, else as the default: with a name that it
+    cannot load, Pulsar's load manager does not start, and what an own class does is unknown.
     """
-    found = placement_by_name(config.text(LOAD_PLACEMENT_STRATEGY), LoadManager.MODULAR)
+    given = class_name(LOAD_PLACEMENT_STRATEGY, config.text(LOAD_PLACEMENT_STRATEGY))
+    found = placement_by_name(given.like, LoadManager.MODULAR) if given.ends_like else PLACEMENTS[0]
     alone = found is avg.PLACEMENT and not config.text(LOAD_SHEDDING_STRATEGY).endswith(found.name)
     return least_long_term_message_rate.PLACEMENT if alone and config.release.has(avg.UNPAIRED) else found
 

@@ -165,6 +165,7 @@ class Profile:
         pairs: The pairs of brokers that a decision compared, lower score first; None when it compares no pairs.
         spent: The brokers, by position, whose counts were enough in a decision and start again: whether their pair
             acts, and how many points it is apart; None when it counts by no broker.
+        most_bundles: The setting that limits the bundles of a cycle, the busiest first; empty for none.
         paired_placement: Name of the placement strategy that must run with it, and with no other; empty without one.
         absent: Rule of the releases that have neither the strategy nor its pair; None when all have it.
         calmer: What makes it shed less at once.
@@ -193,6 +194,7 @@ class Profile:
     pairs: Callable[[SheddingDecision], list[tuple[int, int]]] | None = None
     spent: Callable[[SheddingDecision], Mapping[int, tuple[bool, float]]] | None = None
     paired_placement: str = ""
+    most_bundles: str = ""
     absent: Switch | None = None
 
 

@@ -24,6 +24,15 @@ def default_shedder(load_manager: LoadManager) -> Shedder:
     return next(shedder for shedder in SHEDDERS if shedder.load_manager is load_manager)
 
 
+def fallback_shedder(load_manager: LoadManager) -> Shedder:
+    """Return the strategy that a load manager runs when it cannot load the class that it is given.
+
+    Mirrors `ModularLoadManagerImpl.createLoadSheddingStrategy` up to 3.3 and
+    `UnloadScheduler.createNamespaceUnloadStrategy`; what newer releases do is in `planner.pulsar.manager.class_names`.
+    """
+    return overload.SHEDDER if load_manager is LoadManager.MODULAR else default_shedder(load_manager)
+
+
 def has_shedder(release: Release, shedder: Shedder) -> bool:
     """Return whether a release has a strategy."""
     absent = shedder.profile.absent

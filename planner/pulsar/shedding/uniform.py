@@ -159,6 +159,7 @@ _PROFILE = Profile(
     ),
     judges_by="message rate or throughput",
     measure="msg_rate",
+    most_bundles=_MAX_UNLOAD_BUNDLE_NUM_PER_SHEDDING,
     gates={
         _TOO_LITTLE: Gate("the minimum to move", (MIN_UNLOAD_MESSAGE, MIN_UNLOAD_MESSAGE_THROUGHPUT)),
         _SINGLE: ONLY_BUNDLE,

@@ -43,9 +43,14 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def finished(
-    name: str, history: Path, numbers: Mapping[str, tuple[float, float]], days: Sequence[str] = DAYS, turn: float = 1.0
+    name: str,
+    history: Path,
+    numbers: Mapping[str, tuple[float, float]],
+    days: Sequence[str] = DAYS,
+    turn: float = 1.0,
+    overloaded: Mapping[str, float] | None = None,
 ) -> None:
-    """Write a finished job: deviation and unloads of each scenario; the first is what is set now."""
+    """Write a finished job: deviation, unloads and overload of each scenario; the first is what is set now."""
     scenarios = tuple(
         Scenario(name=one, settings={} if one == "now" else {THRESHOLD: THRESHOLDS.get(one, 33)}) for one in numbers
     )
@@ -69,7 +74,7 @@ def finished(
             factor = turn if 3 * place >= 2 * len(days) and one == "good_one*" else 1.0
             values = dict.fromkeys(AGGREGATION, 1.0) | {
                 "mean_std_percent": std * factor,
-                "overloaded_broker_min": std * factor,
+                "overloaded_broker_min": (overloaded or {}).get(one, 0.0),
                 "shed": shed * factor,
                 "moved": 0.0,
                 "topics_disconnected": shed * factor,
@@ -196,6 +201,27 @@ def test_the_current_settings_may_be_the_best(page: Page, history: Path) -> None
     test = page("advisor", job=FIRST)
     assert "Keep the current settings" in said(test)
     assert not test.code
+
+
+def test_overload_decides_and_is_said(page: Page, history: Path) -> None:
+    finished(
+        FIRST, history, NUMBERS, overloaded={"now": 900.0, "<b>calm</b>": 900.0, "keen": 370.0, "good_one*": 700.0}
+    )
+    test = page("advisor", job=FIRST)
+    assert not test.exception
+    text = said(test)
+    assert test.success[0].value.startswith("**Recommended\\: keen")
+    assert "broker-minutes above the limit 5,400 to 2,220" in text
+    assert "3 have more overload than others" in text
+    assert "**Overload**: better on 6 cluster days, worse on 0" in text
+
+
+def test_a_keep_that_other_days_refute_is_amber(page: Page, history: Path) -> None:
+    finished(FIRST, history, {"now": (5.0, 5.0), "good_one*": (9.0, 9.0)}, turn=0.3)
+    test = page("advisor", job=FIRST)
+    assert "Keep the current settings" in said(test)
+    assert not test.success
+    assert "does not hold up on the remaining days" in test.warning[0].value
 
 
 def test_without_its_history_there_are_no_commands_but_the_rest(page: Page, tmp_path: Path) -> None:

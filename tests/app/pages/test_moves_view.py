@@ -20,6 +20,7 @@ from planner.explain.decision_tables import (
     step_lines,
     verdict,
 )
+from planner.pulsar.manager.class_names import in_full
 from planner.pulsar.manager.cycle import CycleDecision, next_cycle
 from planner.pulsar.manager.leader import LeaderMemory, memory_to_json
 from planner.pulsar.shedding.registry import SHEDDERS
@@ -57,7 +58,7 @@ def busy(shedder: str, **changes: Any) -> tuple[Snapshot, LeaderMemory, CycleDec
     config = {**EAGER, "loadBalancerLoadSheddingStrategy": shedder, **changes}
     if shedder == "AvgShedder":
         config["loadBalancerLoadPlacementStrategy"] = shedder
-    return snapshot, *next_cycle(snapshot, None, Settings(config), 1)
+    return snapshot, *next_cycle(snapshot, None, Settings(in_full(config)), 1)
 
 
 @pytest.mark.parametrize("bundles", [False, True])

@@ -53,6 +53,7 @@ def test_a_difference_is_opened_as_a_scenario(page: Callable[..., AppTest]) -> N
     assert [row["release"] for row in test.dataframe[0].value.to_dict("records")] == ["4.2.4, today", "4.0.8"]
     assert test.dataframe[0].value["highest usage (%)"].nunique() == 2
     assert "by at most 1000" in _said(test)
+    assert "### 4.0.8 is better for this cluster: highest usage" in _said(test).replace("\\", "")
     opens = [button.label for button in test.button if button.label.startswith("Open")]
     assert opens == ["Open 4.0.8 as a scenario"]
 

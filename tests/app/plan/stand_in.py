@@ -21,7 +21,7 @@ from planner.cluster.names import LOAD_MANAGER_CLASS_NAME
 from planner.cluster.ranges import bundle_name, parse_range
 from planner.cluster.setting import conf_value
 from planner.cluster.snapshot import Snapshot
-from planner.pulsar.manager.pairing import MANAGER_CLASSES
+from planner.pulsar.manager.class_names import MANAGER_CLASSES
 
 READS = (["brokers", "namespaces"], ["brokers", "version"])
 """Calls that change nothing, besides those that begin with `get-` and metrics."""

@@ -171,10 +171,15 @@ def test_a_setting_that_goes_back_to_nothing(small: Snapshot) -> None:
 def test_strategies_have_the_names_that_a_broker_starts_with(small: Snapshot) -> None:
     impl = "org.apache.pulsar.broker.loadbalance.impl."
     shedding, placement = "loadBalancerLoadSheddingStrategy", "loadBalancerLoadPlacementStrategy"
-    before = small.settings.changed(**{shedding: f"{impl}ThresholdShedder", placement: "LeastLongTermMessageRate"})
-    after = before.changed(**{shedding: "AvgShedder", placement: f"{impl}LeastLongTermMessageRate"})
+    before = small.settings.changed(
+        **{shedding: f"{impl}ThresholdShedder", placement: f"{impl}LeastLongTermMessageRate"}
+    )
+    after = before.changed(**{shedding: "AvgShedder", placement: "LeastLongTermMessageRate"})
     managers = (LoadManager.MODULAR, LoadManager.MODULAR)
     assert setting_changes(before, after, managers) == {shedding: (f"{impl}ThresholdShedder", f"{impl}AvgShedder")}
+    unloadable = before.changed(**{shedding: "ThresholdShedder"})
+    assert setting_changes(unloadable, before, managers) == {shedding: ("ThresholdShedder", f"{impl}ThresholdShedder")}
+    assert setting_changes(unloadable, unloadable, managers) == {}
     own = before.changed(**{shedding: "com.acme.ThresholdShedder"})
     assert setting_changes(before, own, managers)[shedding][1] == "com.acme.ThresholdShedder"
 

@@ -107,7 +107,16 @@ def test_a_lost_broker_takes_its_heartbeats_along() -> None:
 CASES: tuple[tuple[str, Mapping[str, object], Mapping[str, int]], ...] = (
     ("split_cascade", SPLITS, {}),
     ("split_refused", {**SPLITS, "defaultNamespaceBundleSplitAlgorithm": "specified_positions_divide"}, {}),
-    ("hot_topic", {"loadBalancerNamespaceBundleMaxMsgRate": 1, "loadBalancerAutoBundleSplitEnabled": False}, {}),
+    (
+        "hot_topic",
+        {"loadBalancerAutoBundleSplitEnabled": False},
+        {"topic_skew": 3, "partitioned": 0, "msg_rate_per_s": 100_000},
+    ),
+    (
+        "topic_above_limit",
+        {"loadBalancerNamespaceBundleMaxMsgRate": 1, "loadBalancerNamespaceMaximumBundles": 1},
+        {},
+    ),
     ("bundle_count_too_low", {"loadBalancerAutoBundleSplitEnabled": False}, {"bundles": 2, "topics": 400}),
     ("bundle_count_too_high", {"loadBalancerAutoBundleSplitEnabled": False}, {"bundles": 512, "topics": 20}),
     ("throttled", {"dispatchThrottlingRatePerTopicInMsg": 1}, {}),

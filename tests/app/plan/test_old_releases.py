@@ -22,6 +22,7 @@ from planner.explain.finding import Finding
 from planner.explain.split_advice import split_advice
 from planner.figures.simulation import brokers_over_cycles
 from planner.formats.archive import write_zip
+from planner.pulsar.manager.class_names import in_full
 from planner.pulsar.shedding.registry import SHEDDERS, offered_shedders
 from planner.replay.grid import Grid, scenarios_of
 from planner.simulate.cluster_spec import ClusterSpec
@@ -42,7 +43,7 @@ def old(
     """A generated cluster of a release."""
     spec = ClusterSpec(brokers=5, bundles=60, topics=400, msg_rate_per_s=50_000, load_manager=manager)
     made = generate(spec, 7)
-    known = Settings({**made.settings.overrides, **changes}, release(version))
+    known = Settings({**made.settings.overrides, **in_full(changes)}, release(version))
     return replace(made, info=replace(made.info, pulsar_version=version), settings=known)
 
 

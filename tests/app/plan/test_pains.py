@@ -133,7 +133,7 @@ PAINS: Final[Mapping[str, tuple[Callable[[], Snapshot], str, str]]] = {
     "12 hot topic": (
         lambda: made({}, brokers=4, bundles=16, topics=200, topic_skew=3, msg_rate_per_s=200_000, partitioned=0),
         "hot_topic",
-        "Add partitions to the topic",
+        "create-partitioned-topic persistent://",
     ),
     "13 clients": (
         lambda: cluster([0.9, 0.1, 0.1], {0: (10,) * 30, 1: (10,), 2: (10,)}),

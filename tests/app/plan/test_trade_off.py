@@ -7,12 +7,16 @@ import pytest
 
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.names import LOAD_PLACEMENT_STRATEGY
-from planner.explain.trade_off import KEY_MEASURES, marks, obstacle_of, trade_off
+from planner.explain.trade_off import KEY_MEASURES, judged_marks, leaders, marks, obstacle_of, ranked, trade_off
 from planner.pulsar.manager.pairing import PAIRED
-from planner.simulate.measures import Comparison, Summary, compare_summaries, summary
+from planner.pulsar.shedding.registry import SHEDDERS
+from planner.simulate.cluster_spec import ClusterSpec
+from planner.simulate.generate import generate
+from planner.simulate.judge import Result, judge
+from planner.simulate.measures import Comparison, Summary, compare, compare_summaries, summary
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario
-from planner.simulate.strategies import strategy_pairs
+from planner.simulate.strategies import strategy_pairs, under_strategy
 from tests.app.simulate.traces import cluster
 
 
@@ -77,6 +81,72 @@ def test_alike(base: Summary) -> None:
     assert trade_off(moving, moving.names) == "All 2 have the same result here."
     assert "None of them sheds a bundle" in trade_off(still, still.names)
     assert set(KEY_MEASURES) <= {row.measure.name for row in still.rows}
+
+
+CALM = Result(
+    limit_percent=85,
+    overloaded_broker_min=0,
+    highest_percent=70,
+    end_peak_percent=70,
+    unserved=0,
+    misplaced=0,
+    topics=50,
+    clients=0,
+    all_topics=1_000,
+    thrashing_percent=0,
+    deviation_points=10,
+)
+
+
+class TestJudge:
+    """What the judge finds worse is never called best, whatever one measure says."""
+
+    HOT = replace(CALM, overloaded_broker_min=22, highest_percent=100.4, deviation_points=2, topics=10)
+
+    def compared(self, base: Summary) -> Comparison:
+        return side_by_side(base, calm=numbers(10.0, 50, 9), hot=numbers(2.0, 10, 2), worse=numbers(12.0, 90, 9))
+
+    def results(self) -> list[Result]:
+        return [CALM, self.HOT, replace(CALM, topics=900, deviation_points=12)]
+
+    def test_overload_is_never_best(self, base: Summary) -> None:
+        found = self.compared(base)
+        said = trade_off(found, found.names, (), self.results())
+        assert said == (
+            "Of those with the least overload, **calm** ends best balanced: highest usage 70 %, deviation 10 points,"
+            " 50 topics disconnected. **hot** has more overload: 22 broker-minutes above the limit and a peak of"
+            " 100.4 %."
+        )
+        assert ranked(self.results()) == [0, 2, 1]
+        assert leaders(self.results()) == (True, False, False)
+
+    def test_stars_follow_the_judge(self, base: Summary) -> None:
+        found = self.compared(base)
+        row = found.by_name["final_std_percent"]
+        assert marks(found, row) == (False, True, False)
+        assert judged_marks(found, row, self.results()) == (False, False, False)
+        equals = [CALM, replace(CALM, topics=500, deviation_points=3), self.HOT]
+        assert judged_marks(found, found.by_name["topics_disconnected"], equals) == (False, True, False)
+
+    def test_what_cannot_be_chosen_beats_nobody(self) -> None:
+        assert leaders([self.HOT, CALM], ("", "a migration")) == (True, False)
+        assert ranked([CALM, self.HOT], ("a migration", "")) == [1, 0]
+
+    def test_nobody_is_best_whom_the_judge_finds_worse(self) -> None:
+        """On generated clusters, under all strategies."""
+        for seed in range(4):
+            snapshot = generate(ClusterSpec(brokers=6, bundles=60, topics=600, ownership_skew=0.8), seed=seed)
+            base = Scenario(cycles=10)
+            chosen = [
+                under_strategy(base, snapshot.settings, snapshot.info.load_manager, shedder.name)
+                for shedder in SHEDDERS
+            ]
+            traces = {f"s{at}": simulate(snapshot, one) for at, one in enumerate(chosen)}
+            results = [Result.of(trace) for trace in traces.values()]
+            said = trade_off(compare(traces), list(traces), (), results).split(" more overload")[0]
+            for name, mine in zip(traces, results, strict=True):
+                if any(judge(mine, other).word == "better" for other in results):
+                    assert not said.startswith(f"**{name}**")
 
 
 class TestObstacles:

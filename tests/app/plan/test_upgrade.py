@@ -13,7 +13,8 @@ from planner.cluster.snapshot import Snapshot
 from planner.explain.upgrade import before_upgrade, next_release, upgrade_of, upgraded
 from planner.pulsar.shedding.registry import SHEDDERS
 from planner.share.report import markdown_report
-from planner.share.upgrade import UpgradeAnswer, ask_upgrade, upgrade_json
+from planner.share.upgrade import UpgradeAnswer, ask_upgrade, upgrade_json, upgrade_lines
+from planner.simulate.judge import Result, judge
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario
 from planner.workspace.samples import load_sample, samples
@@ -88,16 +89,24 @@ def test_nothing_that_differs_concerns_the_cluster(small: Snapshot) -> None:
     assert answer.upgrade.is_same
     assert list(answer.runs) == ["4.2.4, today"]
     assert "5.0.0-M1 behaves the same for this cluster" in answer.found.sentence
+    assert answer.found.answer == "5.0.0-M1 is neither better nor worse for this cluster."
     runs = [simulate(small, replace(answer.upgrade.after, pulsar_version=name)) for name in ("4.2.4", "5.0.0-M1")]
     assert runs[0].digest() == runs[1].digest()
 
 
 def test_a_rule_makes_the_difference(uniform: Snapshot) -> None:
-    answer = ask(of(uniform, "4.0.8"), "4.2.4")
+    uniform_old = of(uniform, "4.0.8")
+    answer = ask(uniform_old, "4.2.4")
     assert len(answer.upgrade.rules) == 1
     assert "by at most 1000" in answer.upgrade.rules[0]
     today, after, kept = answer.runs.values()
     assert today.plan != after.plan == kept.plan
+    one, two = (Result.of(simulate(uniform_old, run)) for run in list(answer.upgrade.runs.values())[:2])
+    verdict = judge(one, two)
+    assert answer.found.word == verdict.word != "same"
+    assert verdict.text.partition(": ")[2] in answer.found.answer
+    assert upgrade_json(answer)["verdict"] == verdict.word
+    assert next(line for line in upgrade_lines(answer) if "for this cluster" in line) == answer.found.answer
     assert "the rules differ, and no setting restores the old ones" in answer.found.kept
 
 
@@ -173,6 +182,7 @@ def test_the_command_tells_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words) == 0
     said = capsys.readouterr().out
     assert "In the first hour, Pulsar 4.2.4 makes 1 move and " in said
+    assert "4.0.8 is better for this cluster: highest usage" in said
     assert "loadBalancerSheddingEnabled --value false" in said
     assert main([*words, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)

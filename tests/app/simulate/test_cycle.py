@@ -32,6 +32,8 @@ EAGER = {
 }
 PLACEMENTS = ("LeastLongTermMessageRate", "LeastResourceUsageWithWeight", "RoundRobinBrokerSelector")
 
+UNIFORM = "org.apache.pulsar.broker.loadbalance.impl.UniformLoadShedder"
+
 
 @st.composite
 def clusters(draw: st.DrawFn) -> tuple[Snapshot, Settings]:
@@ -45,7 +47,7 @@ def clusters(draw: st.DrawFn) -> tuple[Snapshot, Settings]:
         isolated_namespaces=draw(st.integers(0, 3)),
         anti_affinity_namespaces=draw(st.integers(0, 4)),
     )
-    config = {**EAGER, "loadBalancerLoadSheddingStrategy": shedder.name}
+    config = {**EAGER, "loadBalancerLoadSheddingStrategy": shedder.java_class}
     if shedder.load_manager is LoadManager.MODULAR:
         placement = "AvgShedder" if shedder.name == "AvgShedder" else draw(st.sampled_from(PLACEMENTS))
         config["loadBalancerLoadPlacementStrategy"] = placement
@@ -137,9 +139,7 @@ class TestEqualOnes:
         rates = {0: (5_000.0,) * 8, 1: (5_000.0,) * 8, 2: (1.0,) * 8}
         view = cluster([0.5, 0.5, 0.5], dict.fromkeys(rates, (10.0,) * 8), rates=rates)
         view = replace(view, brokers=replace(view.brokers, name=names))
-        return next_cycle(view, None, view.settings.changed(loadBalancerLoadSheddingStrategy="UniformLoadShedder"), 0)[
-            1
-        ]
+        return next_cycle(view, None, view.settings.changed(loadBalancerLoadSheddingStrategy=UNIFORM), 0)[1]
 
     def test_in_one_bucket_the_leaders_history_decides(self) -> None:
         here, there = self.decided("b0:8080", "b2:8080", "b1:8080"), self.decided("b2:8080", "b0:8080", "b1:8080")

@@ -1,6 +1,6 @@
 """The judge: overload first, then disruption, then balance, and the same answer from both sides."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 from hypothesis import given, settings
@@ -11,6 +11,7 @@ from planner.simulate.breaches import breaches
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.generate import generate
 from planner.simulate.judge import Result, Word, judge, judge_overload
+from planner.simulate.measures import broker_series, summary
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario
 
@@ -87,6 +88,13 @@ def test_both_sides_get_the_same_answer(one: Result, two: Result) -> None:
     assert judge(two, one).word == OTHER_SIDE[judge(one, two).word]
 
 
+@pytest.mark.parametrize(("topics", "thrashing_percent"), [(1, 6), (500, 6), (500, 0)])
+def test_thrashing_counts_alike_from_both_sides(topics: int, thrashing_percent: float) -> None:
+    for one in (CALM, replace(CALM, topics=200, thrashing_percent=20)):
+        two = replace(CALM, topics=topics, thrashing_percent=thrashing_percent)
+        assert judge(two, one).word == OTHER_SIDE[judge(one, two).word]
+
+
 def _cluster() -> Snapshot:
     return generate(ClusterSpec(brokers=6, bundles=120, topics=600), seed=4)
 
@@ -118,3 +126,16 @@ def test_breaches_are_bundles_that_no_listed_broker_serves() -> None:
     assert names == expected != []
     nobody = replace(policy, primary=("elsewhere",), secondary=())
     assert not len(breaches(replace(cluster, policies=replace(cluster.policies, isolation=(nobody,)))))
+
+
+def test_replayed_days_are_judged_by_the_same_measures() -> None:
+    trace = simulate(_cluster(), Scenario(cycles=12))
+    of, days = Result.of(trace), Result.over_days(asdict(summary(trace)), 85.0)
+    assert days.topics == of.topics > 0
+    assert days.clients == of.clients
+    assert days.thrashing_percent == of.thrashing_percent
+    assert days.highest_percent == pytest.approx(100 * float(broker_series(trace).usage.max()))
+    assert judge(days, days).word == "same"
+    calm = Result.over_days({**asdict(summary(trace)), "overloaded_broker_min": 0.0}, 85.0)
+    hot = Result.over_days({**asdict(summary(trace)), "overloaded_broker_min": 900.0}, 85.0)
+    assert judge(hot, calm).word == "better"

@@ -12,6 +12,7 @@ from planner.cluster.memory import SheddingMemory
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import IsolationPolicy, Policies, Snapshot
 from planner.conform.load_data import snapshot_of_load_data
+from planner.pulsar.manager.class_names import in_full
 from planner.pulsar.manager.cycle import CycleDecision, next_cycle
 from planner.pulsar.manager.leader import LeaderMemory, elected
 from planner.pulsar.shedding.avg import AvgState
@@ -27,7 +28,7 @@ def recorded(path: Path) -> dict[str, Any]:
 
 
 def before(case: dict[str, Any]) -> tuple[Snapshot, LeaderMemory, Settings]:
-    config = Settings({**case["config"], "loadBalancerLoadSheddingStrategy": case["strategy"]})
+    config = Settings(in_full({**case["config"], "loadBalancerLoadSheddingStrategy": case["strategy"]}))
     snapshot = snapshot_of_load_data(case["loadData"], config, now_ms=case["nowMs"])
     policies = Policies(
         isolation=tuple(

@@ -10,6 +10,7 @@ from planner.cluster.ranges import FULL_HIGH, equal_boundaries
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot, SnapshotInfo
 from planner.cluster.tables import make_brokers, make_bundles, make_topics
+from planner.pulsar.manager.class_names import in_full
 from planner.pulsar.manager.cycle import effective_shedder
 from planner.pulsar.manager.leader import LeaderMemory, elected
 from planner.simulate.event import Event
@@ -75,7 +76,7 @@ def cluster(
     ema = {"weighted_max_ema": list(usage), "msg_throughput_ema_bytes_per_s": of_broker[1]} if extensible else {}
     return Snapshot(
         info=SnapshotInfo("by-hand", load_manager, START_MS, leader=names[0] if names else ""),
-        settings=Settings(settings),
+        settings=Settings(in_full(settings or {})),
         brokers=make_brokers(
             names,
             cpu_usage_percent=[u * 1000 for u in usage],
@@ -129,7 +130,7 @@ def trace_of(
     views = [view if isinstance(view, Snapshot) else cluster(usage[0])] * len(usage)
     if view is not None and not isinstance(view, Snapshot):
         views = list(view)
-    config = Settings({**views[0].settings.overrides, **(settings or {})})
+    config = Settings({**views[0].settings.overrides, **in_full(settings or {})})
     shedder, _ = effective_shedder(views[0].info.load_manager, config)
     fresh = elected(shedder, views[0].info.load_manager, config)
     cycles = [

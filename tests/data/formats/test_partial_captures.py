@@ -20,6 +20,8 @@ Files = dict[str, bytes]
 
 B1, B2, B3 = "127.0.0.1:18081", "127.0.0.2:18082", "127.0.0.3:18083"
 
+IMPL = "org.apache.pulsar.broker.loadbalance.impl."
+
 
 @pytest.fixture
 def files(capture: Callable[[str], Files]) -> Files:
@@ -397,7 +399,14 @@ class TestSettings:
                 "org.apache.pulsar.broker.loadbalance.impl.AvgShedder",
                 "MyAvgShedder, a class of your own",
             ),
-            ("com.acme.UniformLoadShedder", "org.apache.pulsar.broker.loadbalance.impl.UniformLoadShedder", ""),
+            (
+                "com.acme.UniformLoadShedder",
+                "org.apache.pulsar.broker.loadbalance.impl.UniformLoadShedder",
+                "UniformLoadShedder, a class of your own",
+            ),
+            ("UniformLoadShedder", "UniformLoadShedder", "a class that Pulsar cannot load"),
+            (f"{IMPL}UnifromLoadShedder", f"{IMPL}UnifromLoadShedder", f"It may mean {IMPL}UniformLoadShedder"),
+            (f"{IMPL}UniformLoadShedder", f"{IMPL}UniformLoadShedder", ""),
             ("com.acme.Mine", "com.acme.Mine", "is com.acme.Mine, which is not one of Pulsar's own classes"),
         ],
     )
@@ -556,3 +565,20 @@ def test_what_a_leader_says_of_its_unloads() -> None:
         answers = read_answers({"index.json": b"[]", "metrics.b2.json": json.dumps(groups).encode()})
         assert leader_metrics(answers, "b2") == said
     assert leader_metrics(answers, "") == {}
+
+
+@pytest.mark.parametrize("namespace", ["acme/clicks", "public/default", "globex/alerts"])
+def test_namespaces_that_name_a_cluster_are_served_up_to_4_0(files: Files, namespace: str) -> None:
+    plain = snapshot_of_capture(files)
+    tenant, local = namespace.split("/")
+    old = f"{tenant}/east/{local}"
+    renamed = {
+        name: content.replace(namespace.encode(), old.encode()).replace(b"4.2.4", b"4.0.8")
+        for name, content in files.items()
+    }
+    snapshot = snapshot_of_capture(renamed)
+    assert snapshot.info.pulsar_version == "4.0.8"
+    assert set(snapshot.namespaces) == {old if name == namespace else name for name in plain.namespaces}
+    assert len(snapshot.bundles) == len(plain.bundles)
+    assert len(snapshot.topics) == len(plain.topics)
+    assert not [note for note in snapshot.info.warnings if old in note]

@@ -11,7 +11,7 @@ from planner.advise.advice_text import apply_script, evidence_text, front_text, 
 from planner.advise.advisor import advise
 from planner.advise.material import configured_of, material_of
 from planner.advise.objectives import Question
-from planner.advise.verdict import judge
+from planner.advise.verdict import verdict_of
 from planner.replay import jobs
 from planner.replay.jobs import StoredJob, open_job, submit
 from tests.data.replay.replays import HOURLY, SHEDDING, make_job, wait_for
@@ -59,7 +59,7 @@ def test_it_says_what_the_page_says(
     evidence = advice.evidence
     assert evidence is not None
     changed = advice.chosen != advice.current
-    verdict = judge(advice)
+    verdict = verdict_of(advice)
     assert verdict_text(advice) in said
     assert ("Evidence:" in said, "Commands for east:" in said) == (changed, verdict.kind == "recommended")
     if changed:
@@ -70,14 +70,17 @@ def test_it_says_what_the_page_says(
         assert f"--config {SHEDDING} --value" in apply_script(advice, "west", configured["west"])
 
 
-def test_the_two_ends_of_the_front_differ(here: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    found = []
+def test_overload_counts_before_any_weight(here: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     for weight in ("0", "100"):
         assert main(["replay", "--advise", *here, "--weight", weight, "--json"]) == 0
-        found.append(json.loads(capsys.readouterr().out))
-    least_disruption, best_balance = found
-    assert least_disruption["recommended"] != best_balance["recommended"]
-    assert {one["recommended"] for one in found} <= set(best_balance["front"])
+        found = json.loads(capsys.readouterr().out)
+        hot = {one["name"] for one in found["candidates"] if one["more_overload"]}
+        minutes = {one["name"]: one["measures"]["overloaded_broker_min"] for one in found["candidates"]}
+        assert "as it is" in hot
+        assert found["recommended"] in found["front"]
+        assert not hot & set(found["front"])
+        assert minutes[found["recommended"]] < 0.98 * minutes["as it is"]
+        assert found["judged"]["overload"] == 1
 
 
 def test_json_holds_the_same_numbers(
@@ -91,7 +94,11 @@ def test_json_holds_the_same_numbers(
     configured = configured_of(finished[0].job)
     advice = advise(material.rows, material.scenarios, question, configured)
     assert found["jobs"] == here[:1]
-    assert (found["recommended"], found["knee"], found["current"]) == (advice.chosen, advice.knee, advice.current)
+    assert (found["recommended"], found["knee"], found["current"]) == (
+        advice.chosen,
+        advice.knee or None,
+        advice.current,
+    )
     assert [(one["name"], one["balance"], one["disruption"], one["on_front"]) for one in found["candidates"]] == [
         (one.name, one.balance, one.disruption, one.on_front) for one in advice.candidates
     ]
@@ -102,7 +109,7 @@ def test_json_holds_the_same_numbers(
     assert found["holdout"]["chosen"] == advice.holdout.chosen
     assert found["holdout"]["rest_days"] == ["2027-01-12"]
     assert found["keep_current"] is (advice.chosen == advice.current)
-    assert found["verdict"] == judge(advice).kind == ("keep" if found["keep_current"] else "unproven")
+    assert found["verdict"] == verdict_of(advice).kind == ("keep" if found["keep_current"] else "unproven")
     assert found["commands"] == {}
 
 

@@ -133,14 +133,15 @@ def test_commands_report_and_csv(
     words = ["--commands", "--batch", "1", "--pause", "7", "--report", str(report), "--csv", str(rows)]
     assert main(["plan", "--snapshot", "pip-364", "--scenario", file, *words]) == 0
     script = capsys.readouterr().out
-    assert script.startswith("#!/bin/sh\n# Plan without one for PIP-364")
-    assert "--config loadBalancerBrokerThresholdShedderPercentage --value 5\n" in script
-    assert "\nbatch 7 'Batch 1 of " in script
+    assert script.startswith("#!/bin/sh\n# Plan without one for the cluster example\n")
+    assert re.search(r"# +[0-9]+ +setting +loadBalancerBrokerThresholdShedderPercentage +10 +5\n", script)
+    assert "\nbatch 'Batch 1 of " in script
+    assert "\ncheck_batch 7\n" in script
     text = report.read_text(encoding="utf-8")
     assert text.startswith("# Plan: without one\n")
-    unloads = re.findall(r"pulsar-admin namespaces unload .*", script)
-    assert unloads
-    assert all(line in text for line in unloads)
+    moved = re.findall(r"^move [0-9]+ (\S+)_", script, re.MULTILINE)
+    assert moved
+    assert all(bundle in text for bundle in moved)
     assert len(rows.read_text(encoding="utf-8").splitlines()) == len(expected.events) + 1
 
 

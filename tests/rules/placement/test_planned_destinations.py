@@ -18,9 +18,10 @@ from tests.rules.shedding.test_modular_shedders import cluster
 
 NAMES = tuple(f"b{i}:8080" for i in range(4))
 SOURCE, TO = NAMES[3], NAMES[0]
+AVG = "org.apache.pulsar.broker.loadbalance.impl.AvgShedder"
 EAGER = {
-    "loadBalancerLoadSheddingStrategy": "AvgShedder",
-    "loadBalancerLoadPlacementStrategy": "AvgShedder",
+    "loadBalancerLoadSheddingStrategy": AVG,
+    "loadBalancerLoadPlacementStrategy": AVG,
     "loadBalancerDistributeBundlesEvenlyEnabled": False,
     "loadBalancerAvgShedderHitCountHighThreshold": 1,
     "minUnloadMessage": 100,
@@ -111,7 +112,7 @@ def test_a_cycle_takes_another_broker_when_the_planned_one_has_no_room() -> None
 
 
 def test_alone_as_placement_strategy_it_gives_way() -> None:
-    alone = {**EAGER, "loadBalancerLoadSheddingStrategy": "ThresholdShedder"}
+    alone = {**EAGER, "loadBalancerLoadSheddingStrategy": AVG.replace("Avg", "Threshold")}
     config = Settings(alone, release("5.0.1"))
     assert configured_placement(config).name == "LeastLongTermMessageRate"
     assert configured_placement(Settings(alone)) is PLACEMENT

@@ -1,0 +1,107 @@
+"""How often advice is worse than doing nothing: every remedy and Fix it of random clusters, simulated anew.
+
+python -m benchmarks.advice [--clusters 400] [--first 0]
+
+Prints each offer that the judge calls worse, or that loses more than half of its gain under other seeds or traffic, and
+how many offers there were. Exit status 1 when there is one.
+"""
+
+import argparse
+import random
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+from planner.cluster.load_manager import LoadManager
+from planner.cluster.snapshot import Snapshot
+from planner.explain.diagnosis import diagnose
+from planner.explain.outcome import Outcome
+from planner.pulsar.shedding.registry import offered_shedders
+from planner.remedy.action import Action, restarted
+from planner.remedy.trials import Trials
+from planner.remedy.tried import fix, tried_findings
+from planner.simulate.cluster_spec import ClusterSpec
+from planner.simulate.edits.registry import TrafficGrowth
+from planner.simulate.generate import generate
+from planner.simulate.judge import Result, gained, judge, share_gone
+from planner.simulate.run import simulate
+from planner.simulate.scenario import Scenario, Step, unchanged
+from planner.simulate.strategies import under_strategy
+
+
+def random_cluster(number: int) -> tuple[Snapshot, Scenario]:
+    """Return a cluster and a scenario that makes it calm, busy or full, under any strategy of its load manager."""
+    draw = random.Random(number)  # noqa: S311 - clusters that come out the same again
+    brokers = draw.randint(2, 9)
+    spec = ClusterSpec(
+        brokers=brokers,
+        bundles=brokers * draw.choice((3, 8, 16)),
+        topics=brokers * draw.choice((12, 60)),
+        load_manager=draw.choice(list(LoadManager)),
+        topic_skew=draw.uniform(0, 1.4),
+        ownership_skew=draw.uniform(0, 1),
+        heterogeneity=draw.choice((0.0, 0.4)),
+        joined_brokers=draw.choice((0, 0, 1)),
+        isolated_namespaces=draw.choice((0, 0, 1)),
+        anti_affinity_namespaces=draw.choice((0, 0, 4)),
+    )
+    cluster = generate(spec, number)
+    factor = draw.choice((0.8, 1.0, 1.5, 2.0, 2.6))
+    steps = (Step(TrafficGrowth(factor=factor)),) if factor != 1 else ()
+    scenario = unchanged(cluster.info.pulsar_version, steps=steps)
+    shedder = draw.choice(offered_shedders(spec.load_manager, cluster.settings.release))
+    return cluster, under_strategy(scenario, cluster.settings, spec.load_manager, shedder.name)
+
+
+def faults(cluster: Snapshot, scenario: Scenario, action: Action) -> Iterator[str]:
+    """Yield what is wrong with an offer, simulated with nothing of the room that made it but the action."""
+
+    def results(own: Scenario) -> tuple[Result, Result]:
+        changed = action.on(own)
+        if action.restarts(own):
+            changed = restarted(changed, len(cluster.brokers))
+        return Result.of(simulate(cluster, own)), Result.of(simulate(cluster, changed))
+
+    before, after = results(scenario)
+    if judge(before, after).word in {"worse", "same"}:
+        yield f"{judge(before, after).text}"
+    best = gained(before, after)
+    busier = [scenario.with_steps(Step(TrafficGrowth(factor=factor)), *scenario.steps) for factor in (0.9, 1.1)]
+    for other in (*busier, *(replace(scenario, seed=scenario.seed + at) for at in (1, 2, 3))):
+        one, two = results(other)
+        if judge(one, two).word == "worse":
+            yield f"worse under seed {other.seed}, {len(other.steps)} steps: {judge(one, two).text}"
+        elif best is not None and share_gone(best[0], one, two) < best[1] / 2:
+            yield f"less than half of the gain in {best[0]} is left under seed {other.seed}"
+
+
+def main() -> int:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--clusters", type=int, default=400)
+    parser.add_argument("--first", type=int, default=0)
+    asked = parser.parse_args()
+    offers = wrong = helped = 0
+    begun = time.perf_counter()
+    for number in range(asked.first, asked.first + asked.clusters):
+        cluster, scenario = random_cluster(number)
+        outcome = Outcome(simulate(cluster, scenario))
+        trials = Trials(cluster, scenario, outcome)
+        trial = [one.trial for one in tried_findings(diagnose(outcome), trials)]
+        found = fix(trials, outcome)
+        given = [one for one in (*trial, found.best, found.pair, *found.others) if one is not None and one.offered]
+        helped += bool(given)
+        for action in {repr(one.action.key): one.action for one in given}.values():
+            offers += 1
+            said = list(faults(cluster, scenario, action))
+            wrong += bool(said)
+            for text in said:
+                print(f"cluster {number}: {action.words}: {text}", flush=True)
+    seconds = time.perf_counter() - begun
+    print(f"{offers} offers on {asked.clusters} clusters, {helped} with one, {wrong} wrong; {seconds:.0f} s")
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

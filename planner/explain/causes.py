@@ -1,0 +1,95 @@
+"""Which findings follow from which others: one cause is reported, and not what comes of it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, TypeAlias
+
+from planner.explain.finding import Finding
+from planner.explain.outcome import Outcome
+
+Scope: TypeAlias = Callable[[Finding, Finding, Outcome], bool]
+"""Says of a cause and what may follow from it whether they concern the same thing."""
+
+_SUSPECT_SHARE: Final = 0.1
+"""Share of brokers from which on what concerns some of them concerns the cluster."""
+
+_OF_SHEDDING: Final = frozenset(
+    {
+        "avg_held_back",
+        "clients_cut_off",
+        "drawn_at_random",
+        "ema_lag",
+        "fighting_strategies",
+        "held_by_gate",
+        "idle_broker",
+        "idle_bundles_shed",
+        "memory_stays",
+        "ping_pong",
+        "strategy_replaced",
+        "threshold_never_reached",
+        "unload_storm",
+    }
+)
+"""Findings about what is shed and where it goes."""
+
+
+def _anywhere(cause: Finding, other: Finding, case: Outcome) -> bool:
+    del cause, other, case
+    return True
+
+
+def _brokers(cause: Finding, other: Finding, case: Outcome) -> bool:
+    """Say whether both concern a broker; many brokers, or a finding without any, concern the cluster."""
+    many = len(cause.brokers) >= _SUSPECT_SHARE * len(case.series.brokers)
+    return many or not other.brokers or not set(cause.brokers).isdisjoint(other.brokers)
+
+
+def _bundles(cause: Finding, other: Finding, case: Outcome) -> bool:
+    """Say whether both concern a bundle, or one that came of it by a split."""
+    del case
+    held = [_range(name) for name in cause.bundles]
+    return any(
+        (space == inner and low <= start and end <= high) or (space == inner and start <= low and high <= end)
+        for inner, start, end in map(_range, other.bundles)
+        for space, low, high in held
+    )
+
+
+def _range(bundle: str) -> tuple[str, int, int]:
+    space, _, ends = bundle.rpartition("/")
+    low, _, high = ends.partition("_")
+    try:
+        return space, int(low, 16), int(high, 16)
+    except ValueError:  # a bundle that a test or a log calls otherwise
+        return bundle, 0, 0
+
+
+EXPLAINS: Final[Mapping[str, tuple[frozenset[str], Scope]]] = {
+    "other_load_manager": (_OF_SHEDDING | {"split_cascade", "split_refused", "own_class"}, _anywhere),
+    "class_not_loaded": (frozenset({"fighting_strategies", "strategy_replaced", "threshold_never_reached"}), _anywhere),
+    "strategy_replaced": (frozenset({"threshold_never_reached"}), _anywhere),
+    "impossible_measurement": (_OF_SHEDDING - {"strategy_replaced", "fighting_strategies"}, _brokers),
+    "memory_stays": (
+        frozenset({"clients_cut_off", "held_by_gate", "idle_bundles_shed", "ping_pong", "unload_storm"}),
+        _brokers,
+    ),
+    "out_of_capacity": (
+        frozenset(
+            {"avg_held_back", "drawn_at_random", "ema_lag", "held_by_gate", "idle_broker", "threshold_never_reached"}
+        ),
+        _anywhere,
+    ),
+    "held_by_gate": (frozenset({"avg_held_back", "threshold_never_reached"}), _brokers),
+    "idle_bundles_shed": (frozenset({"unload_storm"}), _bundles),
+    "split_cascade": (frozenset({"topic_above_limit"}), _bundles),
+    "policy_matches_no_broker": (frozenset({"against_policy"}), _bundles),
+}
+"""Causes, in the order in which they are asked: the codes that follow from each, and when."""
+
+
+def without_consequences(found: Sequence[Finding], case: Outcome) -> list[Finding]:
+    """Return findings without those that follow from another one; a consequence explains nothing itself."""
+    left = list(found)
+    for code, (follow, same) in EXPLAINS.items():
+        causes = [finding for finding in left if finding.code == code]
+        left = [one for one in left if one.code not in follow or not any(same(cause, one, case) for cause in causes)]
+    return left

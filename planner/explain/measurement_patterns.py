@@ -1,0 +1,173 @@
+"""Measurements that cannot be right, and usage that no bundle takes along: shedding acts on both in vain."""
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from planner.cluster.load_manager import LoadManager
+from planner.cluster.names import (
+    DIRECT_MEMORY_RESOURCE_WEIGHT,
+    MEMORY_RESOURCE_WEIGHT,
+    OVERRIDE_BROKER_NIC_SPEED_GBPS,
+)
+from planner.cluster.pulsar_json import RESOURCES as COLUMNS
+from planner.cluster.text import count
+from planner.cluster.units import MS_PER_MIN
+from planner.explain.finding import Finding, listed
+from planner.explain.outcome import Outcome
+from planner.explain.shedding_patterns import limits_of
+from planner.pulsar.load.usage import (
+    RESOURCES,
+    UNWEIGHTED,
+    ResourceWeights,
+    deciding_resource,
+    overload_usage,
+    usage_percent_by_resource,
+    weighted_usage,
+)
+from planner.pulsar.shedding.registry import fallback_shedder, offered_shedders
+
+_ABOVE: Final = 1.05
+"""Share of a limit from which on usage above it cannot be explained by rounding."""
+_AHEAD_MIN: Final = 1.0
+"""Minutes between two clocks that are nothing yet."""
+_CALLED: Final = dict(
+    zip(RESOURCES, ("CPU", "heap", "direct memory", "inbound network", "outbound network"), strict=True)
+)
+_UNIT: Final = dict(zip(RESOURCES, ("% of a core", "MiB", "MiB", "kbit/s", "kbit/s"), strict=True))
+_CHECK: Final = {
+    "cpu": "The limit is 100 % for each processor that the JVM sees, but the usage may be that of the whole machine:"
+    " compare -XX:ActiveProcessorCount and the CPU limit of the container with the cores of the machine.",
+    "bandwidthIn": f"Set {OVERRIDE_BROKER_NIC_SPEED_GBPS} to the real speed of the network, on every broker.",
+    "bandwidthOut": f"Set {OVERRIDE_BROKER_NIC_SPEED_GBPS} to the real speed of the network, on every broker.",
+    "memory": "Check how the broker reads its memory.",
+    "directMemory": "Compare -XX:MaxDirectMemorySize with what Netty may use.",
+}
+"""Why usage may be above its limit, and what to do about it."""
+
+
+def impossible_measurement(case: Outcome) -> Iterator[Finding]:
+    """A report cannot be right: usage above its limit, usage without a limit, or a time that is yet to come."""
+    yield from _above_limit(case)
+    yield from _without_limit(case)
+    yield from _ahead(case)
+
+
+def _above_limit(case: Outcome) -> Iterator[Finding]:
+    table = case.trace.start.brokers
+    percents = usage_percent_by_resource(table)
+    with np.errstate(invalid="ignore"):
+        above = percents > _ABOVE * 100
+    if not above.any():
+        return
+    worst = np.argsort(-np.where(above, percents, -1).max(axis=0), kind="stable")
+    odd = [int(at) for at in worst if above[:, at].any()]
+    row = int(np.where(above[:, odd[0]], percents[:, odd[0]], -1).argmax())
+    resource, name = RESOURCES[row], table.name[odd[0]]
+    used, limit = (float(getattr(table, column)[odd[0]]) for column in COLUMNS[resource])
+    decides = deciding_resource(table, case.trace.settings, case.load_manager)
+    others = f" So have {listed([table.name[at] for at in odd[1:]])}." if len(odd) > 1 else ""
+    yield Finding(
+        code="impossible_measurement",
+        title=f"{name} reports more {_CALLED[resource]} usage than its limit",
+        evidence=(
+            f"{name} uses {used:,.0f} {_UNIT[resource]} of {limit:,.0f} ({percents[row, odd[0]]:.0f} %), which cannot"
+            f" be.{others} One of the two numbers is wrong, and with it every share of that broker: what is shed from"
+            " it, and where its bundles go."
+        ),
+        remedy=f"{_CHECK[resource]} Then capture again: until it is right, no prediction about this broker holds.",
+        severity="high" if any(above[RESOURCES.index(decides[at]), at] for at in odd) else "low",
+        brokers=tuple(table.name[at] for at in odd),
+        settings=(OVERRIDE_BROKER_NIC_SPEED_GBPS,) if resource.startswith("bandwidth") else (),
+    )
+
+
+def _without_limit(case: Outcome) -> Iterator[Finding]:
+    table = case.trace.start.brokers
+    weights = ResourceWeights.of(case.trace.settings, case.load_manager)
+    weight = (weights.cpu, weights.memory, weights.direct_memory, weights.bandwidth_in, weights.bandwidth_out)
+    for resource, matters in zip(RESOURCES, weight, strict=True):
+        used, limit = (getattr(table, column) for column in COLUMNS[resource])
+        odd = [table.name[at] for at in np.flatnonzero((used > 0) & ~(limit > 0)).tolist()]
+        if not odd or not matters:
+            continue
+        yield Finding(
+            code="impossible_measurement",
+            title=f"The {_CALLED[resource]} limit of {odd[0]} is 0",
+            evidence=(
+                f"{listed(odd)} use{'s' if len(odd) == 1 else ''} {_CALLED[resource]}, but the reported limit is 0."
+                f" Pulsar then takes the {_CALLED[resource]} as unused, however busy it is."
+            ),
+            remedy=_CHECK[resource],
+            severity="medium",
+            brokers=tuple(odd),
+            settings=(OVERRIDE_BROKER_NIC_SPEED_GBPS,) if resource.startswith("bandwidth") else (),
+        )
+        return
+
+
+def _ahead(case: Outcome) -> Iterator[Finding]:
+    start = case.trace.start
+    minutes = (start.brokers.updated_at_ms - start.info.captured_at_ms) / MS_PER_MIN
+    odd = [int(at) for at in np.argsort(-minutes, kind="stable") if minutes[at] > _AHEAD_MIN]
+    if not odd or start.info.captured_at_ms <= 0:
+        return
+    names = tuple(start.brokers.name[at] for at in odd)
+    whose = "the clock of the machine that captured" if len(odd) == len(start.brokers) else "the clock of that broker"
+    yield Finding(
+        code="impossible_measurement",
+        title=f"The load report of {names[0]} is from the future",
+        evidence=(
+            f"The report of {names[0]} is {minutes[odd[0]]:,.0f} min younger than the capture"
+            + (f", those of {listed(names[1:])} as well" if len(names) > 1 else "")
+            + f": {whose} is wrong. Pulsar cannot tell then whether a report is outdated."
+        ),
+        remedy="Synchronize the clocks (NTP), then capture again.",
+        severity="medium",
+        brokers=names,
+    )
+
+
+def memory_stays(case: Outcome) -> Iterator[Finding]:
+    """Memory lifts a broker above the threshold; bundles leave, and the memory stays."""
+    view, config = case.last.brokers, case.trace.settings
+    limits = limits_of(case, case.scores)
+    if not len(view) or not np.isfinite(limits[-1]):
+        return
+    unweighted = case.load_manager is LoadManager.MODULAR and config.release.has(UNWEIGHTED)
+    unweighted = unweighted and case.shedder == fallback_shedder(case.load_manager).name
+    weights = ResourceWeights.of(config, case.load_manager)
+    heap, direct = usage_percent_by_resource(view)[[1, 2]].astype(float) / 100
+    memory = np.nan_to_num(np.array([heap * weights.memory, direct * (1.0 if unweighted else weights.direct_memory)]))
+    score = overload_usage(view, config) if unweighted else weighted_usage(view, config, case.load_manager)
+    top = memory.max(axis=0)
+    odd = np.flatnonzero((top >= limits[-1]) & (top >= score - 1e-6) & view.has_load_data)
+    if not len(odd):
+        return
+    order = odd[np.argsort(-top[odd], kind="stable")]
+    first = int(order[0])
+    of_heap = bool(memory[0, first] > memory[1, first])
+    what, setting = ("heap", MEMORY_RESOURCE_WEIGHT) if of_heap else ("direct memory", DIRECT_MEMORY_RESOURCE_WEIGHT)
+    shed = [e for e in case.trace.events if e.kind == "shed" and e.source == view.name[first]]
+    remedy = f"Set {setting} to 0, so that the {what} does not count."
+    if unweighted:
+        other = offered_shedders(case.load_manager, config.release)[0].name
+        remedy = (
+            f"{case.shedder} of Pulsar {config.release.name} ignores the weights: use {other}, and set {setting} to 0."
+        )
+    yield Finding(
+        code="memory_stays",
+        title=f"{view.name[first]} is above the threshold by its {what}, which no bundle takes along",
+        evidence=(
+            f"Its {what} is {(heap if of_heap else direct)[first] * 100:.0f} % used; the threshold is"
+            f" {limits[-1] * 100:.0f} %. {count(len(shed), 'bundle')} left it in"
+            f" {count(len(case.trace.cycles), 'cycle')}, but a broker frees memory by its own rules, so the usage stays"
+            " and shedding goes on until nothing is left to shed."
+        ),
+        remedy=f"{remedy} Look for what holds the memory: managedLedgerCacheSizeMB, slow consumers, publish buffers.",
+        severity="high" if shed else "medium",
+        brokers=tuple(view.name[int(at)] for at in order),
+        settings=(setting,),
+        changes={} if unweighted else {setting: 0.0},
+    )

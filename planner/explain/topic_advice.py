@@ -1,0 +1,171 @@
+"""What helps a topic that is too much for its bundle or broker: more partitions, and where they go, or less skew."""
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow.compute as pc
+
+from planner.cluster.arrays import FloatArray, Int64Array
+from planner.cluster.hashing import PARTITION, partition_index, topic_hash
+from planner.cluster.ranges import bundles_of_hashes
+from planner.cluster.snapshot import Snapshot
+from planner.cluster.text import count
+from planner.explain.finding import admin, listed
+from planner.simulate.usage_model import UsageModel
+
+PART: Final = 0.1
+"""Share of a broker that a partition should use at most, so that it can be moved about like any bundle."""
+_ROOM: Final = 1.25
+"""What a limit leaves above the largest of today."""
+_MOST: Final = 64
+_NEW: Final = "-parts"
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionAdvice:
+    """What to do about a topic or partition.
+
+    Attributes:
+        topic: The topic without the number of a partition.
+        partitions: How many it has now; 0 when it is not partitioned.
+        skewed: Whether one partition has far more than its share, so that more of them do not help.
+        evidence: The rates of its partitions in words; empty for a topic without.
+        wanted: Number of partitions that would help; 0 where they do not.
+        bundles: Bundles that these would hash to.
+        brokers: Brokers that own them now.
+        remedy: What to do, with the command.
+    """
+
+    topic: str
+    partitions: int
+    skewed: bool
+    evidence: str
+    wanted: int
+    bundles: tuple[str, ...]
+    brokers: tuple[str, ...]
+    remedy: str
+
+
+def topic_usage(model: UsageModel, rows: Int64Array) -> FloatArray:
+    """Return the share of its broker's capacity that each topic takes by itself (1.0 = 100 %), as shedding weighs it.
+
+    It is the part of its bundle's demand that goes with its traffic; 0 where its bundle has no owner. Shape (rows,).
+    """
+    snapshot = model.snapshot
+    topics, bundles = snapshot.topics, snapshot.bundles
+    bundle = topics.bundle[rows].astype(np.int64)
+    held = topics.bundle >= 0
+    listed_topics = np.bincount(topics.bundle[held], minlength=len(bundles))
+    share = np.zeros(len(rows))
+    for every, of_bundle in (
+        (topics.throughput_bytes_per_s(), bundles.throughput_bytes_per_s()),
+        (topics.msg_rate_per_s(), bundles.msg_rate_per_s()),
+    ):
+        whole = np.bincount(topics.bundle[held], every[held], minlength=len(bundles))
+        whole = np.where(listed_topics >= bundles.topics, whole, np.maximum(whole, of_bundle))[bundle]
+        share += np.divide(every[rows], whole, out=np.zeros(len(rows)), where=whole > 0) / 2
+    owner = np.where(bundle >= 0, bundles.owner[bundle], -1)
+    demand = model.bundle[:, bundle] * share / model.limit[:, owner] * model.weight
+    return np.where(owner >= 0, demand.max(axis=0, initial=0.0), 0.0)
+
+
+def partition_advice(snapshot: Snapshot, row: int, usage: float) -> PartitionAdvice:
+    """Say what helps a topic, by its position.
+
+    Args:
+        snapshot: The cluster.
+        row: Position of the topic or partition.
+        usage: Share of its broker that it takes by itself (1.0 = 100 %).
+    """
+    name = str(snapshot.topics.name[row].as_py())
+    index = partition_index(name)
+    base = name if index < 0 else name.rpartition(PARTITION)[0]
+    if index >= 0:
+        siblings = _siblings(snapshot, base)
+        rates = snapshot.topics.msg_rate_in_per_s[siblings]
+        if not rates.any():
+            rates = snapshot.topics.msg_rate_per_s(siblings)
+        others = rates[siblings != row]
+        mine, whole = float(rates[siblings == row].sum()), float(rates.sum())
+        fair = 1 / max(len(siblings), 1)
+        evidence = ""
+        if len(others):
+            evidence = (
+                f"It is one of {count(len(siblings), 'partition')}: it has {mine:,.0f} msg/s, the others"
+                f" {others.min():,.0f} to {others.max():,.0f}."
+            )
+        if len(others) and whole > 0 and mine / whole >= min(2 * fair, (1 + fair) / 2):
+            return PartitionAdvice(base, len(siblings), True, evidence, 0, (), (), _against_skew(name))
+        now = len(siblings)
+    else:
+        now, evidence = 0, ""
+    wanted = min(max(math.ceil(max(now, 1) * usage / PART), 2 * max(now, 1)), max(_MOST, 2 * now))
+    target = base if now else f"{base}{_NEW}"  # a topic that is there cannot get partitions
+    bundles, brokers = _destinations(snapshot, target, wanted, row)
+    remedy = _more(target, now, wanted, bundles, brokers)
+    return PartitionAdvice(base, now, False, evidence, wanted, bundles, brokers, remedy)
+
+
+def cure_of(snapshot: Snapshot, row: int) -> str:
+    """Return what helps a topic, by its position, in one sentence."""
+    if partition_advice(snapshot, row, 0.0).skewed:
+        return "Look for a hot key or for producers that send to one partition: more partitions do not divide it."
+    return "Add partitions to this topic."
+
+
+def _siblings(snapshot: Snapshot, base: str) -> Int64Array:
+    """Return the positions of a topic's partitions."""
+    like = np.flatnonzero(pc.starts_with(snapshot.topics.name, f"{base}{PARTITION}").to_numpy(zero_copy_only=False))
+    length = len(base) + len(PARTITION)
+    mine = [int(at) for at in like if str(snapshot.topics.name[int(at)].as_py())[length:].isdecimal()]
+    return np.array(mine, dtype=np.int64)
+
+
+def _destinations(snapshot: Snapshot, base: str, wanted: int, row: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the bundles that so many partitions hash to, and the brokers that own those now."""
+    bundle = int(snapshot.topics.bundle[row])
+    if bundle < 0:
+        return (), ()
+    table = snapshot.bundles
+    mine = np.flatnonzero(table.namespace == table.namespace[bundle])
+    mine = mine[np.argsort(table.low[mine], kind="stable")]
+    hashes = np.array([topic_hash(f"{base}{PARTITION}{at}") for at in range(wanted)], dtype=np.int64)
+    held = sorted(set(mine[bundles_of_hashes(table.low[mine].astype(np.int64), hashes)].tolist()))
+    owners = dict.fromkeys(int(table.owner[at]) for at in held if table.owner[at] >= 0)
+    return tuple(snapshot.bundle_names[at] for at in held), tuple(snapshot.brokers.name[at] for at in owners)
+
+
+def _against_skew(name: str) -> str:
+    return (
+        "Look for a hot key, or for producers that send to one partition only: more partitions help only if keys"
+        f" spread. Until then, move the other bundles off the broker of {name.rpartition('/')[2]} (Best plan does), or"
+        " give that broker a larger machine."
+    )
+
+
+def _more(base: str, now: int, wanted: int, bundles: tuple[str, ...], brokers: tuple[str, ...]) -> str:
+    where = (
+        f" They hash to {count(len(bundles), 'bundle')} on {count(len(brokers), 'broker')} ({listed(brokers)})."
+        if bundles
+        else ""
+    )
+    if now:
+        command = admin("topics", "update-partitioned-topic", base, "--partitions", str(wanted))
+        return (
+            f"Use {wanted} partitions instead of {now}: {command}.{where} Keys then move to other partitions, so the"
+            " order by key is not kept across the change."
+        )
+    command = admin("topics", "create-partitioned-topic", base, "--partitions", str(wanted))
+    return (
+        f"Use a new topic with {wanted} partitions, because an existing one cannot get any: {command}.{where} Move its"
+        " consumers first, then its producers. Messages then keep their order by key only."
+    )
+
+
+def raised(largest: float) -> int:
+    """Return a limit that leaves some room above the largest value of today, in two significant digits."""
+    value = max(largest * _ROOM, 1.0)
+    step: int = 10 ** max(math.floor(math.log10(value)) - 1, 0)
+    return math.ceil(value / step) * step

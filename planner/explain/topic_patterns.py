@@ -1,0 +1,200 @@
+"""Failure patterns of single topics: too much for a broker, most of a partitioned topic, or above a bundle's limits."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from math import ceil
+from typing import Final
+
+import numpy as np
+
+from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray
+from planner.cluster.internal_bundles import internal_bundles, internal_topics
+from planner.cluster.names import (
+    BROKER_OVERLOADED_THRESHOLD_PERCENTAGE,
+    NAMESPACE_BUNDLE_MAX_BANDWIDTH_MBYTES,
+    NAMESPACE_BUNDLE_MAX_MSG_RATE,
+)
+from planner.cluster.snapshot import Snapshot
+from planner.cluster.text import count
+from planner.cluster.units import MIB
+from planner.explain.finding import Finding, Severity, listed
+from planner.explain.outcome import Outcome
+from planner.explain.topic_advice import PART, PartitionAdvice, partition_advice, raised, topic_usage
+from planner.simulate.usage_model import UsageModel, at_the_end
+
+_HOT: Final = 1 / 3
+"""Share of a broker's capacity from which on one topic is hot, whatever the limits of bundles."""
+_HOT_SHARE: Final = 0.5
+_ABOVE_AVERAGE: Final = 0.1
+_LOOKED_AT: Final = 50
+"""Topics that may be skewed partitions, the most used first."""
+
+
+def hot_topic(case: Outcome) -> Iterator[Finding]:
+    """One topic takes a third of a broker, or most of what a full broker carries: no split can divide it."""
+    end = at_the_end(case.trace)
+    model = UsageModel.of(end, case.trace.settings, case.trace.scenario.assumptions)
+    if not len(end.topics):
+        yield from _hot_single_bundle(model)
+        return
+    rows = np.flatnonzero((end.topics.bundle >= 0) & ~internal_topics(end))
+    usage = topic_usage(model, rows)
+    share = _share_of_broker(end, rows)
+    hot = _is_hot(case, end, end.bundles.owner[end.topics.bundle[rows]], usage, share)
+    order = np.lexsort((rows, -usage))
+    looked_at = [int(at) for at in order[:_LOOKED_AT] if hot[at] or usage[at] >= PART]
+    advice = {at: partition_advice(end, int(rows[at]), float(usage[at])) for at in looked_at}
+    skewed = [at for at in looked_at if advice[at].skewed]
+    others = [int(at) for at in order if hot[at] and at not in skewed]
+    for places in (skewed, others):
+        if places:
+            first = advice.get(places[0]) or partition_advice(end, int(rows[places[0]]), float(usage[places[0]]))
+            found = _topics(case, model, first, rows[places], usage[places], share[places])
+            yield replace(found, code="key_skew") if first.skewed else found
+
+
+def _is_hot(case: Outcome, end: Snapshot, owner: IntArray, usage: FloatArray, share: FloatArray) -> BoolArray:
+    full = _far_above(case, end)
+    found: BoolArray = (owner >= 0) & ((usage >= _HOT) | ((share > _HOT_SHARE) & full[owner] & (usage >= _HOT / 2)))
+    return found
+
+
+def _share_of_broker(end: Snapshot, rows: Int64Array) -> FloatArray:
+    """Return the share of its broker's throughput that each topic has. Shape (rows,)."""
+    size = end.topics.throughput_bytes_per_s(rows)
+    owner = end.bundles.owner[end.topics.bundle[rows]].astype(np.int64)
+    whole = np.bincount(owner[owner >= 0], size[owner >= 0], minlength=max(len(end.brokers), 1))
+    return np.divide(size, whole[owner], out=np.zeros(len(rows)), where=(owner >= 0) & (whole[owner] > 0))
+
+
+def _topics(
+    case: Outcome,
+    model: UsageModel,
+    advice: PartitionAdvice,
+    rows: Int64Array,
+    usage: FloatArray,
+    share: FloatArray,
+) -> Finding:
+    """Return what is to be said of hot topics, or of skewed partitions, the most used first."""
+    end, topics = model.snapshot, model.snapshot.topics
+    names = [str(topics.name[int(row)].as_py()) for row in rows]
+    first = int(rows[0])
+    bundles = [int(at) for at in topics.bundle[rows]]
+    brokers = [end.brokers.name[int(end.bundles.owner[at])] for at in bundles if end.bundles.owner[at] >= 0]
+    size, rate = float(topics.throughput_bytes_per_s(first)), float(topics.msg_rate_per_s(first))
+    also = f" and {share[0] * 100:.0f} % of its broker's throughput" if share[0] > _HOT_SHARE else ""
+    what = "such partition" if advice.skewed else "such topic"
+    more = f" {count(len(rows), what)} in total: {listed(names)}." if len(rows) > 1 else ""
+    where = brokers[0] if brokers else "its broker"
+    skewed = advice.skewed
+    title = (
+        f"Key skew: one of {advice.partitions} partitions has most of the traffic"
+        if skewed
+        else "A single hot topic, which no split can divide"
+    )
+    limit = case.trace.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
+    full = {name for name, used in zip(case.series.brokers, case.series.usage[-1], strict=True) if used > limit}
+    severity: Severity = "high" if not full.isdisjoint(brokers) or usage[0] >= limit else "medium"
+    if skewed and usage[0] < _HOT and severity == "medium":
+        severity = "low"
+    return Finding(
+        code="hot_topic",
+        title=title,
+        evidence=(
+            f"{names[0]} carries {size / MIB:.1f} MiB/s and {rate:,.0f} msg/s{also}: by itself it uses"
+            f" {usage[0] * 100:.0f} % of {where}. {advice.evidence}{more}"
+        ).strip(),
+        remedy=advice.remedy,
+        severity=severity,
+        brokers=tuple(dict.fromkeys(brokers)),
+        bundles=tuple(dict.fromkeys(end.bundle_names[at] for at in bundles)),
+    )
+
+
+def _far_above(case: Outcome, end: Snapshot) -> BoolArray:
+    """Return which brokers are used far above the average in the last cycle. Shape (brokers of the end,)."""
+    usage = case.series.usage[-1]
+    place = {name: i for i, name in enumerate(case.series.brokers)}
+    mine = np.array([usage[place[n]] if n in place else np.nan for n in end.brokers.name])
+    with np.errstate(invalid="ignore"):
+        above: BoolArray = mine > float(np.nanmean(usage)) + _ABOVE_AVERAGE
+    return above
+
+
+def _hot_single_bundle(model: UsageModel) -> Iterator[Finding]:
+    """Return the same where topics are not listed: a bundle that holds one topic."""
+    end = model.snapshot
+    bundles = end.bundles
+    owner = bundles.owner.astype(np.int64)
+    usage = np.where(owner >= 0, (model.bundle / model.limit[:, owner] * model.weight).max(axis=0, initial=0.0), 0.0)
+    size = bundles.throughput_bytes_per_s()
+    hot = np.flatnonzero((usage >= _HOT) & (bundles.topics == 1) & ~internal_bundles(end))
+    if not len(hot):
+        return
+    hot = hot[np.argsort(-usage[hot], kind="stable")]
+    names = [end.bundle_names[i] for i in hot.tolist()]
+    brokers = tuple(dict.fromkeys(end.brokers.name[i] for i in owner[hot].tolist()))
+    more = f" {count(len(hot), 'such bundle')} in total: {listed(names)}." if len(hot) > 1 else ""
+    yield Finding(
+        code="hot_topic",
+        title="A single hot topic, which no split can divide",
+        evidence=(
+            f"{names[0]} holds one topic, which carries {size[hot[0]] / MIB:.1f} MiB/s and by itself uses"
+            f" {usage[hot[0]] * 100:.0f} % of {brokers[0]}.{more}"
+        ),
+        remedy=(
+            f"Use {max(ceil(usage[hot[0]] / PART), 2)} partitions for that topic, so that each uses about"
+            f" {PART * 100:.0f} % of a broker. A capture with topics shows its name."
+        ),
+        severity="high" if usage[hot[0]] >= 2 * _HOT else "medium",
+        brokers=brokers,
+        bundles=tuple(names),
+    )
+
+
+def topic_above_limit(case: Outcome) -> Iterator[Finding]:
+    """Single topics exceed the limits of a bundle, though a broker serves them with ease: splits are in vain."""
+    end, config = case.trace.end, case.trace.settings
+    topics = end.topics
+    if not len(topics):
+        return
+    of_users = (topics.bundle >= 0) & ~internal_topics(end)
+    limits = (
+        (NAMESPACE_BUNDLE_MAX_MSG_RATE, topics.msg_rate_per_s(), 1.0, "msg/s"),
+        (NAMESPACE_BUNDLE_MAX_BANDWIDTH_MBYTES, topics.throughput_bytes_per_s(), float(MIB), "MiB/s"),
+    )
+    above: dict[str, Int64Array] = {}
+    changes: dict[str, int] = {}
+    parts = []
+    for setting, values, unit, label in limits:
+        limit = config.integer(setting)
+        rows = np.flatnonzero(of_users & (values > limit * unit))
+        if not len(rows):
+            continue
+        above[setting] = rows[np.argsort(-values[rows], kind="stable")]
+        largest = float(values[above[setting][0]]) / unit
+        changes[setting] = raised(largest)
+        parts.append(
+            f"{count(len(rows), 'topic')} alone exceed{'s' if len(rows) == 1 else ''} {setting} = {limit:,}"
+            f" ({topics.name[int(above[setting][0])].as_py()} has {largest:,.0f} {label})"
+        )
+    if not above:
+        return
+    setting, rows = next(iter(above.items()))
+    bundles = [end.bundle_names[int(at)] for at in topics.bundle[np.concatenate(list(above.values()))]]
+    yield Finding(
+        code="topic_above_limit",
+        title=(
+            f"{count(len(rows), 'topic')} alone exceed{'s' if len(rows) == 1 else ''} {setting} ="
+            f" {config.integer(setting):,}"
+        ),
+        evidence=f"{'; '.join(parts)}. No split can divide a topic, so each split of their bundles is in vain.",
+        remedy=(
+            f"Raise {' and '.join(f'{name} to {value:,}' for name, value in changes.items())}: one broker can serve"
+            " that."
+        ),
+        severity="low",
+        bundles=tuple(dict.fromkeys(bundles)),
+        settings=tuple(changes),
+        changes=changes,
+    )

@@ -1,0 +1,215 @@
+"""Measurements that cannot be, memory that stays, bundles that carry nothing; one cause instead of what follows."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pytest
+
+from planner.cluster.load_manager import LoadManager
+from planner.cluster.releases import release
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import Snapshot
+from planner.explain.causes import EXPLAINS, without_consequences
+from planner.explain.diagnosis import PATTERNS, diagnose
+from planner.explain.finding import Finding
+from planner.explain.outcome import Outcome
+from planner.formats.reading import read_snapshot
+from planner.pulsar.shedding.registry import SHEDDERS
+from planner.simulate.run import simulate
+from planner.simulate.scenario import unchanged
+from planner.web.findings import _PAGES
+from tests.app.simulate.traces import cluster
+
+CASES = Path(__file__).parents[4] / "shared" / "cases"
+SHEDDING: Final = "loadBalancerLoadSheddingStrategy"
+CLASS: Final = {one.name: one.java_class for one in SHEDDERS}
+FIVE: Final = dict.fromkeys(range(5), (5.0,) * 4)
+
+
+def five(usage: Sequence[float] = (0.3,) * 5, manager: LoadManager = LoadManager.MODULAR, **settings: Any) -> Snapshot:
+    """Five calm brokers."""
+    own = {SHEDDING: CLASS["TransferShedder"]} if manager is LoadManager.EXTENSIBLE else {}
+    return cluster(usage, FIVE, load_manager=manager, settings={**own, **settings})
+
+
+def brokers(snapshot: Snapshot, **columns: Any) -> Snapshot:
+    """The same cluster with other columns of its brokers."""
+    arrays: dict[str, Any] = {name: np.asarray(values) for name, values in columns.items()}
+    return replace(snapshot, brokers=replace(snapshot.brokers, **arrays))
+
+
+def found(snapshot: Snapshot, cycles: int = 5, decides: str = "") -> dict[str, Finding]:
+    scenario = unchanged(decides or snapshot.info.pulsar_version or "4.2.4", cycles=cycles)
+    return {finding.code: finding for finding in diagnose(simulate(snapshot, scenario))}
+
+
+@pytest.mark.parametrize("manager", LoadManager)
+@pytest.mark.parametrize(
+    ("columns", "what", "severity"),
+    [
+        ({"cpu_usage_percent": [1500.0, *[300.0] * 4]}, "more CPU usage than its limit", "high"),
+        ({"bandwidth_out_usage_kbit_per_s": [2e7, *[1e6] * 4]}, "more outbound network usage", "high"),
+        (
+            {"memory_usage_mib": [5000.0, *[100.0] * 4], "memory_limit_mib": [4000.0] * 5},
+            "more heap usage than its limit",
+            "low",
+        ),
+    ],
+)
+def test_usage_above_its_limit(manager: LoadManager, columns: dict[str, list[float]], what: str, severity: str) -> None:
+    finding = found(brokers(five(manager=manager), **columns))["impossible_measurement"]
+    assert what in finding.title
+    assert (finding.severity, finding.brokers) == (severity, ("b1:8080",))
+
+
+@pytest.mark.parametrize("usage", [0.3, 0.95, 1.0, 1.04])
+def test_a_full_broker_is_possible(usage: float) -> None:
+    assert "impossible_measurement" not in found(five((usage, *[0.3] * 4)))
+
+
+def test_several_are_one_finding() -> None:
+    finding = found(five((1.2, 1.7, 0.3, 0.3, 0.3)))["impossible_measurement"]
+    assert finding.brokers == ("b2:8080", "b1:8080")
+    assert "(170 %), which cannot be. So have b1:8080." in finding.evidence
+
+
+def test_a_limit_of_nothing_hides_all_usage() -> None:
+    finding = found(brokers(five(), cpu_limit_percent=[1000.0, 0.0, *[1000.0] * 3]))["impossible_measurement"]
+    assert finding.title == "The CPU limit of b2:8080 is 0"
+    assert "unused" in finding.evidence
+
+
+def test_no_usage_and_no_limit_is_nothing() -> None:
+    calm = brokers(five(), direct_memory_usage_mib=[0.0] * 5, direct_memory_limit_mib=[0.0] * 5)
+    assert "impossible_measurement" not in found(calm)
+
+
+@pytest.mark.parametrize(("minutes", "reported"), [((12, 0, 0, 0, 0), 1), ((0.5, 0, -3, 0, 0), 0), ((90,) * 5, 5)])
+def test_reports_of_the_future(minutes: tuple[float, ...], reported: int) -> None:
+    snapshot = five()
+    at = np.array([snapshot.info.captured_at_ms + int(by * 60_000) for by in minutes])
+    finding = found(brokers(snapshot, updated_at_ms=at)).get("impossible_measurement")
+    assert len(finding.brokers if finding else ()) == reported
+    if finding is not None:
+        whose = "the machine that captured" if reported == len(minutes) else "that broker"
+        assert f"the clock of {whose} is wrong" in finding.evidence
+
+
+def full_of_memory(strategy: str, weight: float, version: str = "4.2.4") -> Snapshot:
+    config = {SHEDDING: CLASS[strategy], "loadBalancerDirectMemoryResourceWeight": weight}
+    snapshot = five()
+    snapshot = replace(
+        snapshot,
+        settings=Settings(config, release(version)),
+        info=replace(snapshot.info, pulsar_version=version),
+    )
+    return brokers(snapshot, direct_memory_usage_mib=[3800.0, *[400.0] * 4], direct_memory_limit_mib=[4000.0] * 5)
+
+
+@pytest.mark.parametrize("strategy", ["OverloadShedder", "ThresholdShedder"])
+def test_memory_that_no_bundle_takes_along(strategy: str) -> None:
+    snapshot = full_of_memory(strategy, 1.0)
+    seen = found(snapshot, 12)
+    finding = seen["memory_stays"]
+    assert finding.brokers == ("b1:8080",)
+    assert "direct memory" in finding.title
+    assert "95 % used" in finding.evidence
+    assert finding.changes == {"loadBalancerDirectMemoryResourceWeight": 0.0}
+    assert {"unload_storm", "held_by_gate", "ping_pong"}.isdisjoint(seen)
+    config = snapshot.settings.changed(**finding.changes)
+    assert "memory_stays" not in found(replace(snapshot, settings=config), 12)
+
+
+def test_old_releases_ignore_the_weight() -> None:
+    finding = found(full_of_memory("OverloadShedder", 0.0, "3.0.7"), 12)["memory_stays"]
+    assert finding.changes == {}
+    assert "ignores the weights: use ThresholdShedder" in finding.remedy
+
+
+def test_memory_that_does_not_count() -> None:
+    assert "memory_stays" not in found(full_of_memory("ThresholdShedder", 0.0), 12)
+
+
+def uniform(idle: int, carrying: int = 2) -> Snapshot:
+    sizes = {0: (30.0,) * carrying + (0.0,) * idle, 1: (1.0,), 2: (1.0,)}
+    return cluster((0.5, 0.1, 0.1), sizes, settings={SHEDDING: CLASS["UniformLoadShedder"]})
+
+
+@pytest.mark.parametrize(("idle", "told"), [(12, True), (7, True), (3, False), (0, False)])
+def test_bundles_that_carry_nothing(idle: int, *, told: bool) -> None:
+    seen = found(uniform(idle))
+    assert ("idle_bundles_shed" in seen) is told
+    if not told:
+        return
+    finding = seen["idle_bundles_shed"]
+    assert f"{idle} of the " in finding.evidence
+    assert "unload_storm" not in seen
+    (limit,) = finding.changes.values()
+    again = uniform(idle)
+    assert "idle_bundles_shed" not in found(replace(again, settings=again.settings.changed(**finding.changes)))
+    assert isinstance(limit, int)
+
+
+def finding_of(code: str, of_brokers: Sequence[str] = (), bundles: Sequence[str] = ()) -> Finding:
+    return Finding(
+        code=code, title=code, evidence="", remedy="", severity="low", brokers=tuple(of_brokers), bundles=tuple(bundles)
+    )
+
+
+class TestCauses:
+    CASE = Outcome(simulate(cluster((0.3,) * 20, dict.fromkeys(range(20), (5.0,))), unchanged("4.2.4", cycles=1)))
+
+    def left(self, *findings: Finding) -> list[str]:
+        return [finding.code for finding in without_consequences(findings, self.CASE)]
+
+    @pytest.mark.parametrize("code", EXPLAINS)
+    def test_a_cause_is_a_finding_and_not_its_own_consequence(self, code: str) -> None:
+        follow, _ = EXPLAINS[code]
+        assert {code, *follow} <= set(_PAGES)
+        assert code not in follow
+
+    def test_other_brokers_are_another_story(self) -> None:
+        cause = finding_of("impossible_measurement", ["b1:8080"])
+        same, other = (finding_of("unload_storm", [name]) for name in ("b1:8080", "b2:8080"))
+        assert self.left(cause, same, other) == ["impossible_measurement", "unload_storm"]
+
+    def test_many_suspects_are_the_cluster(self) -> None:
+        cause = finding_of("impossible_measurement", ["b1:8080", "b2:8080"])
+        assert self.left(cause, finding_of("unload_storm", ["b9:8080"])) == ["impossible_measurement"]
+
+    def test_children_are_the_same_bundle(self) -> None:
+        cause = finding_of("split_cascade", bundles=["a/b/0x00000000_0x10000000"])
+        parent = finding_of("topic_above_limit", bundles=["a/b/0x00000000_0x40000000"])
+        other = finding_of("topic_above_limit", bundles=["a/c/0x00000000_0x40000000"])
+        assert self.left(cause, parent) == ["split_cascade"]
+        assert self.left(cause, other) == ["split_cascade", "topic_above_limit"]
+
+    def test_a_load_manager_that_is_not_simulated_explains_all_shedding(self) -> None:
+        all_of_it = [finding_of(code) for code in ("unload_storm", "ping_pong", "split_cascade", "hot_topic")]
+        assert self.left(finding_of("other_load_manager"), *all_of_it) == ["other_load_manager", "hot_topic"]
+
+    def test_what_is_left_out_explains_nothing(self) -> None:
+        gate = finding_of("held_by_gate", ["b1:8080"])
+        never = finding_of("threshold_never_reached")
+        assert self.left(finding_of("out_of_capacity"), gate, never) == ["out_of_capacity"]
+
+
+def test_every_finding_has_a_page() -> None:
+    assert len(_PAGES) >= len(PATTERNS)
+
+
+RIGHT: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
+    "h05_cpu_above_limit.json": ("impossible_measurement", ("150 %",)),
+    "h06_zero_traffic_bundles.json": ("idle_bundles_shed", ("12 of the 13 bundles",)),
+}
+
+
+@pytest.mark.skipif(not CASES.is_dir(), reason="needs the handed-out cases")
+@pytest.mark.parametrize("name", RIGHT)
+def test_the_handed_out_cases(name: str) -> None:
+    seen, (code, texts) = found(read_snapshot(CASES / name), 30, "4.2.4"), RIGHT[name]
+    assert "unload_storm" not in seen
+    assert [text for text in texts if text not in seen[code].evidence] == []
