@@ -14,6 +14,7 @@ from planner.cluster.relocation import moved
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count
 from planner.optimize.bound import SLACK, alone, at_rung, covers, ladder, room
+from planner.optimize.leaving import MOST_BUNDLES, leaving
 from planner.optimize.plan import Plan, lowest
 from planner.optimize.question import COSTS, Model, Question, cost_text, model_of
 from planner.optimize.search import (
@@ -58,6 +59,8 @@ _MAX_FACTOR_FOR_LIMITS = 1.02
 """Times the highest usage that keeping every broker below its limit on the way may cost."""
 _TRIES = 4
 _NO_LIMIT = 2**31
+_OF_WHOLE_BUNDLES = frozenset({"alone", "leaving", "whole"})
+"""Bounds that a split of a bundle may lower."""
 _SPLITS = 5
 """Most bundles to split where the question sets no number."""
 _LEAST_GAIN_FACTOR = 1.02
@@ -165,13 +168,19 @@ class _Solver:
         bounds = {name: getattr(first, name) for name in ("bound", "peak_bound", "limit", "least", "floor", "question")}
         return replace(found, **bounds, notes=(*found.notes, note))
 
-    def solve(self, snapshot: Snapshot, *, gone: bool = False) -> Plan:
-        """Answer it without further splits; brokers to empty count as gone where nothing could leave them else."""
-        model = model_of(snapshot, self.question, gone=gone)
+    def solve(self, snapshot: Snapshot, *, gone: bool = False, left: frozenset[int] = frozenset()) -> Plan:
+        """Answer it without further splits; brokers to empty count as gone where nothing could leave them else.
+
+        Bundles that nobody may take now stay where they are against their isolation policy.
+        """
+        model = model_of(snapshot, self.question, gone=gone, left=left)
         work = _Search(model, self.cancelled)
         start = State(model)
         state = State(model)
         blocked = place_forced(state, work.should_stop)
+        stay = frozenset(one for one in blocked if model.repairs[one])
+        if stay:
+            return self.solve(snapshot, gone=gone, left=left | stay)
         if blocked and self.question.drain and not gone:
             try:
                 found = self.solve(snapshot, gone=True)
@@ -189,7 +198,7 @@ class _Solver:
             )
         if self.question.under_percent is not None:
             return _cheapest(work, start, state)
-        if (model.forced.any() or self.question.drain) and not np.isfinite(model.budgets).any():
+        if ((model.forced & ~model.repairs).any() or self.question.drain) and not np.isfinite(model.budgets).any():
             # What must move is moved, and nothing else: the least harm.
             work.model = state.model = replace(model, question=replace(self.question, moves=len(state.order)))
         return _level(work, start, state)
@@ -238,6 +247,7 @@ def _level(work: _Search, start: State, state: State) -> Plan:
     else:
         bounds["ladder"] = at_rung(rungs, float(model.budgets[0]) - off) if np.isfinite(model.budgets[0]) else 0.0
         _lowest_within_budget(work, start, state, caps, bounds)
+    _leaving(work, start, state, forced, bounds)
     whole = _whole(work, start, state, max(bounds.values()))
     if whole is not None:
         bounds["whole"] = whole
@@ -257,7 +267,7 @@ def _level(work: _Search, start: State, state: State) -> Plan:
     _polish(state, state.peak, caps, work.should_stop, even_out)
     curve = lowest(steps, () if forced else unfolded(state))
     found = _plan(work, start, state, min(bound, state.peak()), _why(model, bounds, bundle, suits), curve, rungs)
-    without_it = max(value for name, value in bounds.items() if name not in {"alone", "whole"})
+    without_it = max(value for name, value in bounds.items() if name not in _OF_WHOLE_BUNDLES)
     limiting = bundle if bounds["alone"] >= bound - SLACK else -1
     free = replace(model, question=replace(model.question, moves=None, topics=None, clients=None, bytes_per_s=None))
     anyway = max(bounds["alone"], room(free, start)) if np.isfinite(model.budgets).any() else bound
@@ -351,6 +361,28 @@ def _whole(work: _Search, start: State, state: State, known: float) -> float | N
         if not adopt(state, found.moves) or state.peak() > peak:
             state.restore(before)
     return found.bound
+
+
+def _leaving(
+    work: _Search, start: State, state: State, forced: list[tuple[int, int]], bounds: dict[str, float]
+) -> None:
+    """Ask what must leave as a whole; place what the answer names, and take that where it is better.
+
+    The state is the plan so far, and is changed; the bounds get another one.
+    """
+    model, known, peak, moves = work.model, max(bounds.values()), state.peak(), state.moves()
+    if int(model.movable.sum()) > MOST_BUNDLES or work.should_stop() or peak <= known * _GOOD_ENOUGH_FACTOR:
+        return
+    found = leaving(model, start, low=known, high=peak)
+    bounds["leaving"] = found.bound
+    state.restore(forced)
+    caps = np.maximum(_caps(model, start), state.usage)
+    goal = max(found.bound, known) * _BOUND_TOLERANCE_FACTOR
+    _move_below(state, found.bundles, peak, caps)
+    lower_peak(state, caps, work.should_stop, goal=goal)
+    order_moves(state, moves)
+    if state.peak() >= peak:
+        state.restore(moves)
 
 
 def _polish(
@@ -452,6 +484,8 @@ def _why(model: Model, bounds: Mapping[str, float], bundle: int, suits: int) -> 
         )
     if which == "ladder":
         return f"With so few moves, the highest usage cannot fall below {value}, wherever the bundles go."
+    if which == "leaving":
+        return f"With whole bundles, and the order that anti-affinity groups ask for, none gets below {value}."
     return f"The exact mixed-integer program has no solution below {value}."
 
 
@@ -475,6 +509,8 @@ def _plan(
         lead = f"{names[source]} is at {here * 100:.1f} %"
         if bundle in model.pinned:
             lead = f"pinned to {names[to]}"
+        elif model.repairs[bundle]:
+            lead = f"repair: {names[source]} is against its isolation policy"
         elif model.forced[bundle]:
             lead = f"{names[source]} is drained"
         why = f"{lead}; {names[to]} is at {there * 100:.1f} %, with room for {max(room_points, 0.0):.0f} more points"
@@ -498,4 +534,5 @@ def _plan(
         frontier=tuple(steps),
         least=tuple(rungs.tolist()),
         complete=not work.stopped,
+        repairs=tuple(move.bundle for move in moves if model.repairs[snapshot.bundle_position[move.bundle]]),
     )

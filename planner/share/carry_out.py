@@ -12,6 +12,7 @@ from planner.cluster.relocation import Relocation
 from planner.cluster.setting import SettingValue
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count, short_digest
+from planner.optimize.offer import Offer
 from planner.optimize.plan import Plan
 from planner.optimize.question import cost_text, unit_of
 from planner.optimize.stability import LEFT_OFF, Stability
@@ -234,8 +235,12 @@ def document(
     options: CommandOptions | None = None,
     ungrouped: float | None = None,
     basis: Basis | None = None,
+    offer: Offer | None = None,
 ) -> dict[str, Any]:
-    """Return everything about a plan as JSON values; `ungrouped` is what `peak_without_groups` says."""
+    """Return everything about a plan as JSON values; `ungrouped` is what `peak_without_groups` says.
+
+    With an `offer` also what the judge says, what limits the plan, and what Pulsar leaves alone instead.
+    """
     by_cost = plan.question.under_percent is not None
     commands = steps(plan, waves, stability, options, basis)
     return {
@@ -268,6 +273,8 @@ def document(
             {"moves": step.moves, "peak_percent": step.peak * 100, "bound_percent": plan.least_with(step.moves) * 100}
             for step in plan.frontier
         ],
+        "repairs": list(plan.repairs),
+        **(_offer(offer) if offer is not None else {}),
         "notes": list(plan.notes),
         "commands": [command.line for command in commands if command.words],
         "steps": steps_json(commands),
@@ -293,8 +300,28 @@ def _stability(found: Stability) -> dict[str, Any]:
         "shed": len(found.shed),
         "undone": found.undone,
         "splits": found.splits,
+        "splits_of_moved": len(found.divided),
         "why": found.why,
         "keeps": dict(found.keeps),
+    }
+
+
+def _offer(found: Offer) -> dict[str, Any]:
+    other, limit, verdict = found.alternative, found.constraint, found.verdict
+    return {
+        "verdict": None if verdict is None else {"word": verdict.word, "text": verdict.text},
+        "tried": found.tried or None,
+        "constraint": None
+        if limit is None
+        else {"kind": limit.kind, "name": limit.name, "bound_without_percent": limit.without_percent},
+        "stable_alternative": None
+        if other is None
+        else {
+            "sentence": other.sentence,
+            "settings": dict(other.settings),
+            "moves": [] if other.plan is None else [_move(move) for move in other.plan.moves],
+            "peak_percent": (found.plan if other.plan is None else other.plan).peak * 100,
+        },
     }
 
 
