@@ -6,7 +6,7 @@ split or a namespace is made anew.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -32,6 +32,8 @@ _SCALED = 7
 
 _ROWS = 10
 
+_T = TypeVar("_T", bound=np.generic)
+
 Scope: TypeAlias = Literal["cluster", "namespace", "bundle", "topic"]
 """Scopes of a change of traffic."""
 
@@ -49,10 +51,42 @@ class Renumbering:
     Attributes:
         parent: For each bundle now, its position before; that of its parent when it is new. Shape (bundles,).
         new: Which bundles are new. Shape (bundles,).
+        gone: Positions, before, of those that the new ones replace, in order. Shape (replaced,).
     """
 
     parent: Int64Array
     new: BoolArray
+    gone: Int64Array
+
+    @property
+    def made(self) -> Int64Array:
+        """Positions of the new bundles, which stand side by side. Shape (new bundles,)."""
+        return np.flatnonzero(self.new)
+
+    def follow(self, values: np.ndarray[Any, np.dtype[_T]]) -> np.ndarray[Any, np.dtype[_T]]:
+        """Return values of each bundle after the renumbering, a new bundle with those of its parent.
+
+        Shape (..., bundles). Bundles side by side are copied in one piece, which is quicker than one by one.
+        """
+        first, last = int(self.gone[0]), int(self.gone[-1])
+        if last - first + 1 != len(self.gone):
+            return values.take(self.parent, axis=-1)
+        behind = len(self.parent) - (values.shape[-1] - last - 1)
+        found = np.empty((*values.shape[:-1], len(self.parent)), dtype=values.dtype)
+        found[..., :first] = values[..., :first]
+        found[..., first:behind] = values[..., first : first + 1]
+        found[..., behind:] = values[..., last + 1 :]
+        return found
+
+    def named(self, names: tuple[str, ...], new: Sequence[str]) -> tuple[str, ...]:
+        """Return the name of each bundle after the renumbering, given those of the new ones."""
+        first, last = int(self.gone[0]), int(self.gone[-1])
+        if last - first + 1 == len(self.gone):
+            return (*names[:first], *new, *names[last + 1 :])
+        followed = [names[at] for at in self.parent.tolist()]
+        for at, name in zip(self.made.tolist(), new, strict=True):
+            followed[at] = name
+        return tuple(followed)
 
 
 @dataclass(eq=False)
@@ -102,6 +136,7 @@ class Traffic:
         self.namespace: Int64Array = snapshot.bundles.namespace.astype(np.int64)
         self.low: Int64Array = snapshot.bundles.low.copy()
         self.high: Int64Array = snapshot.bundles.high.copy()
+        self._start_topics = snapshot.topics
         self.topics: TopicTable = snapshot.topics
         self.base = base
         self.changes: list[_TrafficChange] = []
@@ -294,16 +329,17 @@ class Traffic:
         parent = np.insert(others, place, np.full(len(made), rows[0]))
         new = np.zeros(len(parent), dtype=np.bool_)
         new[made] = True
-        self.low, self.high, self.base = self.low[parent], self.high[parent], self.base.take(parent, axis=1)
+        change = Renumbering(parent, new, rows)
+        self.low, self.high, self.base = change.follow(self.low), change.follow(self.high), change.follow(self.base)
         self.low[made], self.high[made], self.base[:, made] = edges[:-1], edges[1:], shares
-        self.namespace = self.namespace[parent]
+        self.namespace = change.follow(self.namespace)
         self._find_topics(parent, new, len(others) + len(rows))
         for scaled in self.changes:
-            scaled.bundles = scaled.bundles[parent]
+            scaled.bundles = change.follow(scaled.bundles)
             if scaled.topics is not None:
                 scaled.part = self._part(scaled.topics)
         self._loads = None
-        return Renumbering(parent, new)
+        return change
 
     def _find_topics(self, parent: Int64Array, new: BoolArray, before: int) -> None:
         """Renumber the bundles of topics, so many before, and find the topics of the new ones."""
@@ -316,7 +352,9 @@ class Traffic:
         made = made[np.argsort(self.low[made], kind="stable")]
         place = np.searchsorted(self.low[made], self.topics.hash[changed].astype(np.int64), side="right") - 1
         bundle[changed] = made[np.clip(place, 0, None)]
-        self.topics = self.topics.with_bundles(frozen(bundle), changed)
+        earlier, self.topics = self.topics, self.topics.with_bundles(frozen(bundle), changed)
+        if earlier is not self._start_topics:
+            earlier.forget_order()  # as large as the table, and traces keep many of them
 
     def _shared_out(self, bundle: int, edges: Sequence[int]) -> FloatArray:
         """Return what a bundle's parts would bring: topics by their hash, the rest by width. Shape (10, parts)."""
