@@ -19,7 +19,7 @@ from planner.optimize.question import Question
 from planner.optimize.stability import CYCLES
 from planner.optimize.waves import scenario_of
 from planner.pulsar.shedding.registry import offered_shedders
-from planner.share.carry_out import Basis, best_plan_script, document, moves_csv, of_groups, summary
+from planner.share.carry_out import Basis, best_plan_markdown, best_plan_script, document, moves_csv, of_groups, summary
 from planner.share.commands import CommandOptions
 from planner.share.export import json_text
 from planner.simulate.scenario import MOST_STEPS
@@ -171,9 +171,14 @@ def _take_away(view: state.Current, offer: Offer, ungrouped: float | None) -> No
         made_at_ms = time.time_ns() // NS_PER_MS
         return best_plan_script(plan, waves, found, options, basis, made_at_ms=made_at_ms, back=back).encode()
 
+    def listed() -> bytes:
+        made_at_ms = time.time_ns() // NS_PER_MS
+        return best_plan_markdown(plan, waves, found, options, basis, made_at_ms=made_at_ms).encode()
+
     with st.container(horizontal=True):
         download("Script", partial(script, back=False), "best-plan.sh", "text/x-shellscript", type="primary")
         download("Undo script", partial(script, back=True), "best-plan-undo.sh", "text/x-shellscript")
+        download("Steps as Markdown", listed, "best-plan-steps.md", "text/markdown")
         content = partial(
             document, plan, waves, found, name=view.saved.name, ungrouped=ungrouped, basis=basis, offer=offer
         )
