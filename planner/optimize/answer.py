@@ -476,6 +476,11 @@ def _cheapest(work: _Search, start: State, state: State) -> Plan:
 
 def _why(model: Model, bounds: Mapping[str, float], bundle: int, suits: int) -> str:
     """Return why no plan gets below a bound."""
+    first = " Bundles against their isolation policy use up the budgets."
+    return f"{_limiting(model, bounds, bundle, suits)}{first if model.repairs_in_part else ''}"
+
+
+def _limiting(model: Model, bounds: Mapping[str, float], bundle: int, suits: int) -> str:
     which = max(bounds, key=lambda name: bounds[name])
     value = f"{bounds[which] * 100:.1f} %"
     if which == "alone" and bundle >= 0:
@@ -523,6 +528,9 @@ def _plan(
         move = moved(snapshot, bundle, names[source], names[to], why)
         moves.append(replace(move, acceptable=(names[to],)))
         replayed.move(bundle, to)
+    repairs = tuple(move.bundle for move in moves if model.repairs[snapshot.bundle_position[move.bundle]])
+    left = int(model.repairs.sum()) - len(repairs)
+    note = f"Left against their isolation policy: {count(left, 'bundle')}. The budgets do not suffice for all of them."
     return Plan(
         question=model.question,
         snapshot=snapshot,
@@ -540,5 +548,6 @@ def _plan(
         frontier=tuple(steps),
         least=tuple(rungs.tolist()),
         complete=not work.stopped,
-        repairs=tuple(move.bundle for move in moves if model.repairs[snapshot.bundle_position[move.bundle]]),
+        notes=(note,) if left else (),
+        repairs=repairs,
     )
