@@ -13,13 +13,13 @@ from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE
 from planner.cluster.text import count, percent, plain
 from planner.cluster.units import MIB, NS_PER_MS
 from planner.figures.optimize import before_after_figure, frontier_figure
-from planner.optimize.offer import Offer
+from planner.optimize.offer import Offer, with_alternative
 from planner.optimize.plan import Plan
 from planner.optimize.question import Question
 from planner.optimize.stability import CYCLES
 from planner.optimize.waves import scenario_of
 from planner.pulsar.shedding.registry import offered_shedders
-from planner.share.carry_out import Basis, best_plan_script, document, moves_csv, of_groups, summary
+from planner.share.carry_out import Basis, best_plan_markdown, best_plan_script, document, moves_csv, of_groups, summary
 from planner.share.commands import CommandOptions
 from planner.share.export import json_text
 from planner.simulate.scenario import MOST_STEPS
@@ -148,8 +148,6 @@ def _stable(offer: Offer) -> None:
     sentence, why = plain(names.short(found.sentence)), plain(names.short(found.why))
     first = f"\n\nFirst bundle shed: {why}." if why else ""
     st.warning(f"{sentence}{first}", icon=":material/undo:")
-    if offer.alternative is not None:
-        st.info(plain(offer.alternative.sentence), icon=":material/anchor:")
 
 
 def _take_away(view: state.Current, offer: Offer, ungrouped: float | None) -> None:
@@ -171,13 +169,17 @@ def _take_away(view: state.Current, offer: Offer, ungrouped: float | None) -> No
         made_at_ms = time.time_ns() // NS_PER_MS
         return best_plan_script(plan, waves, found, options, basis, made_at_ms=made_at_ms, back=back).encode()
 
+    def listed() -> bytes:
+        made_at_ms = time.time_ns() // NS_PER_MS
+        return best_plan_markdown(plan, waves, found, options, basis, made_at_ms=made_at_ms).encode()
+
     with st.container(horizontal=True):
         download("Script", partial(script, back=False), "best-plan.sh", "text/x-shellscript", type="primary")
         download("Undo script", partial(script, back=True), "best-plan-undo.sh", "text/x-shellscript")
-        content = partial(
-            document, plan, waves, found, name=view.saved.name, ungrouped=ungrouped, basis=basis, offer=offer
-        )
-        download("JSON", lambda: json_text(content()).encode(), "best-plan.json", "application/json")
+        download("Steps as Markdown", listed, "best-plan-steps.md", "text/markdown")
+        content = partial(document, plan, waves, found, name=view.saved.name, ungrouped=ungrouped, basis=basis)
+        all_of_it = partial(with_alternative, offer)
+        download("JSON", lambda: json_text(content(offer=all_of_it())).encode(), "best-plan.json", "application/json")
         download("CSV", lambda: moves_csv(waves).encode(), "best-plan.csv", "text/csv")
         fits = len(waves) + len(plan.splits) <= MOST_STEPS
 
@@ -301,9 +303,14 @@ def _offered(view: state.Current, found: Offer, ungrouped: float | None) -> None
     """Draw what Pulsar makes of the plan that is offered, and how to carry it out."""
     st.markdown("#### Will Pulsar undo it?")
     _stable(found)
+    place = st.container()
     st.markdown("#### How to carry it out")
     _take_away(view, found, ungrouped)
     _moves(found.plan)
+    with place:
+        other = best_plan.alternative(found)
+        if other is not None and other.alternative is not None:
+            st.info(plain(other.alternative.sentence), icon=":material/anchor:")
 
 
 PAGE = Page(

@@ -85,7 +85,7 @@ def optimize(
     """
     from planner.optimize.absorb import surviving
     from planner.optimize.answer import best_plan
-    from planner.optimize.offer import offer_of
+    from planner.optimize.offer import offer_of, with_alternative
     from planner.optimize.question import Question
     from planner.share.commands import CommandOptions
 
@@ -109,6 +109,7 @@ def optimize(
     cluster, basis = _start(captured, scenario, traffic, after_cycles=after_cycles)
     plan = surviving(cluster, question) if survive_loss else best_plan(cluster, question)
     offer, options = offer_of(plan, asked=survive_loss), CommandOptions(pause_s=pause)
+    offer = offer if commands or back else with_alternative(offer)
     answer = _Answer(name, captured, offer, wave_clients, options, basis)
     answer.write(csv, save)
     answer.print(as_json=as_json, commands=commands, back=back)

@@ -18,13 +18,12 @@ from planner.optimize.leaving import MOST_BUNDLES, leaving
 from planner.optimize.plan import Plan, lowest
 from planner.optimize.question import COSTS, Model, Question, cost_text, model_of
 from planner.optimize.search import (
-    EPSILON,
-    State,
     Step,
     even_out,
     lower_peak,
     order_moves,
     place_forced,
+    place_repairs,
     send_home,
     settle,
     step_of,
@@ -33,6 +32,7 @@ from planner.optimize.search import (
     unfolded,
 )
 from planner.optimize.splits import Split, cut, topic_limit, with_splits
+from planner.optimize.state import EPSILON, State
 from planner.optimize.waves import waves_of
 from planner.optimize.whole import MOST_CHOICES, adopt, solve_whole
 from planner.simulate.assumptions import Assumptions
@@ -48,7 +48,7 @@ _SMALL_CLUSTER_BUNDLES = 150
 _MOST_NODES = 2_000
 _NODES = 30
 """Nodes for each round of work in a larger cluster."""
-_TRIED_MOVES = 250
+_TRIED_MOVES = 400
 """Moves that each round of work tries again, by the largest number of bundles for which that holds."""
 _USUAL_BUNDLES = 20_000
 LEAVING = (
@@ -179,6 +179,10 @@ class _Solver:
         state = State(model)
         blocked = place_forced(state, work.should_stop)
         stay = frozenset(one for one in blocked if model.repairs[one])
+        if model.repairs_in_part and not blocked:
+            moves = state.moves()
+            stay = frozenset(place_repairs(state, work.should_stop))
+            state.restore(moves)
         if stay:
             return self.solve(snapshot, gone=gone, left=left | stay)
         if blocked and self.question.drain and not gone:
@@ -265,6 +269,7 @@ def _level(work: _Search, start: State, state: State) -> Plan:
     )
     caps = np.maximum(caps, state.usage)
     _polish(state, state.peak, caps, work.should_stop, even_out)
+    place_repairs(state, work.should_stop)
     curve = lowest(steps, () if forced else unfolded(state))
     found = _plan(work, start, state, min(bound, state.peak()), _why(model, bounds, bundle, suits), curve, rungs)
     without_it = max(value for name, value in bounds.items() if name not in _OF_WHOLE_BUNDLES)
@@ -464,12 +469,18 @@ def _cheapest(work: _Search, start: State, state: State) -> Plan:
             remedy="Use a higher percentage or larger budgets.",
         )
     _polish(state, worth, caps, work.should_stop)
+    place_repairs(state, work.should_stop)
     proven = min(max(proven, 0.0), float(state.spent[row]))
     return _plan(work, start, state, proven, _why(model, low, bundle, suits), [], np.zeros(0), possible)
 
 
 def _why(model: Model, bounds: Mapping[str, float], bundle: int, suits: int) -> str:
     """Return why no plan gets below a bound."""
+    first = " Bundles against their isolation policy use up the budgets."
+    return f"{_limiting(model, bounds, bundle, suits)}{first if model.repairs_in_part else ''}"
+
+
+def _limiting(model: Model, bounds: Mapping[str, float], bundle: int, suits: int) -> str:
     which = max(bounds, key=lambda name: bounds[name])
     value = f"{bounds[which] * 100:.1f} %"
     if which == "alone" and bundle >= 0:
@@ -517,6 +528,9 @@ def _plan(
         move = moved(snapshot, bundle, names[source], names[to], why)
         moves.append(replace(move, acceptable=(names[to],)))
         replayed.move(bundle, to)
+    repairs = tuple(move.bundle for move in moves if model.repairs[snapshot.bundle_position[move.bundle]])
+    left = int(model.repairs.sum()) - len(repairs)
+    note = f"Left against their isolation policy: {count(left, 'bundle')}. The budgets do not suffice for all of them."
     return Plan(
         question=model.question,
         snapshot=snapshot,
@@ -534,5 +548,6 @@ def _plan(
         frontier=tuple(steps),
         least=tuple(rungs.tolist()),
         complete=not work.stopped,
-        repairs=tuple(move.bundle for move in moves if model.repairs[snapshot.bundle_position[move.bundle]]),
+        notes=(note,) if left else (),
+        repairs=repairs,
     )

@@ -20,7 +20,7 @@ import numpy as np
 from planner.cluster.arrays import FloatArray, Int64Array
 from planner.optimize.highs import Program, Solution
 from planner.optimize.question import Model
-from planner.optimize.search import State
+from planner.optimize.state import State
 
 SLACK = 1e-7
 """Reduction of a bound for rounding and the tolerances of HiGHS (1.0 = 100 %)."""

@@ -11,7 +11,7 @@ from planner.optimize.bound import alone, at_rung, ladder, room
 from planner.optimize.leaving import MOST_BUNDLES, leaving
 from planner.optimize.plan import Plan
 from planner.optimize.question import model_of
-from planner.optimize.search import State
+from planner.optimize.state import State
 from planner.simulate.edits.edit import some_of
 
 LEAST_POINTS = 1.0

@@ -84,12 +84,19 @@ class Program:
         problem.a_matrix_.start_ = starts.astype(np.int32)
         problem.a_matrix_.index_ = columns[order].astype(np.int32)
         problem.a_matrix_.value_ = values[order]
+        options: list[tuple[str, object]] = [
+            ("threads", 1),
+            ("random_seed", 0),
+            ("mip_rel_gap", gap),
+            ("mip_max_nodes", nodes or 1),
+        ]
         if any(self.whole):
             kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
             problem.integrality_ = [kinds[one] for one in self.whole]
+            options.append(("presolve", "off"))  # 1.15 presolves optima of whole numbers away, now and then
         solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
         solver.silent()
-        for name, value in (("threads", 1), ("random_seed", 0), ("mip_rel_gap", gap), ("mip_max_nodes", nodes or 1)):
+        for name, value in options:
             solver.setOptionValue(name, value)
         if not guess:
             solver.setOptionValue("mip_heuristic_effort", 0.0)

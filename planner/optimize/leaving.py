@@ -20,12 +20,16 @@ from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray
 from planner.optimize.bound import SLACK
 from planner.optimize.highs import Program
 from planner.optimize.question import Model
-from planner.optimize.search import State
+from planner.optimize.state import State
 
 MOST_BUNDLES = 3_000
 """Bundles up to which the program is asked."""
 _WHOLE_PER_BROKER = 15
 """Largest bundles of a broker that leave as a whole; smaller ones may be cut."""
+_TOGETHER = (3, 8)
+"""Least used brokers that are looked at together, for what the largest bundles of a group can bring them."""
+_COUNTED = (0, 1, 3, 8)
+"""Bundles for each of them that are counted as the largest."""
 _NEAR = 0.6
 """Share of the known peak above which a broker's bundles leave as a whole."""
 
@@ -160,14 +164,35 @@ class _Arrivals:
             sizes = self.load[row, mine] / self.unit[row]
             self.program.row(np.append(into, self.out[mine]), np.append(np.ones(len(into)), -sizes), 0.0, 0.0)
             if at in self.count_in:
-                largest = float(sizes.max(initial=0.0))
-                for broker, column in zip(takers.tolist(), into.tolist(), strict=True):
-                    counted = self.count_in[at][broker]
-                    self.program.row(np.array([column, counted]), np.array([1.0, -largest]), high=0.0)
+                counted = np.array([self.count_in[at][broker] for broker in takers.tolist()], dtype=np.int64)
+                self._no_more_than_the_largest(into, counted, sizes, self.start.usage[takers])
         for broker in np.unique(self.owner).tolist():
             mine = np.flatnonzero(self.owner == broker)
             found.setdefault(broker, []).append((self.out[mine], -self.load[row, mine] / self.unit[row]))
         return found
+
+    def _no_more_than_the_largest(
+        self, into: Int64Array, counted: Int64Array, sizes: FloatArray, usage: FloatArray
+    ) -> None:
+        """Let so many bundles bring no more than as many of the largest do: to each broker, and to the least used ones.
+
+        Args:
+            into: Columns of what arrives. Shape (takers,).
+            counted: Columns of how many bundles arrive. Shape (takers,).
+            sizes: How much each bundle brings. Shape (bundles,).
+            usage: Usage of the takers. Shape (takers,).
+        """
+        falling = np.append(-np.sort(-sizes), 0.0)
+        sums = np.append(0.0, falling.cumsum())
+        order = np.argsort(usage, kind="stable")
+        sets = [np.array([one]) for one in range(len(into))]
+        sets += [order[:many] for many in _TOGETHER if 1 < many < len(into)]
+        sets += [order] if len(into) > 1 else []
+        for those in sets:
+            columns = np.append(into[those], counted[those])
+            for known in sorted({min(part * len(those), len(falling) - 1) for part in _COUNTED}):
+                values = np.append(np.ones(len(those)), np.full(len(those), -float(falling[known])))
+                self.program.row(columns, values, high=float(sums[known] - known * falling[known]))
 
     # Anti-affinity groups
 
@@ -227,6 +252,8 @@ class _Arrivals:
         into = [np.concatenate([self._into(members, broker) for broker in unit.tolist()]) for unit in units]
         least = int(here.min())
         most = self._level(here, np.ones(len(units), dtype=np.bool_), np.array([len(one) > 0 for one in into]))
+        outside = int((mine & ~np.isin(self.owner, np.concatenate(units))).sum())
+        most = max(min(most, (int(here.sum()) + outside) // len(units)), least)  # the fewest is at most the mean
         level = program.add(1, low=float(least), high=float(most))
         for unit, taken, now in zip(units, into, here.tolist(), strict=True):
             if not len(taken):

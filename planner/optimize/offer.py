@@ -9,8 +9,18 @@ from planner.cluster.text import count
 from planner.optimize.answer import best_plan
 from planner.optimize.constraint import Constraint, constraint_of
 from planner.optimize.plan import Plan
-from planner.optimize.stability import CYCLES, LEFT_OFF, Stability, Watched, left_alone, stability_of, verdict_of, watch
-from planner.simulate.judge import Verdict
+from planner.optimize.stability import (
+    CYCLES,
+    LEFT_OFF,
+    Stability,
+    Watched,
+    left_alone,
+    stability_of,
+    verdict_of,
+    watch,
+    without_plan,
+)
+from planner.simulate.judge import Result, Verdict
 
 LEAST_POINTS = 1.0
 """Points of the highest usage that a plan must gain to be offered, unless it does what has to be done."""
@@ -56,8 +66,9 @@ class Offer:
         stability: What the load balancer makes of it.
         verdict: What the judge says of the last plan that was tried, compared with doing nothing; None without one.
         tried: Why the plan that was found first is not offered, one sentence; empty where it is.
-        alternative: What Pulsar leaves alone; None where the plan is stable, or nothing was found.
+        alternative: What Pulsar leaves alone; None where the plan is stable, nothing was found, or it was not asked.
         constraint: What makes the lower bound.
+        before: What doing nothing comes to; None without a plan.
     """
 
     first: Plan
@@ -67,6 +78,7 @@ class Offer:
     tried: str
     alternative: Alternative | None
     constraint: Constraint | None
+    before: Result | None
 
     @property
     def lasting(self) -> str:
@@ -75,28 +87,46 @@ class Offer:
 
 
 def offer_of(plan: Plan, *, asked: bool = False, cancelled: Callable[[], bool] = lambda: False) -> Offer:
-    """Try a plan, and say what is offered of it.
+    """Try a plan, and say what is offered of it; `with_alternative` adds what Pulsar leaves alone.
 
     Args:
         plan: The plan. One that has to be, such as one that drains a broker, is always offered.
         asked: It was asked for another reason than the highest usage, and is offered as well.
         cancelled: Says whether to stop.
     """
-    watched = watch(plan, cancelled)
-    verdict = verdict_of(plan, watched) if plan.moves else None
+    limit, watched = constraint_of(plan), watch(plan, cancelled)
+    if not plan.moves:
+        return Offer(plan, plan, stability_of(plan, watched=watched), None, "", None, limit, None)
+    before = without_plan(plan, watched, cancelled)
+    verdict = verdict_of(plan, watched, before)
     tried = "" if asked else _declined(plan, verdict)
     if not tried:
         stability = stability_of(plan, watched=watched, cancelled=cancelled)
-        alternative = _alternative(plan, stability, cancelled) if plan.moves and not stability.stable else None
-        return Offer(plan, plan, stability, verdict, "", alternative, constraint_of(plan))
+        return Offer(plan, plan, stability, verdict, "", None, limit, before)
     for fewer, seen in _smaller(plan, reversed(_SIZES), cancelled):
-        verdict = verdict_of(fewer, seen)
+        verdict = verdict_of(fewer, seen, before)
         if verdict.word != "worse":
             offered = replace(fewer, notes=(*fewer.notes, tried))
             stability = stability_of(offered, watched=seen, cancelled=cancelled)
-            return Offer(plan, offered, stability, verdict, tried, _kept(stability), constraint_of(plan))
+            return Offer(plan, offered, stability, verdict, tried, None, limit, before)
     offered = without_moves(plan, tried)
-    return Offer(plan, offered, stability_of(offered, cancelled=cancelled), verdict, tried, None, constraint_of(plan))
+    stability = stability_of(offered, cancelled=cancelled)
+    return Offer(plan, offered, stability, verdict, tried, None, limit, before)
+
+
+def with_alternative(offer: Offer, cancelled: Callable[[], bool] = lambda: False) -> Offer:
+    """Return an offer with the fewest moves that gain a point and that Pulsar leaves alone, or settings that keep it.
+
+    The same offer where its plan is stable, or nothing was found.
+    """
+    plan, stability = offer.plan, offer.stability
+    if not plan.moves or stability.stable or offer.before is None:
+        return offer
+    for fewer, seen in _smaller(plan, _SIZES, cancelled):
+        if left_alone(fewer, seen) and verdict_of(fewer, seen, offer.before).word != "worse":
+            return replace(offer, alternative=Alternative(fewer, {}))
+    useful = stability.keeps and stability.keeps != LEFT_OFF and not stability.divided
+    return replace(offer, alternative=Alternative(None, stability.keeps)) if useful else offer
 
 
 def required(plan: Plan) -> bool:
@@ -126,9 +156,9 @@ def without_moves(plan: Plan, note: str) -> Plan:
     )
 
 
-def _declined(plan: Plan, verdict: Verdict | None) -> str:
+def _declined(plan: Plan, verdict: Verdict) -> str:
     """Return why a plan is not offered, empty where it is."""
-    if verdict is None or required(plan):
+    if required(plan):
         return ""
     found = f"Tried: {count(len(plan.moves), 'move')} to {plan.peak * 100:.1f} %."
     if gain_points(plan) < LEAST_POINTS:
@@ -152,17 +182,3 @@ def _smaller(plan: Plan, sizes: Iterable[int], cancelled: Callable[[], bool]) ->
             continue
         if gain_points(fewer) >= LEAST_POINTS:
             yield fewer, watch(fewer, cancelled)
-
-
-def _alternative(plan: Plan, stability: Stability, cancelled: Callable[[], bool]) -> Alternative | None:
-    """Return the fewest moves that gain a point and that Pulsar leaves alone, or the settings that keep a plan."""
-    for fewer, seen in _smaller(plan, _SIZES, cancelled):
-        if left_alone(fewer, seen) and verdict_of(fewer, seen).word != "worse":
-            return Alternative(fewer, {})
-    return _kept(stability)
-
-
-def _kept(stability: Stability) -> Alternative | None:
-    """Return the settings that keep a plan, where there are some."""
-    useful = stability.keeps and stability.keeps != LEFT_OFF and not stability.divided
-    return Alternative(None, stability.keeps) if useful else None

@@ -100,7 +100,8 @@ class Model:
         takes: Brokers that may take a bundle, as far as the question goes. Shape (brokers,).
         movable: Bundles that may move. Shape (bundles,).
         forced: Bundles that must move. Shape (bundles,).
-        repairs: Those of them that must because their broker is against their isolation policy. Shape (bundles,).
+        repairs: Bundles that move first, because their broker is against their isolation policy: forced where the
+            budgets suffice for all of them; else nothing but them may move. Shape (bundles,).
         cost: What moving each bundle costs, rows as `COSTS`. Shape (4, bundles).
         rules: Where each bundle may go.
         pinned: Broker that a bundle must go to, by position of the bundle.
@@ -130,6 +131,11 @@ class Model:
     def budgets(self) -> FloatArray:
         """What may be spent. Shape (4,)."""
         return self.question.budgets
+
+    @property
+    def repairs_in_part(self) -> bool:
+        """Whether the budgets suffice for some of the repairs only."""
+        return bool((self.repairs & ~self.forced).any())
 
     @cached_property
     def groups(self) -> tuple[Int64Array, BoolArray]:
@@ -218,26 +224,23 @@ def model_of(
         snapshot, question, usage, scale, owner, takes, movable, forced, np.zeros_like(forced), cost, rules, pinned
     )
     repairs = _repairs(model, left)
-    forced[repairs] = True
+    if (cost[:, forced | repairs].sum(axis=1) <= model.budgets).all():
+        forced |= repairs
+    else:
+        movable &= repairs | forced
     for column in (owner, takes, movable, forced, repairs, cost):
         frozen(column)
     return replace(model, repairs=repairs)
 
 
 def _repairs(model: Model, left: frozenset[int]) -> BoolArray:
-    """Return the bundles against their isolation policy that may be moved, as many as the budgets allow.
-
-    Shape (bundles,).
-    """
+    """Return the bundles against their isolation policy that may be moved. Shape (bundles,)."""
     repairs = np.zeros_like(model.forced)
-    spent = model.cost[:, model.forced].sum(axis=1)
     for bundle in breaches(model.snapshot).tolist():
         free = model.movable[bundle] and not model.forced[bundle] and bundle not in model.pinned and bundle not in left
-        after = spent + model.cost[:, bundle]
         takers = model.rules.static(int(model.snapshot.bundles.namespace[bundle])) & model.takes
         takers[model.owner[bundle]] = False
-        if free and takers.any() and (after <= model.budgets).all():
-            repairs[bundle], spent = True, after
+        repairs[bundle] = free and takers.any()
     return repairs
 
 

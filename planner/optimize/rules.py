@@ -117,6 +117,15 @@ class Rules:
         """Whether groups count namespaces with a bundle on a broker, rather than bundles."""
         return self._modular
 
+    def mark(self, namespace: int) -> int:
+        """Return what tells bundles of groups apart: the namespace where namespaces are counted, else the group.
+
+        -1 for a namespace without a group.
+        """
+        if namespace not in self.group:
+            return -1
+        return namespace if self._modular else list(self.members).index(self.group[namespace])
+
     def domains_of(self, candidates: BoolArray) -> Int64Array:
         """Return a number for the failure domain of each broker; 0 for all where domains do not count.
 

@@ -146,10 +146,14 @@ def left_alone(plan: Plan, watched: Watched) -> bool:
     return not shed and not _split_of_moved(plan, watched.trace)
 
 
-def verdict_of(plan: Plan, watched: Watched) -> Verdict:
-    """Return what the judge says of a plan and the cycles after it, compared with as many without it."""
+def without_plan(plan: Plan, watched: Watched, cancelled: Callable[[], bool] = lambda: False) -> Result:
+    """Return what as many cycles come to without a plan."""
     idle = replace(plan.snapshot, settings=watched.start.settings)
-    before = Result.of(_on_disk(idle, watched.trace.scenario, lambda: False))
+    return Result.of(_on_disk(idle, watched.trace.scenario, cancelled))
+
+
+def verdict_of(plan: Plan, watched: Watched, before: Result) -> Verdict:
+    """Return what the judge says of a plan and the cycles after it, compared with as many `without_plan`."""
     after = Result.of(watched.trace)
     topics, clients = (round(plan.spent[cost]) for cost in ("topics", "clients"))
     return judge(before, replace(after, topics=after.topics + topics, clients=after.clients + clients))

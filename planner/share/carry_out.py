@@ -31,8 +31,8 @@ from planner.share.commands import (
 from planner.share.export import csv_text
 from planner.share.link import scenario_part
 from planner.share.script import command_script
-from planner.share.script_head import facts_of
-from planner.share.step_table import steps_json
+from planner.share.script_head import Facts, facts_of, head_lines
+from planner.share.step_table import steps_json, steps_markdown
 from planner.simulate.admin_commands import SHOWN, Command, Role, shutdown_command
 from planner.simulate.edits.edit import some_of
 from planner.simulate.event import Event
@@ -161,10 +161,34 @@ def best_plan_script(
         back: The undo script.
     """
     commands = (steps_back if back else steps)(plan, waves, stability, options, basis)
+    facts, cluster = _facts(plan, waves, basis, made_at_ms), plan.snapshot.info.cluster
+    return command_script(commands, _title(plan, back=back), options.program, cluster, facts)
+
+
+def best_plan_markdown(
+    plan: Plan,
+    waves: Sequence[Wave],
+    stability: Stability | None,
+    options: CommandOptions,
+    basis: Basis | None = None,
+    *,
+    made_at_ms: int,
+) -> str:
+    """Return the head and the steps of the script as Markdown, for a change ticket; see `best_plan_script`."""
+    commands = steps(plan, waves, stability, options, basis)
+    head = head_lines(commands, plan.snapshot.info.cluster, _facts(plan, waves, basis, made_at_ms))
+    return steps_markdown(commands, _title(plan), head)
+
+
+def _title(plan: Plan, *, back: bool = False) -> str:
+    undo = ", undo" if back else ""
+    return f"Best plan {short_digest(plan.digest())}{undo} for the cluster {plan.snapshot.info.cluster}"
+
+
+def _facts(plan: Plan, waves: Sequence[Wave], basis: Basis | None, made_at_ms: int) -> Facts:
     start = basis.captured if basis else plan.snapshot
-    title = f"Best plan {short_digest(plan.digest())}{', undo' if back else ''} for the cluster {start.info.cluster}"
-    facts = facts_of(start, question=question_text(plan), link=_link(plan, waves, start, basis), made_at_ms=made_at_ms)
-    return command_script(commands, title, options.program, start.info.cluster, facts)
+    link = _link(plan, waves, start, basis)
+    return facts_of(start, question=question_text(plan), link=link, made_at_ms=made_at_ms)
 
 
 def question_text(plan: Plan) -> str:

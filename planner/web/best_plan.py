@@ -11,7 +11,7 @@ from planner.cluster.errors import PlannerError
 from planner.cluster.text import percent
 from planner.optimize.absorb import left_by, settled, surviving
 from planner.optimize.answer import best_plan, peak_without_groups
-from planner.optimize.offer import Offer, offer_of
+from planner.optimize.offer import Offer, offer_of, with_alternative
 from planner.optimize.plan import Plan, lowest
 from planner.optimize.question import Question
 from planner.optimize.search import Step
@@ -179,6 +179,15 @@ def offer(plan: Plan) -> Offer | None:
     words = "Simulating what Pulsar makes of the plan"
     key = f"offer {plan.digest()}{plan.question!r}"
     return tasks.answer(key, lambda _, stopped: offer_of(plan, cancelled=stopped), words)
+
+
+def alternative(offered: Offer) -> Offer | None:
+    """Return an offer with what Pulsar leaves alone instead; None while that is looked for, which is said."""
+    if offered.stability.stable or not offered.plan.moves:
+        return offered
+    words = "Looking for moves that Pulsar leaves alone"
+    key = f"alternative {offered.plan.digest()}{offered.plan.question!r}"
+    return tasks.answer(key, lambda _, stopped: with_alternative(offered, stopped), words)
 
 
 def ungrouped(view: state.Current, question: Question) -> float | None:

@@ -17,7 +17,7 @@ from planner.optimize.answer import best_plan
 from planner.optimize.bound import alone, at_rung, cover, covers, ladder, room
 from planner.optimize.leaving import leaving
 from planner.optimize.question import Model, Question, model_of
-from planner.optimize.search import State
+from planner.optimize.state import State
 from tests.app.optimize.brute import every_reachable, small_cluster
 
 seeds = st.integers(0, 10_000)
@@ -141,6 +141,20 @@ def test_whole_bundles_that_leave(seeds: range) -> None:
     assert more > len(seeds) // 4
 
 
+def test_presolve_takes_no_optimum_away() -> None:
+    """HiGHS 1.15 with presolve finds 60.7 % here, and calls that the optimum."""
+    snapshot = small_cluster(482, bundles=8)
+    names = snapshot.brokers.name
+    hosts = tuple(names[at].rpartition(":")[0].replace(".", r"\.") for at in (3, 0, 1))
+    pool = IsolationPolicy(name="pool", namespaces=("acme/orders",), primary=hosts, secondary=(), min_limit=1)
+    snapshot = replace(snapshot, policies=Policies(isolation=(pool,)))
+    model = model_of(snapshot, Question(moves=3))
+    start = State(model)
+    best = float(every_reachable(snapshot, 3)[1].min())
+    assert best == pytest.approx(0.5498, abs=1e-4)
+    assert leaving(model, start, low=0.0, high=start.peak()).bound == pytest.approx(best, abs=1e-6)
+
+
 def with_pool(seed: int) -> Snapshot:
     """Return a small cluster with a pool of primary and secondary brokers, two groups, and often failure domains."""
     random, snapshot = Random(seed), small_cluster(seed, bundles=8)  # noqa: S311 - no secret
@@ -164,7 +178,7 @@ def with_pool(seed: int) -> Snapshot:
 @pytest.mark.parametrize("seeds", [range(40), pytest.param(range(40, 600), marks=pytest.mark.slow)])
 def test_no_bound_is_above_what_can_be_reached(seeds: range) -> None:
     """Isolation with secondary brokers, groups and domains together, and repairs of what is against its policy."""
-    repaired = near = 0
+    repaired = near = asked = 0
     for seed in seeds:
         snapshot, moves = with_pool(seed), 1 + seed % 3
         question = Question(moves=moves, splits=0, rounds=1)
@@ -172,13 +186,18 @@ def test_no_bound_is_above_what_can_be_reached(seeds: range) -> None:
         start = State(model)
         owners, peaks = every_reachable(snapshot, moves)
         done = (owners[:, model.forced] != model.owner[model.forced]).all(axis=1)
+        if model.repairs_in_part:  # nothing else moves then
+            done &= (owners[:, ~model.movable] == model.owner[~model.movable]).all(axis=1)
         if not done.any():
             continue
         best = float(peaks[done].min())
         repaired += bool(model.repairs.any())
         assert leaving(model, start, low=0.0, high=max(best, start.peak())).bound <= best, seed
+        if model.repairs_in_part:  # a plan has as many of them as it can, whatever that costs
+            continue
         plan = best_plan(snapshot, question)
         assert plan.peak_bound <= best + 1e-9, seed
         near += plan.peak <= best * 1.01
+        asked += 1
     assert repaired > len(seeds) // 10
-    assert near > len(seeds) * 0.8
+    assert near > asked * 0.8 > len(seeds) * 0.5

@@ -7,7 +7,7 @@ import pytest
 from planner.cluster.snapshot import IsolationPolicy, Snapshot
 from planner.optimize.answer import best_plan
 from planner.optimize.constraint import constraint_of
-from planner.optimize.offer import LEAST_POINTS, gain_points, offer_of
+from planner.optimize.offer import LEAST_POINTS, gain_points, offer_of, with_alternative
 from planner.optimize.question import Question
 from planner.optimize.stability import left_alone, verdict_of, watch
 from planner.optimize.waves import waves_of
@@ -43,6 +43,8 @@ def test_bundles_against_their_policy_are_moved_first(breached: Snapshot) -> Non
     few = best_plan(breached, Question(moves=3, splits=0))
     assert len(few.repairs) == len(few.moves) == 3
     assert len(breaches(few.after())) == wrong - 3
+    assert few.notes[0].startswith(f"Left against their isolation policy: {wrong - 3} bundles.")
+    assert few.peak <= plan.usage_before.max()
     assert all(move.why.startswith("repair: ") for move in few.moves)
 
 
@@ -71,7 +73,8 @@ def test_a_worse_plan_is_tried_and_not_offered(story: Snapshot) -> None:
     assert 0 < len(found.plan.moves) < 18
     assert found.verdict is not None
     assert found.verdict.word == "better"
-    assert verdict_of(found.first, watch(found.first)).word == "worse"
+    assert found.before is not None
+    assert verdict_of(found.first, watch(found.first), found.before).word == "worse"
     assert gain_points(found.plan) >= LEAST_POINTS
     shown = document(found.plan, waves_of(found.plan), found.stability, offer=found)
     assert shown["tried"] == found.tried
@@ -80,7 +83,7 @@ def test_a_worse_plan_is_tried_and_not_offered(story: Snapshot) -> None:
 
 def test_what_pulsar_leaves_alone(story: Snapshot) -> None:
     """The settings of the alternative keep the plan; fewer moves are left alone."""
-    found = offer_of(best_plan(story, Question(moves=3)))
+    found = with_alternative(offer_of(best_plan(story, Question(moves=3))))
     other = found.alternative
     assert not found.stability.stable
     assert other is not None
