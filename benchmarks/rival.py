@@ -7,7 +7,8 @@ import numpy as np
 from planner.cluster.snapshot import Snapshot
 from planner.optimize.bound import SLACK, ladder
 from planner.optimize.question import COSTS, Question, model_of
-from planner.optimize.search import EPSILON, State, even_out, under
+from planner.optimize.search import even_out, under
+from planner.optimize.state import EPSILON, State
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,12 +13,13 @@ from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE
 from planner.cluster.text import count, percent, plain
 from planner.cluster.units import MIB, NS_PER_MS
 from planner.figures.optimize import before_after_figure, frontier_figure
+from planner.optimize.offer import Offer, with_alternative
 from planner.optimize.plan import Plan
 from planner.optimize.question import Question
-from planner.optimize.stability import Stability
+from planner.optimize.stability import CYCLES
 from planner.optimize.waves import scenario_of
 from planner.pulsar.shedding.registry import offered_shedders
-from planner.share.carry_out import Basis, best_plan_script, document, moves_csv, of_groups, summary
+from planner.share.carry_out import Basis, best_plan_markdown, best_plan_script, document, moves_csv, of_groups, summary
 from planner.share.commands import CommandOptions
 from planner.share.export import json_text
 from planner.simulate.scenario import MOST_STEPS
@@ -70,9 +71,9 @@ def _question(view: state.Current) -> tuple[Question, Plan | None] | None:
     return replace(base, moves=moves), frontier
 
 
-def _headline(plan: Plan) -> None:
-    """Say the answer, then its numbers."""
-    st.markdown(f"## {plain(summary(plan))}")
+def _headline(plan: Plan, found: Offer | None = None) -> None:
+    """Say the answer, then its numbers, and once it was tried what came of it."""
+    st.markdown(f"## {plain(summary(plan) if found is None else best_plan.headline(found))}")
     clients = round(plan.spent["clients"])
     metrics(
         (
@@ -90,6 +91,8 @@ def _headline(plan: Plan) -> None:
     )
     if plan.question.under_percent is None:
         st.caption(plain(plan.limit))
+    if found is not None and found.constraint is not None:
+        st.caption(plain(names.short(found.constraint.sentence)))
     for note in plan.notes:
         st.info(plain(note), icon=":material/info:")
 
@@ -126,16 +129,30 @@ def _frontier_words(frontier: Plan, plan: Plan, others: dict[str, tuple[int, flo
     return said
 
 
-def _stable(found: Stability) -> None:
+def _frontier(
+    place: DeltaGenerator, frontier: Plan, plan: Plan, others: dict[str, tuple[int, float]], key: str
+) -> None:
+    """Draw the highest usage for each number of moves."""
+    limit = float(plan.snapshot.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE))
+    with place.container():
+        chart(frontier_figure(frontier, plan, limit, others), _frontier_words(frontier, plan, others), key)
+
+
+def _stable(offer: Offer) -> None:
+    found = offer.stability
+    if offer.verdict is not None:
+        st.markdown(f"Within {CYCLES} cycles, compared with doing nothing: {plain(offer.verdict.text)}")
     if found.stable:
         st.success(found.sentence, icon=":material/verified:")
         return
     sentence, why = plain(names.short(found.sentence)), plain(names.short(found.why))
-    st.warning(f"{sentence}\n\nFirst bundle shed: {why}.", icon=":material/undo:")
+    first = f"\n\nFirst bundle shed: {why}." if why else ""
+    st.warning(f"{sentence}{first}", icon=":material/undo:")
 
 
-def _take_away(view: state.Current, plan: Plan, found: Stability, ungrouped: float | None) -> None:
+def _take_away(view: state.Current, offer: Offer, ungrouped: float | None) -> None:
     """Draw the waves and what to take away."""
+    plan, found = offer.plan, offer.stability
     most = address.number("wave", "Maximum number of clients disconnected per wave", 1_000, 1, 1_000_000)
     waves = best_plan.waves(plan.digest(), most, plan)
     over = sorted({name for wave in waves for name in wave.over})
@@ -152,11 +169,17 @@ def _take_away(view: state.Current, plan: Plan, found: Stability, ungrouped: flo
         made_at_ms = time.time_ns() // NS_PER_MS
         return best_plan_script(plan, waves, found, options, basis, made_at_ms=made_at_ms, back=back).encode()
 
+    def listed() -> bytes:
+        made_at_ms = time.time_ns() // NS_PER_MS
+        return best_plan_markdown(plan, waves, found, options, basis, made_at_ms=made_at_ms).encode()
+
     with st.container(horizontal=True):
         download("Script", partial(script, back=False), "best-plan.sh", "text/x-shellscript", type="primary")
         download("Undo script", partial(script, back=True), "best-plan-undo.sh", "text/x-shellscript")
+        download("Steps as Markdown", listed, "best-plan-steps.md", "text/markdown")
         content = partial(document, plan, waves, found, name=view.saved.name, ungrouped=ungrouped, basis=basis)
-        download("JSON", lambda: json_text(content()).encode(), "best-plan.json", "application/json")
+        all_of_it = partial(with_alternative, offer)
+        download("JSON", lambda: json_text(content(offer=all_of_it())).encode(), "best-plan.json", "application/json")
         download("CSV", lambda: moves_csv(waves).encode(), "best-plan.csv", "text/csv")
         fits = len(waves) + len(plan.splits) <= MOST_STEPS
 
@@ -220,6 +243,18 @@ def draw(view: state.Current) -> None:
     _draw_plan(start, top)
 
 
+def _brokers(plan: Plan, limit: float, key: str) -> None:
+    """Draw the usage of each broker before and after a plan."""
+    order = plan.counts
+    brokers = [name for name, here in zip(plan.snapshot.brokers.name, order.tolist(), strict=True) if here]
+    before, after = plan.usage_before[order], plan.usage_after[order]
+    worst = plain(names.short(brokers[int(np.argmax(after))]))
+    words = (
+        f"**Each broker before and after.** After the plan, {worst} has the highest usage: {after.max() * 100:.1f} %."
+    )
+    chart(before_after_figure(brokers, before, after, limit), words, key)
+
+
 def _draw_plan(view: state.Current, top: DeltaGenerator) -> None:
     """Draw a plan for a cluster; its answer at the top."""
     asked = _question(view)
@@ -232,43 +267,50 @@ def _draw_plan(view: state.Current, top: DeltaGenerator) -> None:
     if frontier is not None:
         frontier = best_plan.frontier_with(view, frontier, plan)
     with top:
-        _headline(plan)
+        head = st.empty()
+        with head.container():
+            _headline(plan)
         ungrouped = best_plan.ungrouped(view, question)
         if said := of_groups(plan, ungrouped):
             st.caption(plain(said))
         status = st.empty()
     limit = float(plan.snapshot.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE))
     place = st.empty()
-    if frontier is not None and len(frontier.frontier) > 1:
-        with place.container():
-            figure = frontier_figure(frontier, plan, limit, {})
-            chart(figure, _frontier_words(frontier, plan, {}), "best-plan-frontier-first")
-    order = plan.counts
-    brokers = [name for name, here in zip(plan.snapshot.brokers.name, order.tolist(), strict=True) if here]
-    before, after = plan.usage_before[order], plan.usage_after[order]
-    worst = plain(names.short(brokers[int(np.argmax(after))]))
-    words = (
-        f"**Each broker before and after.** After the plan, {worst} has the highest usage: {after.max() * 100:.1f} %."
-    )
-    chart(before_after_figure(brokers, before, after, limit), words, "best-plan-brokers")
-    if plan.moves:
-        st.markdown("#### Will Pulsar undo it?")
-        found = best_plan.stability(plan)
-        if found is None:
-            _moves(plan)
-            return
-        _stable(found)
-        st.markdown("#### How to carry it out")
-        _take_away(view, plan, found, ungrouped)
+    curve = frontier is not None and len(frontier.frontier) > 1
+    if frontier is not None and curve:
+        _frontier(place, frontier, plan, {}, "best-plan-frontier-first")
+    each = st.empty()
+    with each.container():
+        _brokers(plan, limit, "best-plan-brokers-first")
+    found = best_plan.offer(plan)
+    if found is None:
         _moves(plan)
-    if frontier is not None and len(frontier.frontier) > 1:
-        others = _strategies(view)
-        if others:
-            with place.container():
-                figure = frontier_figure(frontier, plan, limit, others)
-                chart(figure, _frontier_words(frontier, plan, others), "best-plan-frontier")
+        return
+    with head.container():
+        _headline(found.plan, found)
+    if found.plan is not plan:
+        with each.container():
+            _brokers(found.plan, limit, "best-plan-brokers")
+    if found.plan.moves:
+        _offered(view, found, ungrouped)
+    if frontier is not None and curve and (others := _strategies(view)):
+        _frontier(place, frontier, found.plan, others, "best-plan-frontier")
     with status.container():
         best_plan.look_further(view, [*([best_plan.without_budget(question)] if frontier else []), question], plan)
+
+
+def _offered(view: state.Current, found: Offer, ungrouped: float | None) -> None:
+    """Draw what Pulsar makes of the plan that is offered, and how to carry it out."""
+    st.markdown("#### Will Pulsar undo it?")
+    _stable(found)
+    place = st.container()
+    st.markdown("#### How to carry it out")
+    _take_away(view, found, ungrouped)
+    _moves(found.plan)
+    with place:
+        other = best_plan.alternative(found)
+        if other is not None and other.alternative is not None:
+            st.info(plain(other.alternative.sentence), icon=":material/anchor:")
 
 
 PAGE = Page(

@@ -2,7 +2,6 @@
 
 import sys
 import time
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -14,8 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from planner.cluster.snapshot import Snapshot
-    from planner.optimize.plan import Plan
-    from planner.optimize.stability import Stability
+    from planner.optimize.offer import Offer
     from planner.optimize.waves import Wave
     from planner.share.carry_out import Basis
     from planner.share.commands import CommandOptions
@@ -85,8 +83,9 @@ def optimize(
         csv: Write a CSV with one row for each move.
         save: Write the plan, wave by wave, as a scenario for `plan`, What-if and Compare.
     """
-    from planner.optimize.absorb import surviving, with_traffic
+    from planner.optimize.absorb import surviving
     from planner.optimize.answer import best_plan
+    from planner.optimize.offer import offer_of, with_alternative
     from planner.optimize.question import Question
     from planner.share.commands import CommandOptions
 
@@ -107,17 +106,13 @@ def optimize(
         seed=seed,
     )
     name, captured = opened(snapshot)
-    cluster, basis = _start(captured, scenario, after_cycles=after_cycles)
-    cluster = with_traffic(cluster, traffic)
+    cluster, basis = _start(captured, scenario, traffic, after_cycles=after_cycles)
     plan = surviving(cluster, question) if survive_loss else best_plan(cluster, question)
-    answer = _Answer(name, captured, plan, wave_clients, CommandOptions(pause_s=pause), basis)
+    offer, options = offer_of(plan, asked=survive_loss), CommandOptions(pause_s=pause)
+    offer = offer if commands or back else with_alternative(offer)
+    answer = _Answer(name, captured, offer, wave_clients, options, basis)
     answer.write(csv, save)
-    if as_json:
-        answer.print_json()
-    elif back or commands:
-        answer.print_script(back=back)
-    else:
-        answer.print_text()
+    answer.print(as_json=as_json, commands=commands, back=back)
 
 
 def _pins(pin: "Sequence[str]") -> dict[str, str]:
@@ -158,18 +153,20 @@ def _check(wave_clients: int, scenario: str | None, *, saves: bool, after_cycles
         )
 
 
-def _start(captured: "Snapshot", scenario: str | None, *, after_cycles: bool) -> "tuple[Snapshot, Basis | None]":
+def _start(
+    captured: "Snapshot", scenario: str | None, traffic: float, *, after_cycles: bool
+) -> "tuple[Snapshot, Basis | None]":
     """Return the cluster that a plan starts from, and what the plan stands on."""
-    from planner.optimize.absorb import left_by, settled
+    from planner.optimize.absorb import left_by, settled, with_traffic
     from planner.share.carry_out import Basis
     from planner.simulate.run import simulate
     from planner.workspace.opening import content_of, open_scenario
 
     if scenario is None:
-        return captured, None
+        return with_traffic(captured, traffic), None
     show_price(captured, asked := content_of(open_scenario(scenario)))
     start = settled(simulate(captured, asked)) if after_cycles else left_by(captured, asked)
-    return start, Basis(captured, asked)
+    return with_traffic(start, traffic), Basis(captured, asked)
 
 
 class _Answer:
@@ -178,7 +175,7 @@ class _Answer:
     Args:
         name: Name of the snapshot.
         captured: The snapshot.
-        plan: The plan.
+        offer: What is offered of the plan.
         wave_clients: Most clients that a wave disconnects.
         options: How commands are written.
         basis: The scenario that the plan is for, if there is one.
@@ -188,21 +185,16 @@ class _Answer:
         self,
         name: str,
         captured: "Snapshot",
-        plan: "Plan",
+        offer: "Offer",
         wave_clients: int,
         options: "CommandOptions",
         basis: "Basis | None",
     ) -> None:
         from planner.optimize.waves import waves_of
 
-        self.name, self.captured, self.plan, self.options, self.basis = name, captured, plan, options, basis
-        self.waves = waves_of(plan, wave_clients)
-
-    @cached_property
-    def stability(self) -> "Stability":
-        from planner.optimize.stability import stability_of
-
-        return stability_of(self.plan)
+        self.name, self.captured, self.offer, self.options, self.basis = name, captured, offer, options, basis
+        self.plan, self.stability = offer.plan, offer.stability
+        self.waves = waves_of(offer.plan, wave_clients)
 
     def write(self, csv: Path | None, save: Path | None) -> None:
         """Write the files that were asked for."""
@@ -216,6 +208,15 @@ class _Answer:
         if save is not None:
             carried_out = scenario_of(self.plan, self.waves, pause_min=self.options.pause_s / 60, held=False)
             write_file(save, scenario_file(carried_out, snapshot_digest(self.captured), self.name))
+
+    def print(self, *, as_json: bool, commands: bool, back: bool) -> None:
+        """Print what was asked for."""
+        if as_json:
+            self.print_json()
+        elif back or commands:
+            self.print_script(back=back)
+        else:
+            self.print_text()
 
     def print_json(self) -> None:
         """Print everything as JSON."""
@@ -233,6 +234,7 @@ class _Answer:
             options=self.options,
             ungrouped=peak_without_groups(self.plan),
             basis=self.basis,
+            offer=self.offer,
         )
         sys.stdout.write(json_text(found))
 
@@ -249,21 +251,28 @@ class _Answer:
 
     def print_text(self) -> None:
         """Print the plan for people to read."""
-        sys.stdout.write(_text(self.name, self.plan, self.waves, self.stability))
+        sys.stdout.write(_text(self.name, self.offer, self.waves))
 
 
-def _text(name: str, plan: "Plan", waves: "Sequence[Wave]", stability: "Stability") -> str:
+def _text(name: str, offer: "Offer", waves: "Sequence[Wave]") -> str:
     """Return a plan for people to read."""
     from planner.explain.switched_off import switched_off
     from planner.optimize.answer import peak_without_groups
     from planner.share.carry_out import of_groups, summary
     from planner.share.plan_text import first_moves, printed
 
+    plan = offer.plan
     off = [one.text for one in switched_off(plan.snapshot)]
-    lines = [f"Snapshot   {name}", f"Plan       {plan.digest()[:_SHORT]}", "", *off, summary(plan)]
+    lasting = f" {offer.lasting}." if offer.lasting else ""
+    lines = [f"Snapshot   {name}", f"Plan       {plan.digest()[:_SHORT]}", "", *off, f"{summary(plan)}{lasting}"]
     lines += [plan.limit] if plan.question.under_percent is None else []
-    groups = of_groups(plan, peak_without_groups(plan))
-    lines += [*([groups] if groups else []), stability.sentence, *plan.notes]
+    lines += [offer.constraint.sentence] if offer.constraint else []
+    groups = of_groups(plan, peak_without_groups(plan)) if plan.moves else ""
+    lines += [groups] if groups else []
+    lines += [f"Within 30 cycles: {offer.verdict.text}"] if offer.verdict and plan.moves else []
+    lines += [offer.stability.sentence] if plan.moves else []
+    lines += [offer.alternative.sentence] if offer.alternative else []
+    lines += [*plan.notes]
     most = max((wave.clients for wave in waves), default=0)
     lines += [f"Waves: {len(waves):,}, at most {most:,} clients at once", ""]
     lines += [f"Split: {one.bundle} at 0x{one.boundary:08x}; {one.why}" for one in plan.splits]

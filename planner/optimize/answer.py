@@ -14,16 +14,16 @@ from planner.cluster.relocation import moved
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count
 from planner.optimize.bound import SLACK, alone, at_rung, covers, ladder, room
+from planner.optimize.leaving import MOST_BUNDLES, leaving
 from planner.optimize.plan import Plan, lowest
 from planner.optimize.question import COSTS, Model, Question, cost_text, model_of
 from planner.optimize.search import (
-    EPSILON,
-    State,
     Step,
     even_out,
     lower_peak,
     order_moves,
     place_forced,
+    place_repairs,
     send_home,
     settle,
     step_of,
@@ -32,6 +32,7 @@ from planner.optimize.search import (
     unfolded,
 )
 from planner.optimize.splits import Split, cut, topic_limit, with_splits
+from planner.optimize.state import EPSILON, State
 from planner.optimize.waves import waves_of
 from planner.optimize.whole import MOST_CHOICES, adopt, solve_whole
 from planner.simulate.assumptions import Assumptions
@@ -47,7 +48,7 @@ _SMALL_CLUSTER_BUNDLES = 150
 _MOST_NODES = 2_000
 _NODES = 30
 """Nodes for each round of work in a larger cluster."""
-_TRIED_MOVES = 250
+_TRIED_MOVES = 400
 """Moves that each round of work tries again, by the largest number of bundles for which that holds."""
 _USUAL_BUNDLES = 20_000
 LEAVING = (
@@ -58,6 +59,8 @@ _MAX_FACTOR_FOR_LIMITS = 1.02
 """Times the highest usage that keeping every broker below its limit on the way may cost."""
 _TRIES = 4
 _NO_LIMIT = 2**31
+_OF_WHOLE_BUNDLES = frozenset({"alone", "leaving", "whole"})
+"""Bounds that a split of a bundle may lower."""
 _SPLITS = 5
 """Most bundles to split where the question sets no number."""
 _LEAST_GAIN_FACTOR = 1.02
@@ -165,13 +168,23 @@ class _Solver:
         bounds = {name: getattr(first, name) for name in ("bound", "peak_bound", "limit", "least", "floor", "question")}
         return replace(found, **bounds, notes=(*found.notes, note))
 
-    def solve(self, snapshot: Snapshot, *, gone: bool = False) -> Plan:
-        """Answer it without further splits; brokers to empty count as gone where nothing could leave them else."""
-        model = model_of(snapshot, self.question, gone=gone)
+    def solve(self, snapshot: Snapshot, *, gone: bool = False, left: frozenset[int] = frozenset()) -> Plan:
+        """Answer it without further splits; brokers to empty count as gone where nothing could leave them else.
+
+        Bundles that nobody may take now stay where they are against their isolation policy.
+        """
+        model = model_of(snapshot, self.question, gone=gone, left=left)
         work = _Search(model, self.cancelled)
         start = State(model)
         state = State(model)
         blocked = place_forced(state, work.should_stop)
+        stay = frozenset(one for one in blocked if model.repairs[one])
+        if model.repairs_in_part and not blocked:
+            moves = state.moves()
+            stay = frozenset(place_repairs(state, work.should_stop))
+            state.restore(moves)
+        if stay:
+            return self.solve(snapshot, gone=gone, left=left | stay)
         if blocked and self.question.drain and not gone:
             try:
                 found = self.solve(snapshot, gone=True)
@@ -189,7 +202,7 @@ class _Solver:
             )
         if self.question.under_percent is not None:
             return _cheapest(work, start, state)
-        if (model.forced.any() or self.question.drain) and not np.isfinite(model.budgets).any():
+        if ((model.forced & ~model.repairs).any() or self.question.drain) and not np.isfinite(model.budgets).any():
             # What must move is moved, and nothing else: the least harm.
             work.model = state.model = replace(model, question=replace(self.question, moves=len(state.order)))
         return _level(work, start, state)
@@ -238,6 +251,7 @@ def _level(work: _Search, start: State, state: State) -> Plan:
     else:
         bounds["ladder"] = at_rung(rungs, float(model.budgets[0]) - off) if np.isfinite(model.budgets[0]) else 0.0
         _lowest_within_budget(work, start, state, caps, bounds)
+    _leaving(work, start, state, forced, bounds)
     whole = _whole(work, start, state, max(bounds.values()))
     if whole is not None:
         bounds["whole"] = whole
@@ -255,9 +269,10 @@ def _level(work: _Search, start: State, state: State) -> Plan:
     )
     caps = np.maximum(caps, state.usage)
     _polish(state, state.peak, caps, work.should_stop, even_out)
+    place_repairs(state, work.should_stop)
     curve = lowest(steps, () if forced else unfolded(state))
     found = _plan(work, start, state, min(bound, state.peak()), _why(model, bounds, bundle, suits), curve, rungs)
-    without_it = max(value for name, value in bounds.items() if name not in {"alone", "whole"})
+    without_it = max(value for name, value in bounds.items() if name not in _OF_WHOLE_BUNDLES)
     limiting = bundle if bounds["alone"] >= bound - SLACK else -1
     free = replace(model, question=replace(model.question, moves=None, topics=None, clients=None, bytes_per_s=None))
     anyway = max(bounds["alone"], room(free, start)) if np.isfinite(model.budgets).any() else bound
@@ -353,6 +368,28 @@ def _whole(work: _Search, start: State, state: State, known: float) -> float | N
     return found.bound
 
 
+def _leaving(
+    work: _Search, start: State, state: State, forced: list[tuple[int, int]], bounds: dict[str, float]
+) -> None:
+    """Ask what must leave as a whole; place what the answer names, and take that where it is better.
+
+    The state is the plan so far, and is changed; the bounds get another one.
+    """
+    model, known, peak, moves = work.model, max(bounds.values()), state.peak(), state.moves()
+    if int(model.movable.sum()) > MOST_BUNDLES or work.should_stop() or peak <= known * _GOOD_ENOUGH_FACTOR:
+        return
+    found = leaving(model, start, low=known, high=peak)
+    bounds["leaving"] = found.bound
+    state.restore(forced)
+    caps = np.maximum(_caps(model, start), state.usage)
+    goal = max(found.bound, known) * _BOUND_TOLERANCE_FACTOR
+    _move_below(state, found.bundles, peak, caps)
+    lower_peak(state, caps, work.should_stop, goal=goal)
+    order_moves(state, moves)
+    if state.peak() >= peak:
+        state.restore(moves)
+
+
 def _polish(
     state: State,
     worth: Callable[[], float],
@@ -432,12 +469,18 @@ def _cheapest(work: _Search, start: State, state: State) -> Plan:
             remedy="Use a higher percentage or larger budgets.",
         )
     _polish(state, worth, caps, work.should_stop)
+    place_repairs(state, work.should_stop)
     proven = min(max(proven, 0.0), float(state.spent[row]))
     return _plan(work, start, state, proven, _why(model, low, bundle, suits), [], np.zeros(0), possible)
 
 
 def _why(model: Model, bounds: Mapping[str, float], bundle: int, suits: int) -> str:
     """Return why no plan gets below a bound."""
+    first = " Bundles against their isolation policy use up the budgets."
+    return f"{_limiting(model, bounds, bundle, suits)}{first if model.repairs_in_part else ''}"
+
+
+def _limiting(model: Model, bounds: Mapping[str, float], bundle: int, suits: int) -> str:
     which = max(bounds, key=lambda name: bounds[name])
     value = f"{bounds[which] * 100:.1f} %"
     if which == "alone" and bundle >= 0:
@@ -452,6 +495,8 @@ def _why(model: Model, bounds: Mapping[str, float], bundle: int, suits: int) -> 
         )
     if which == "ladder":
         return f"With so few moves, the highest usage cannot fall below {value}, wherever the bundles go."
+    if which == "leaving":
+        return f"With whole bundles, and the order that anti-affinity groups ask for, none gets below {value}."
     return f"The exact mixed-integer program has no solution below {value}."
 
 
@@ -475,12 +520,17 @@ def _plan(
         lead = f"{names[source]} is at {here * 100:.1f} %"
         if bundle in model.pinned:
             lead = f"pinned to {names[to]}"
+        elif model.repairs[bundle]:
+            lead = f"repair: {names[source]} is against its isolation policy"
         elif model.forced[bundle]:
             lead = f"{names[source]} is drained"
         why = f"{lead}; {names[to]} is at {there * 100:.1f} %, with room for {max(room_points, 0.0):.0f} more points"
         move = moved(snapshot, bundle, names[source], names[to], why)
         moves.append(replace(move, acceptable=(names[to],)))
         replayed.move(bundle, to)
+    repairs = tuple(move.bundle for move in moves if model.repairs[snapshot.bundle_position[move.bundle]])
+    left = int(model.repairs.sum()) - len(repairs)
+    note = f"Left against their isolation policy: {count(left, 'bundle')}. The budgets do not suffice for all of them."
     return Plan(
         question=model.question,
         snapshot=snapshot,
@@ -498,4 +548,6 @@ def _plan(
         frontier=tuple(steps),
         least=tuple(rungs.tolist()),
         complete=not work.stopped,
+        notes=(note,) if left else (),
+        repairs=repairs,
     )

@@ -7,11 +7,11 @@ Several relaxations, each of which allows more than a plan may do; the highest o
 - *Alone*: a bundle needs a broker that suits it, on which nothing else lies but what cannot leave.
 - *Room*: all traffic, which may be cut, must fit on the brokers that its policies allow, within the budgets (linear).
 - *Cover*: what must leave a broker costs something, in whole bundles (mixed-integer, broker by broker).
+- *Leaving*: whole bundles leave, and what arrives may be cut (`leaving.py`, mixed-integer).
 - *Whole*: the question itself, where it is small enough (mixed-integer).
 
-Anti-affinity counts in the last one alone, and only where it says how many bundles a broker can have in the end
-(`Rules.most_of_groups`). Else it is about the order: who takes a bundle has the fewest at that moment, so that what one
-placement forbids after these moves it allows after others, and nothing linear about the end is true of all orders. What
+Anti-affinity counts in the last two alone. It is about the order: who takes a bundle has the fewest at that moment, so
+that what one placement forbids after these moves it allows after others. They include what is true of all orders; what
 is left out can only lower a bound.
 """
 
@@ -20,7 +20,7 @@ import numpy as np
 from planner.cluster.arrays import FloatArray, Int64Array
 from planner.optimize.highs import Program, Solution
 from planner.optimize.question import Model
-from planner.optimize.search import State
+from planner.optimize.state import State
 
 SLACK = 1e-7
 """Reduction of a bound for rounding and the tolerances of HiGHS (1.0 = 100 %)."""

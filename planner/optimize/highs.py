@@ -63,12 +63,13 @@ class Program:
         self._entries.append((at, columns[kept], values[kept]))
         self._rows.append((low, high))
 
-    def solve(self, *, nodes: int = 0, gap: float = 1e-4) -> Solution:
+    def solve(self, *, nodes: int = 0, gap: float = 1e-4, guess: bool = True) -> Solution:
         """Solve it on one thread: the same program has the same answer everywhere.
 
         Args:
             nodes: How many nodes of the search are visited at most where columns are whole numbers.
             gap: How near the bound a solution is good enough, relative to it.
+            guess: Whether to look for solutions besides the bound.
         """
         rows, columns, values = (np.concatenate(parts) for parts in zip(*self._entries, strict=True))
         order = np.lexsort((columns, rows))
@@ -83,13 +84,22 @@ class Program:
         problem.a_matrix_.start_ = starts.astype(np.int32)
         problem.a_matrix_.index_ = columns[order].astype(np.int32)
         problem.a_matrix_.value_ = values[order]
+        options: list[tuple[str, object]] = [
+            ("threads", 1),
+            ("random_seed", 0),
+            ("mip_rel_gap", gap),
+            ("mip_max_nodes", nodes or 1),
+        ]
         if any(self.whole):
             kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
             problem.integrality_ = [kinds[one] for one in self.whole]
+            options.append(("presolve", "off"))  # 1.15 presolves optima of whole numbers away, now and then
         solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
         solver.silent()
-        for name, value in (("threads", 1), ("random_seed", 0), ("mip_rel_gap", gap), ("mip_max_nodes", nodes or 1)):
+        for name, value in options:
             solver.setOptionValue(name, value)
+        if not guess:
+            solver.setOptionValue("mip_heuristic_effort", 0.0)
         solver.passModel(problem)
         solver.run()
         info, status = solver.getInfo(), solver.getModelStatus()

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from planner.cluster.arrays import BoolArray, FloatArray
+from planner.cluster.arrays import BoolArray, FloatArray, frozen
 from planner.cluster.digest import snapshot_digest
 from planner.cluster.relocation import Relocation
 from planner.cluster.snapshot import Snapshot
@@ -14,7 +14,9 @@ from planner.optimize.bound import SLACK
 from planner.optimize.question import Question
 from planner.optimize.search import Step
 from planner.optimize.splits import Split
+from planner.simulate.assumptions import Assumptions
 from planner.simulate.load_model import with_usage
+from planner.simulate.usage_model import UsageModel
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -45,6 +47,7 @@ class Plan:
         without_it: What the bound would be without that bundle.
         notes: What to know.
         complete: Whether nobody stopped it.
+        repairs: Bundles that move because their broker is against their isolation policy, full names.
     """
 
     question: Question
@@ -69,6 +72,7 @@ class Plan:
     without_it: float = 0.0
     notes: tuple[str, ...] = ()
     complete: bool = True
+    repairs: tuple[str, ...] = ()
 
     @property
     def gap_percent(self) -> float:
@@ -86,6 +90,12 @@ class Plan:
     def lower_bound(self) -> str:
         """The lower bound of the peak, with the budgets that it holds for: `lower bound with 18 moves: 38.2 %`."""
         return self.question.lower_bound(f"{self.peak_bound * 100:.1f} %")
+
+    @property
+    def demand_before(self) -> FloatArray:
+        """The same as `demand_after` without the plan. Shape (3, brokers)."""
+        usage = UsageModel.of(self.snapshot, self.snapshot.settings, Assumptions())
+        return frozen(usage.own + usage.served())
 
     @property
     def deviation(self) -> float:

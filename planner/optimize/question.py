@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
 
@@ -16,6 +16,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import bytes_per_s, count
 from planner.optimize.rules import Rules
 from planner.simulate.assumptions import Assumptions
+from planner.simulate.breaches import breaches
 from planner.simulate.load_model import COUNTS, load_of
 from planner.simulate.usage_model import UsageModel
 
@@ -99,6 +100,8 @@ class Model:
         takes: Brokers that may take a bundle, as far as the question goes. Shape (brokers,).
         movable: Bundles that may move. Shape (bundles,).
         forced: Bundles that must move. Shape (bundles,).
+        repairs: Bundles that move first, because their broker is against their isolation policy: forced where the
+            budgets suffice for all of them; else nothing but them may move. Shape (bundles,).
         cost: What moving each bundle costs, rows as `COSTS`. Shape (4, bundles).
         rules: Where each bundle may go.
         pinned: Broker that a bundle must go to, by position of the bundle.
@@ -112,6 +115,7 @@ class Model:
     takes: BoolArray
     movable: BoolArray
     forced: BoolArray
+    repairs: BoolArray
     cost: FloatArray
     rules: Rules
     pinned: Mapping[int, int]
@@ -127,6 +131,11 @@ class Model:
     def budgets(self) -> FloatArray:
         """What may be spent. Shape (4,)."""
         return self.question.budgets
+
+    @property
+    def repairs_in_part(self) -> bool:
+        """Whether the budgets suffice for some of the repairs only."""
+        return bool((self.repairs & ~self.forced).any())
 
     @cached_property
     def groups(self) -> tuple[Int64Array, BoolArray]:
@@ -163,8 +172,16 @@ def positions(snapshot: Snapshot, names: tuple[str, ...]) -> Int64Array:
     return np.array([snapshot.brokers.position[name] for name in names], dtype=np.int64)
 
 
-def model_of(snapshot: Snapshot, question: Question, *, gone: bool = False) -> Model:
-    """Return a cluster and a question as columns; brokers to empty are no candidates where they count as `gone`.
+def model_of(
+    snapshot: Snapshot, question: Question, *, gone: bool = False, left: frozenset[int] = frozenset()
+) -> Model:
+    """Return a cluster and a question as columns.
+
+    Args:
+        snapshot: The cluster.
+        question: The question.
+        gone: Brokers to empty are no candidates.
+        left: Bundles that stay against their isolation policy, by position.
 
     Raises:
         ScenarioError: The question makes no sense, or not for this cluster; the message says why.
@@ -203,9 +220,28 @@ def model_of(snapshot: Snapshot, question: Question, *, gone: bool = False) -> M
                 remedy="Pin it to another broker, or change the policy.",
             )
     scale = usage.weight / usage.limit
-    for column in (owner, takes, movable, forced, cost):
+    model = Model(
+        snapshot, question, usage, scale, owner, takes, movable, forced, np.zeros_like(forced), cost, rules, pinned
+    )
+    repairs = _repairs(model, left)
+    if (cost[:, forced | repairs].sum(axis=1) <= model.budgets).all():
+        forced |= repairs
+    else:
+        movable &= repairs | forced
+    for column in (owner, takes, movable, forced, repairs, cost):
         frozen(column)
-    return Model(snapshot, question, usage, scale, owner, takes, movable, forced, cost, rules, pinned)
+    return replace(model, repairs=repairs)
+
+
+def _repairs(model: Model, left: frozenset[int]) -> BoolArray:
+    """Return the bundles against their isolation policy that may be moved. Shape (bundles,)."""
+    repairs = np.zeros_like(model.forced)
+    for bundle in breaches(model.snapshot).tolist():
+        free = model.movable[bundle] and not model.forced[bundle] and bundle not in model.pinned and bundle not in left
+        takers = model.rules.static(int(model.snapshot.bundles.namespace[bundle])) & model.takes
+        takers[model.owner[bundle]] = False
+        repairs[bundle] = free and takers.any()
+    return repairs
 
 
 def _pinned(snapshot: Snapshot, question: Question) -> dict[int, int]:

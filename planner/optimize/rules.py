@@ -20,7 +20,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.cluster.tables import BrokerTable
 from planner.pulsar.load.namespace_policies import anti_affinity_group, isolation_policy
 from planner.pulsar.placement.extensible_filters import ExtensibleFilters
-from planner.pulsar.placement.filters import broker_domains, isolate, least_of_group
+from planner.pulsar.placement.filters import NO_DOMAIN, broker_domains, isolate, least_of_group
 from planner.pulsar.placement.modular_filters import ModularFilters
 
 _NONE: Int64Array = frozen(np.zeros(0, dtype=np.int64))
@@ -111,6 +111,31 @@ class Rules:
         here = counts[self.members[group]]
         found: IntArray = ((here > 0) if self._modular else here).sum(axis=0)
         return found
+
+    @property
+    def counts_namespaces(self) -> bool:
+        """Whether groups count namespaces with a bundle on a broker, rather than bundles."""
+        return self._modular
+
+    def mark(self, namespace: int) -> int:
+        """Return what tells bundles of groups apart: the namespace where namespaces are counted, else the group.
+
+        -1 for a namespace without a group.
+        """
+        if namespace not in self.group:
+            return -1
+        return namespace if self._modular else list(self.members).index(self.group[namespace])
+
+    def domains_of(self, candidates: BoolArray) -> Int64Array:
+        """Return a number for the failure domain of each broker; 0 for all where domains do not count.
+
+        Shape (brokers,).
+        """
+        names = self.snapshot.brokers.name
+        if not self.domains or not candidates.any():
+            return np.zeros(len(names), dtype=np.int64)
+        places = [self.domains.get(name, NO_DOMAIN) for name in names]
+        return np.unique(places, return_inverse=True)[1].astype(np.int64)
 
     def least_of_group(self, group: str, counts: IntArray, left: BoolArray) -> BoolArray:
         """Return those of some brokers that have the fewest members of a group. Shape (brokers,)."""

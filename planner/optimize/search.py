@@ -8,222 +8,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray
-from planner.optimize.question import Model
-
-EPSILON = 1e-9
-"""Differences of usage (1.0 = 100 %) up to this one are ignored."""
+from planner.cluster.arrays import BoolArray, FloatArray, Int64Array
+from planner.optimize.make_way import make_way
+from planner.optimize.state import EPSILON, State
 
 _MISJUDGED = (0.005, 0.01, 0.03, 0.06, 0.1)
 _GIVEN_UP = (0.1, 0.3, 0.6)
 _AROUND_THE_HOTTEST = 0.7
 """Share of rounds that give up moves around the most used broker."""
+_MAKES_WAY = 0.8
+"""Share of rounds in which what has moved may make way for what has not."""
 _MOST_BUNDLES = 64
 _FEW = 8
 _PARTNERS = 24
-
-
-class State:
-    """A cluster while bundles are moved.
-
-    Args:
-        model: The cluster and the question.
-
-    Attributes:
-        owner: Who serves each bundle now. Shape (bundles,).
-        served: Demand of each broker's bundles. Shape (resources, brokers).
-        usage: Weighted usage of each broker. Shape (brokers,).
-        order: Bundles that are not where they were, the one that moved last at the end.
-        spent: What the moves cost, as `COSTS`. Shape (4,).
-        space: Namespace of each bundle. Shape (bundles,).
-        topics: Topics of each broker. Shape (brokers,).
-        counts: Bundles of each namespace on each broker. Shape (namespaces, brokers).
-        changing: Namespaces whose bundles may go elsewhere after moves of others. Shape (namespaces,).
-        misjudged: By how much receivers may seem to have less room than they have, and what draws it.
-    """
-
-    misjudged: tuple[float, np.random.Generator] | None = None
-
-    def __init__(self, model: Model) -> None:
-        self.model = model
-        usage, snapshot = model.usage, model.snapshot
-        self.owner: Int64Array = model.owner.copy()
-        mine, count = self.owner >= 0, len(snapshot.brokers)
-        self.served: FloatArray = np.array(
-            [np.bincount(self.owner[mine], row[mine], minlength=count) for row in usage.bundle]
-        )
-        self.usage: FloatArray = usage.usage(self.served)
-        self.order: dict[int, None] = {}
-        self.spent: FloatArray = np.zeros(len(model.cost))
-        self.space = snapshot.bundles.namespace.astype(np.int64)
-        self._topic_count = snapshot.bundles.topics
-        self.topics: Int64Array = np.where(snapshot.brokers.has_load_data, snapshot.brokers.topics, 0)
-        self.counts: IntArray = np.zeros((len(snapshot.namespaces), count), dtype=np.int32)
-        np.add.at(self.counts, (self.space[mine], self.owner[mine]), 1)
-        self._by_broker: list[set[int]] = [set() for _ in range(count)]
-        for bundle in np.flatnonzero(mine & model.movable).tolist():
-            self._by_broker[self.owner[bundle]].add(bundle)
-        self._mask_of, self._masks = model.groups
-        self._least: dict[str, dict[bytes, BoolArray]] = {}
-        self.changing = np.array([model.rules.changes(at) for at in range(len(snapshot.namespaces))] or [False])
-
-    # What may go where
-
-    def movable_on(self, broker: int) -> Int64Array:
-        """Return the bundles on a broker that may leave it within the budgets. Shape (such bundles,)."""
-        mine = np.array(sorted(self._by_broker[broker]), dtype=np.int64)
-        if not len(mine):
-            return mine
-        pinned = [bundle for bundle, to in self.model.pinned.items() if to == broker]
-        away = self.owner[mine] != self.model.owner[mine]
-        mine, away = (one[~away | ~self.changing[self.space[mine]]] for one in (mine, away))
-        left = (self.model.budgets - self.spent)[:, np.newaxis]
-        free: Int64Array = mine[(away | (self.model.cost[:, mine] <= left).all(axis=0)) & ~np.isin(mine, pinned)]
-        return free
-
-    def allowed(self, bundles: Int64Array) -> BoolArray:
-        """Return who may take bundles now, their own broker left out. Shape (bundles, brokers).
-
-        What has moved may go home: that is one move less, if the others still have an order.
-        """
-        space = self.space[bundles]
-        mask: BoolArray = self._masks[self._mask_of[space]].copy()
-        most = self.model.rules.most_topics
-        if int(self.topics.max(initial=0)) + int(self._topic_count[bundles].max(initial=0)) > most:
-            mask &= self.topics + self._topic_count[bundles, np.newaxis] <= most
-        rows = np.flatnonzero(self.changing[space])
-        for one in np.unique(space[rows]).tolist():
-            mask[rows[space[rows] == one]] &= self._now(one)
-        free = np.flatnonzero(~self.model.forced[bundles])
-        mask[free, self.model.owner[bundles[free]]] = True
-        for row, bundle in enumerate(bundles.tolist()):
-            if bundle in self.model.pinned:
-                mask[row] &= np.arange(mask.shape[1]) == self.model.pinned[bundle]
-        mask[np.arange(len(bundles)), self.owner[bundles]] = False
-        return mask
-
-    def _now(self, namespace: int) -> BoolArray:
-        """Return where a bundle of a changing namespace may go now, apart from the topic limit. Shape (brokers,)."""
-        rules, left = self.model.rules, self.topics <= self.model.rules.most_topics
-        group = rules.group.get(namespace)
-        if group is None:
-            return rules.dynamic(namespace, self.counts, self.topics)
-        early = rules.before_group(namespace) & left
-        key = early.tobytes()
-        known = self._least.setdefault(group, {})
-        if key not in known:
-            known[key] = rules.least_of_group(group, self.counts, early)
-        return rules.dynamic(namespace, self.counts, self.topics, known[key])
-
-    def spreads(self, bundle: int, brokers: Int64Array) -> BoolArray:
-        """Say which brokers have as few bundles of the namespace as any other that may have one. Shape as given."""
-        counts = self.counts[self.space[bundle]]
-        every = counts[self._masks[self._mask_of[self.space[bundle]]]]
-        few: BoolArray = counts[brokers] <= every.min(initial=np.iinfo(np.int32).max)
-        return few
-
-    # What would be
-
-    def without(self, broker: int, bundles: Int64Array) -> FloatArray:
-        """Return usage of a broker without each of some bundles. Shape (bundles,)."""
-        usage = self.model.usage
-        left = usage.own[:, broker, np.newaxis] + self.served[:, broker, np.newaxis] - usage.bundle[:, bundles]
-        found = (left * self.model.scale[:, broker, np.newaxis]).max(axis=0)
-        kept: FloatArray = np.maximum(found, usage.fixed[broker])
-        return kept
-
-    def with_each(self, bundles: Int64Array) -> FloatArray:
-        """Return usage of every broker with each of some bundles besides. Shape (bundles, brokers)."""
-        usage, scale = self.model.usage, self.model.scale
-        found = np.repeat(usage.fixed[np.newaxis], len(bundles), axis=0)
-        for row in range(len(scale)):
-            here = (usage.own[row] + self.served[row]) * scale[row]
-            np.maximum(found, here + usage.bundle[row, bundles, np.newaxis] * scale[row], out=found)
-        if self.misjudged is not None:
-            points, random = self.misjudged
-            found += random.random(found.shape) * points
-        return found
-
-    def arriving(self, bundles: Int64Array, caps: FloatArray | float = np.inf) -> FloatArray:
-        """Return the same, infinite where a bundle may not go, or is too much for a cap. Shape (bundles, brokers)."""
-        after = self.with_each(bundles)
-        after[~self.allowed(bundles) | (after > caps + EPSILON)] = np.inf
-        return after
-
-    # Moves
-
-    def move(self, bundle: int, to: int) -> None:
-        """Let another broker serve a bundle."""
-        model, before, home = self.model, int(self.owner[bundle]), int(self.model.owner[bundle])
-        load = model.usage.bundle[:, bundle]
-        self.served[:, before] -= load
-        self.served[:, to] += load
-        both = [before, to]
-        here = (model.usage.own[:, both] + self.served[:, both]) * model.scale[:, both]
-        self.usage[both] = np.maximum(here.max(axis=0), model.usage.fixed[both])
-        self.topics[before] -= self._topic_count[bundle]
-        self.topics[to] += self._topic_count[bundle]
-        space = int(self.space[bundle])
-        self.counts[space, both] += (-1, 1)
-        if self.changing[space]:
-            self._least.pop(model.rules.group.get(space, ""), None)
-        self._by_broker[before].discard(bundle)
-        self._by_broker[to].add(bundle)
-        self.owner[bundle] = to
-        self.spent += model.cost[:, bundle] * (int(to != home) - int(before != home))
-        self.order.pop(bundle, None)
-        if to != home:
-            self.order[bundle] = None
-
-    def peak(self) -> float:
-        """Return the highest usage that counts."""
-        return self.model.peak(self.usage)
-
-    def hottest(self) -> int:
-        """Return the broker with the highest usage that counts."""
-        return int(np.where(self.model.counts, self.usage, -np.inf).argmax())
-
-    def moves(self) -> list[tuple[int, int]]:
-        """Return the bundles that are elsewhere than at the start, with their brokers, in order."""
-        return [(bundle, int(self.owner[bundle])) for bundle in self.order]
-
-    def _crowded(self) -> bool:
-        """Say whether a broker could meet its topic limit on the way, if all that comes came before anything left."""
-        moved = np.fromiter(self.order, dtype=np.int64, count=len(self.order))
-        left = np.bincount(self.model.owner[moved], self._topic_count[moved], minlength=len(self.topics))
-        return bool((self.topics + left).max(initial=0) > self.model.rules.most_topics)
-
-    def in_order(self) -> list[tuple[int, int]]:
-        """Return the moves in an order in which every destination passes the filters at its turn, others left out."""
-        if not self.changing.any() and not self._crowded():
-            return self.moves()
-        return State(self.model).play(self.moves())
-
-    def play(self, moves: list[tuple[int, int]]) -> list[tuple[int, int]]:
-        """Make moves in an order in which every destination passes the filters at its turn; return those made."""
-        made: list[tuple[int, int]] = []
-        waiting, before = moves, len(moves) + 1
-        while len(waiting) < before:
-            before, left = len(waiting), []
-            for bundle, to in waiting:
-                if self.allowed(np.array([bundle]))[0, to]:
-                    self.move(bundle, to)
-                    made.append((bundle, to))
-                else:
-                    left.append((bundle, to))
-            waiting = left
-        return made
-
-    def restore(self, moves: list[tuple[int, int]]) -> None:
-        """Go back to what `moves` returned."""
-        wanted = dict(moves)
-        for bundle in list(self.order):
-            if bundle not in wanted:
-                self.move(bundle, int(self.model.owner[bundle]))
-        for bundle, to in moves:
-            if self.owner[bundle] != to:
-                self.move(bundle, to)
-        self.order = dict.fromkeys(wanted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,7 +111,8 @@ def lower_peak(
         hot = state.hottest()
         if state.usage[hot] <= goal:
             return
-        if not (_single(state, hot, caps) or _chain(state, hot, caps)):
+        found = _single(state, hot, caps) or _chain(state, hot, caps)
+        if not (found or (state.makes_way and make_way(state, hot, caps))):
             return
         if steps is not None:
             steps.append(step_of(state))
@@ -362,13 +160,20 @@ def try_again(
             gone = [bool(chosen[to] or chosen[model.owner[bundle]]) for bundle, to in kept]
         else:
             gone = (random.random(len(kept)) < part).tolist()
-        state.restore([move for move, left in zip(kept, gone, strict=True) if model.forced[move[0]] or not left])
-        order_moves(state, kept)
+        state.restore([move for move, left in zip(kept, gone, strict=True) if not left])
+        state.restore(state.in_order())
         left = len(state.order)
         state.misjudged = (float(random.choice(_MISJUDGED)), random)
+        state.makes_way = random.random() < _MAKES_WAY
+        if place_forced(state, should_stop):
+            state.misjudged, state.makes_way = None, False
+            state.restore(kept)
+            steps -= 1
+            continue
         find()
         state.misjudged = None
         find()
+        state.makes_way = False
         steps -= max(len(state.order) - left, 0) + 1
         order_moves(state, kept)
         if worth() < best - EPSILON:
@@ -539,13 +344,38 @@ def _gains(state: State, bundles: Int64Array, source: int, caps: FloatArray, pea
     return gain
 
 
+def place_repairs(state: State, should_stop: Callable[[], bool]) -> list[int]:
+    """Spend what is left of the budgets on repairs, the largest first, to where the peak is lowest afterwards.
+
+    Returns:
+        What no broker may take, although the budgets suffice for it.
+    """
+    model = state.model
+    size = (model.usage.bundle * model.scale.min(axis=1, keepdims=True)).max(axis=0)
+    rest = np.flatnonzero(model.repairs & (state.owner == model.owner))
+    waiting: list[int] = rest[np.argsort(-size[rest], kind="stable")].tolist()
+    before = len(waiting) + 1
+    while len(waiting) < before and not should_stop():
+        before, left = len(waiting), list[int]()
+        for bundle in waiting:
+            if (state.spent + model.cost[:, bundle] > model.budgets + EPSILON).any():
+                continue
+            after = state.arriving(np.array([bundle]))[0]
+            if np.isfinite(after.min()):
+                state.move(bundle, _receiver(state, bundle, after, float(after.min())))
+            else:
+                left.append(bundle)
+        waiting = left
+    return waiting
+
+
 def place_forced(state: State, should_stop: Callable[[], bool]) -> list[int]:
     """Move what must move, the largest first, to where the peak is lowest afterwards.
 
     Returns:
         What no broker may take.
     """
-    forced = np.flatnonzero(state.model.forced)
+    forced = np.flatnonzero(state.model.forced & (state.owner == state.model.owner))
     size = (state.model.usage.bundle[:, forced] * state.model.scale.min(axis=1, keepdims=True)).max(axis=0)
     waiting = forced[np.argsort(-size, kind="stable")].tolist()
     while waiting and not should_stop():

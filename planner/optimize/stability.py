@@ -15,6 +15,7 @@ from planner.optimize.plan import Plan
 from planner.optimize.waves import scenario_of
 from planner.pulsar.manager.cycle import effective_shedder
 from planner.simulate.event import Event
+from planner.simulate.judge import Result, Verdict, judge
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, unchanged
 from planner.simulate.shelf import CycleStore
@@ -38,7 +39,7 @@ class Stability:
     """What the load balancer makes of a plan.
 
     Attributes:
-        stable: Nothing was shed in `CYCLES` cycles.
+        stable: In `CYCLES` cycles nothing was shed, and nothing split that the plan had moved.
         cycle: The first cycle that shed something, from 1; 0 where none did.
         shed: Everything that was shed in those cycles, in order.
         undone: How many of these bundles the plan had moved.
@@ -46,6 +47,7 @@ class Stability:
         why: Why the first one was shed, one sentence; empty where nothing was.
         keeps: Settings with which nothing is shed, so that the plan stays; none where it is stable anyway.
         was_off: Shedding is off in the cluster; all this is what happens once it is on.
+        divided: Cycles, from 1, in which a bundle was split that the plan had moved, one for each such bundle.
     """
 
     stable: bool
@@ -56,6 +58,17 @@ class Stability:
     why: str
     keeps: Mapping[str, SettingValue]
     was_off: bool = False
+    divided: tuple[int, ...] = ()
+
+    @property
+    def lasting(self) -> str:
+        """Whether Pulsar undoes the plan, in a few words for a headline."""
+        if self.stable:
+            return f"Pulsar leaves it alone for {CYCLES} cycles"
+        first = min(self.divided, default=self.cycle)
+        if not self.undone and not self.divided:
+            return f"Pulsar sheds other bundles from cycle {first}"
+        return f"Pulsar would undo part of it from cycle {min(first, self.cycle or first)}"
 
     @property
     def sentence(self) -> str:
@@ -69,9 +82,13 @@ class Stability:
 
     @property
     def _once_on(self) -> str:
-        splits = f" Pulsar splits {count(self.splits, 'bundle')} automatically." if self.splits else ""
-        if self.stable:
-            return f"Stable: with the current settings, nothing is shed in {CYCLES} cycles.{splits}"
+        splits = ""
+        if self.splits:
+            theirs = f", {len(self.divided):,} of which the plan had moved" if self.divided else ""
+            splits = f" Pulsar splits {count(self.splits, 'bundle')} automatically{theirs}."
+        if not self.shed:
+            stable = "Stable" if self.stable else "Not stable"
+            return f"{stable}: with the current settings, nothing is shed in {CYCLES} cycles.{splits}"
         text = (
             f"Not stable: Pulsar sheds {count(len(self.shed), 'bundle')} within {CYCLES} cycles, starting in cycle"
             f" {self.cycle}; the plan had moved {self.undone:,} of them.{splits}"
@@ -81,7 +98,7 @@ class Stability:
                 f"{text} No single threshold prevents this; the script can leave shedding off (--leave-shedding-off)."
             )
         changes = ", ".join(f"{name} = {value}" for name, value in self.keeps.items())
-        return f"{text} To make the plan stable, set {changes}."
+        return f"{text} To {'stop the shedding' if self.divided else 'make the plan stable'}, set {changes}."
 
 
 def after_plan(plan: Plan, cancelled: Callable[[], bool] = lambda: False) -> Snapshot:
@@ -98,22 +115,65 @@ def _on_disk(start: Snapshot, scenario: Scenario, cancelled: Callable[[], bool])
     return trace
 
 
-def stability_of(plan: Plan, *, cancelled: Callable[[], bool] = lambda: False) -> Stability:
-    """Carry a plan out in the simulation and let the load balancer go on, with the settings in force.
+@dataclass(frozen=True, eq=False, slots=True)
+class Watched:
+    """The load balancer after a plan.
 
-    Where shedding is off in the cluster, the answer is about the time when it is on again.
+    Attributes:
+        start: The cluster some minutes after the plan, with shedding on.
+        trace: `CYCLES` cycles of it.
+        was_off: Shedding is off in the cluster.
     """
+
+    start: Snapshot
+    trace: Trace
+    was_off: bool
+
+
+def watch(plan: Plan, cancelled: Callable[[], bool] = lambda: False) -> Watched:
+    """Carry a plan out in the simulation, wait for reports, and let the load balancer run."""
     start = after_plan(plan, cancelled)
     off = shedding_is_off(start.settings)
     if off:
         start = replace(start, settings=start.settings.changed(loadBalancerEnabled=True, **{SHEDDING_ENABLED: True}))
     watched = unchanged(start.info.pulsar_version, cycles=CYCLES)
-    trace = _on_disk(start, watched, cancelled)
+    return Watched(start, _on_disk(start, watched, cancelled), off)
+
+
+def left_alone(plan: Plan, watched: Watched) -> bool:
+    """Say whether a plan is stable: nothing is shed, and nothing split that it had moved."""
+    shed = any(event.kind == "shed" for event in watched.trace.events)
+    return not shed and not _split_of_moved(plan, watched.trace)
+
+
+def without_plan(plan: Plan, watched: Watched, cancelled: Callable[[], bool] = lambda: False) -> Result:
+    """Return what as many cycles come to without a plan."""
+    idle = replace(plan.snapshot, settings=watched.start.settings)
+    return Result.of(_on_disk(idle, watched.trace.scenario, cancelled))
+
+
+def verdict_of(plan: Plan, watched: Watched, before: Result) -> Verdict:
+    """Return what the judge says of a plan and the cycles after it, compared with as many `without_plan`."""
+    after = Result.of(watched.trace)
+    topics, clients = (round(plan.spent[cost]) for cost in ("topics", "clients"))
+    return judge(before, replace(after, topics=after.topics + topics, clients=after.clients + clients))
+
+
+def stability_of(
+    plan: Plan, *, watched: Watched | None = None, cancelled: Callable[[], bool] = lambda: False
+) -> Stability:
+    """Carry a plan out in the simulation and let the load balancer go on, with the settings in force.
+
+    Where shedding is off in the cluster, the answer is about the time when it is on again.
+    """
+    seen = watched or watch(plan, cancelled)
+    start, trace, off = seen.start, seen.trace, seen.was_off
     shed = [(cycle.index + 1, event) for cycle in trace.cycles for event in cycle.events if event.kind == "shed"]
     moved = {move.bundle for move in plan.moves}
     keeps = _keeping(start, trace, cancelled) if shed else _NO_CHANGE
+    divided = _split_of_moved(plan, trace)
     return Stability(
-        stable=not shed,
+        stable=not shed and not divided,
         cycle=shed[0][0] if shed else 0,
         shed=tuple(event for _, event in shed),
         undone=len({event.bundle for _, event in shed} & moved),
@@ -121,6 +181,18 @@ def stability_of(plan: Plan, *, cancelled: Callable[[], bool] = lambda: False) -
         why=shed[0][1].why if shed else "",
         keeps=keeps,
         was_off=off,
+        divided=divided,
+    )
+
+
+def _split_of_moved(plan: Plan, trace: Trace) -> tuple[int, ...]:
+    """Return the cycles, from 1, in which a bundle is split that a plan had moved: its parts may go elsewhere."""
+    moved = {move.bundle for move in plan.moves}
+    return tuple(
+        cycle.index + 1
+        for cycle in trace.cycles
+        for event in cycle.events
+        if event.kind == "split" and event.bundle in moved
     )
 
 

@@ -14,7 +14,7 @@ from planner.cluster.relocation import Relocation
 from planner.cluster.text import count
 from planner.optimize.plan import Plan
 from planner.optimize.question import COSTS, model_of
-from planner.optimize.search import EPSILON, State
+from planner.optimize.state import EPSILON, State
 from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
 from planner.simulate.edits.registry import BundleMoves, BundleSplit
 from planner.simulate.scenario import MOST_STEPS, Scenario, Step, unchanged

@@ -8,7 +8,7 @@ from planner.cluster.arrays import FloatArray, Int64Array
 from planner.optimize.bound import SLACK
 from planner.optimize.highs import Program
 from planner.optimize.question import Model
-from planner.optimize.search import EPSILON, State
+from planner.optimize.state import EPSILON, State
 
 MOST_CHOICES = 2_000
 """Bundles x brokers up to which a question is asked as a whole."""

@@ -12,6 +12,7 @@ from planner.cluster.relocation import Relocation
 from planner.cluster.setting import SettingValue
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count, short_digest
+from planner.optimize.offer import Offer
 from planner.optimize.plan import Plan
 from planner.optimize.question import cost_text, unit_of
 from planner.optimize.stability import LEFT_OFF, Stability
@@ -30,8 +31,8 @@ from planner.share.commands import (
 from planner.share.export import csv_text
 from planner.share.link import scenario_part
 from planner.share.script import command_script
-from planner.share.script_head import facts_of
-from planner.share.step_table import steps_json
+from planner.share.script_head import Facts, facts_of, head_lines
+from planner.share.step_table import steps_json, steps_markdown
 from planner.simulate.admin_commands import SHOWN, Command, Role, shutdown_command
 from planner.simulate.edits.edit import some_of
 from planner.simulate.event import Event
@@ -160,10 +161,34 @@ def best_plan_script(
         back: The undo script.
     """
     commands = (steps_back if back else steps)(plan, waves, stability, options, basis)
+    facts, cluster = _facts(plan, waves, basis, made_at_ms), plan.snapshot.info.cluster
+    return command_script(commands, _title(plan, back=back), options.program, cluster, facts)
+
+
+def best_plan_markdown(
+    plan: Plan,
+    waves: Sequence[Wave],
+    stability: Stability | None,
+    options: CommandOptions,
+    basis: Basis | None = None,
+    *,
+    made_at_ms: int,
+) -> str:
+    """Return the head and the steps of the script as Markdown, for a change ticket; see `best_plan_script`."""
+    commands = steps(plan, waves, stability, options, basis)
+    head = head_lines(commands, plan.snapshot.info.cluster, _facts(plan, waves, basis, made_at_ms))
+    return steps_markdown(commands, _title(plan), head)
+
+
+def _title(plan: Plan, *, back: bool = False) -> str:
+    undo = ", undo" if back else ""
+    return f"Best plan {short_digest(plan.digest())}{undo} for the cluster {plan.snapshot.info.cluster}"
+
+
+def _facts(plan: Plan, waves: Sequence[Wave], basis: Basis | None, made_at_ms: int) -> Facts:
     start = basis.captured if basis else plan.snapshot
-    title = f"Best plan {short_digest(plan.digest())}{', undo' if back else ''} for the cluster {start.info.cluster}"
-    facts = facts_of(start, question=question_text(plan), link=_link(plan, waves, start, basis), made_at_ms=made_at_ms)
-    return command_script(commands, title, options.program, start.info.cluster, facts)
+    link = _link(plan, waves, start, basis)
+    return facts_of(start, question=question_text(plan), link=link, made_at_ms=made_at_ms)
 
 
 def question_text(plan: Plan) -> str:
@@ -234,8 +259,12 @@ def document(
     options: CommandOptions | None = None,
     ungrouped: float | None = None,
     basis: Basis | None = None,
+    offer: Offer | None = None,
 ) -> dict[str, Any]:
-    """Return everything about a plan as JSON values; `ungrouped` is what `peak_without_groups` says."""
+    """Return everything about a plan as JSON values; `ungrouped` is what `peak_without_groups` says.
+
+    With an `offer` also what the judge says, what limits the plan, and what Pulsar leaves alone instead.
+    """
     by_cost = plan.question.under_percent is not None
     commands = steps(plan, waves, stability, options, basis)
     return {
@@ -268,6 +297,8 @@ def document(
             {"moves": step.moves, "peak_percent": step.peak * 100, "bound_percent": plan.least_with(step.moves) * 100}
             for step in plan.frontier
         ],
+        "repairs": list(plan.repairs),
+        **(_offer(offer) if offer is not None else {}),
         "notes": list(plan.notes),
         "commands": [command.line for command in commands if command.words],
         "steps": steps_json(commands),
@@ -293,8 +324,28 @@ def _stability(found: Stability) -> dict[str, Any]:
         "shed": len(found.shed),
         "undone": found.undone,
         "splits": found.splits,
+        "splits_of_moved": len(found.divided),
         "why": found.why,
         "keeps": dict(found.keeps),
+    }
+
+
+def _offer(found: Offer) -> dict[str, Any]:
+    other, limit, verdict = found.alternative, found.constraint, found.verdict
+    return {
+        "verdict": None if verdict is None else {"word": verdict.word, "text": verdict.text},
+        "tried": found.tried or None,
+        "constraint": None
+        if limit is None
+        else {"kind": limit.kind, "name": limit.name, "bound_without_percent": limit.without_percent},
+        "stable_alternative": None
+        if other is None
+        else {
+            "sentence": other.sentence,
+            "settings": dict(other.settings),
+            "moves": [] if other.plan is None else [_move(move) for move in other.plan.moves],
+            "peak_percent": (found.plan if other.plan is None else other.plan).peak * 100,
+        },
     }
 
 

@@ -283,6 +283,18 @@ class Cluster:
         if shape.at_min == 0:
             self.leader_view.note_changes()
 
+    def partition(self, topic: str, target: str, partitions: int) -> None:
+        """Spread the traffic of a topic over the partitions of a target, which is the topic itself or a new one.
+
+        Raises:
+            ScenarioError: There is no such topic, or Pulsar would refuse it.
+        """
+        self.traffic.partition(topic, target, partitions)
+        self._touch()
+        self.leader_view.note_changes()
+        if self.traffic.limits is not None:
+            self.limit_dispatch()
+
     def limit_dispatch(self) -> None:
         """Hold back what policies and settings do not let topics dispatch.
 

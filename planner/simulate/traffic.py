@@ -9,10 +9,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
+import pyarrow as pa
 
-from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, frozen
+from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, UInt32Array, frozen
 from planner.cluster.errors import ScenarioError
-from planner.cluster.ranges import FULL_HIGH
+from planner.cluster.hashing import PARTITION, topic_hashes
+from planner.cluster.ranges import FULL_HIGH, bundles_of_hashes
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.tables import TRAFFIC_COLUMNS, TopicTable
 from planner.simulate.assumptions import Assumptions
@@ -30,6 +32,8 @@ _CPU, _BANDWIDTH_OUT = 4, 6
 _SCALED = 7
 """Rows that follow the traffic; the others are counts."""
 
+_TOPICS = 7
+"""Row with the number of topics."""
 _ROWS = 10
 
 _T = TypeVar("_T", bound=np.generic)
@@ -248,6 +252,79 @@ class Traffic:
             made.part = self._part(made.topics)
         self.changes.append(made)
         self._loads = None
+
+    def partition(self, topic: str, target: str, partitions: int) -> None:
+        """Spread the traffic of a topic evenly over the partitions of a target: of the topic itself, or of a new one.
+
+        Raises:
+            ScenarioError: There is no such topic in a bundle, or Pulsar would refuse it.
+        """
+        named = self._topics_named(topic)
+        rows = np.flatnonzero(named & (self.topics.bundle >= 0))
+        names = set(self.topics.name.to_pylist())
+        if not len(rows):
+            raise ScenarioError(f"No bundle of {topic} is known.", remedy="Choose another topic.")
+        if target != topic and (target in names or f"{target}{PARTITION}0" in names):
+            raise ScenarioError(f"The cluster already has a topic {target}.", remedy="Choose another name.")
+        if target == topic and topic in names:
+            raise ScenarioError(
+                f"{topic} has no partitions, and an existing topic cannot get any.", remedy="Name a new topic."
+            )
+        if target == topic and partitions <= len(rows):
+            raise ScenarioError(
+                f"{topic} already has {len(rows):,} partitions.", remedy="Choose more: Pulsar takes none away."
+            )
+        space = int(self.namespace[self.topics.bundle[rows[0]]])
+        mine = np.flatnonzero(self.namespace == space)
+        mine = mine[np.argsort(self.low[mine], kind="stable")]
+        made = [f"{target}{PARTITION}{at}" for at in range(partitions)]
+        hashes = topic_hashes([name.encode() for name in made], partitions)
+        homes = mine[bundles_of_hashes(self.low[mine], hashes.astype(np.int64))]
+        self._spread(rows, homes, new=target != topic)
+        self._list(rows, made, hashes, homes)
+        fresh = len(self.topics) - len(named)
+        for change in self.changes:
+            if change.topics is not None:
+                change.topics = np.append(change.topics, np.full(fresh, change.topics[rows].all()))
+                change.part = self._part(change.topics)
+        self._topic_names = None
+        self._loads = None
+
+    def _spread(self, rows: Int64Array, homes: Int64Array, *, new: bool) -> None:
+        """Take the load of some topics from their bundles, and give each new home an equal part of it."""
+        self.base, whole = self.base.copy(), np.zeros(_ROWS)
+        parts = []
+        for bundle in np.unique(self.topics.bundle[rows]).tolist():
+            members = self.topics.of_bundle(bundle)
+            parts.append((bundle, self._by_topic(bundle, members)[:, np.isin(members, rows)].sum(axis=1)))
+        for bundle, part in parts:
+            whole += part
+            self.base[:, bundle] = np.maximum(self.base[:, bundle] - part, 0.0)
+            if new:
+                self.base[_TOPICS, bundle] += part[_TOPICS]  # the old topic is still there, without traffic
+        whole[_TOPICS] = len(homes)
+        for home in homes.tolist():
+            self.base[:, home] += whole / len(homes)
+
+    def _list(self, rows: Int64Array, made: Sequence[str], hashes: UInt32Array, homes: Int64Array) -> None:
+        """List partitions, old and new, each with an equal part of the traffic that some topics have."""
+        table, listed = self.topics, self.topics.name.to_pylist()
+        there = {listed[row]: row for row in rows.tolist()}
+        new = [at for at, name in enumerate(made) if name not in there]
+        columns: dict[str, Any] = {
+            "name": pa.concat_arrays([table.name, pa.array([made[at] for at in new], pa.large_string())])
+        }
+        for column in (*TRAFFIC_COLUMNS, "producers", "consumers"):
+            values = getattr(table, column)
+            whole = values[rows].sum()
+            part = whole / len(made) if column in TRAFFIC_COLUMNS else -(-whole // len(made))
+            kept = values.copy()
+            kept[rows] = part if len(new) < len(made) else 0
+            columns[column] = frozen(np.append(kept, np.full(len(new), part, dtype=values.dtype)))
+        columns["bundle"] = frozen(np.append(table.bundle, homes[new]).astype(table.bundle.dtype))
+        columns["hash"] = frozen(np.append(table.hash, hashes[new]).astype(table.hash.dtype))
+        columns["has_stats"] = frozen(np.append(table.has_stats, np.ones(len(new), dtype=np.bool_)))
+        self.topics = replace(table, **columns)
 
     def limit(self, limited: BoolArray, msg_per_s: FloatArray, bytes_per_s: FloatArray) -> None:
         """Hold back what some topics may not dispatch. Shape of every column: (topics,)."""

@@ -11,10 +11,10 @@ from planner.cluster.errors import PlannerError
 from planner.cluster.text import percent
 from planner.optimize.absorb import left_by, settled, surviving
 from planner.optimize.answer import best_plan, peak_without_groups
+from planner.optimize.offer import Offer, offer_of, with_alternative
 from planner.optimize.plan import Plan, lowest
 from planner.optimize.question import Question
 from planner.optimize.search import Step
-from planner.optimize.stability import Stability, stability_of
 from planner.optimize.waves import Wave, scenario_of, waves_of
 from planner.share.carry_out import summary
 from planner.simulate.scenario import Scenario
@@ -174,10 +174,20 @@ def frontier_with(view: state.Current, frontier: Plan, plan: Plan) -> Plan:
     return replace(frontier, frontier=curve)
 
 
-def stability(plan: Plan) -> Stability | None:
-    """Return what the load balancer makes of a plan; None while that is simulated, which is said."""
-    words = "Simulating whether Pulsar undoes the plan"
-    return tasks.answer(f"stability {plan.digest()}", lambda _, stopped: stability_of(plan, cancelled=stopped), words)
+def offer(plan: Plan) -> Offer | None:
+    """Return what is offered of a plan; None while it is tried, which is said."""
+    words = "Simulating what Pulsar makes of the plan"
+    key = f"offer {plan.digest()}{plan.question!r}"
+    return tasks.answer(key, lambda _, stopped: offer_of(plan, cancelled=stopped), words)
+
+
+def alternative(offered: Offer) -> Offer | None:
+    """Return an offer with what Pulsar leaves alone instead; None while that is looked for, which is said."""
+    if offered.stability.stable or not offered.plan.moves:
+        return offered
+    words = "Looking for moves that Pulsar leaves alone"
+    key = f"alternative {offered.plan.digest()}{offered.plan.question!r}"
+    return tasks.answer(key, lambda _, stopped: with_alternative(offered, stopped), words)
 
 
 def ungrouped(view: state.Current, question: Question) -> float | None:
@@ -223,15 +233,16 @@ def usual_moves(view: state.Current, question: Question) -> int | None:
     return min([knee(first), *(max(step.moves, 1) for step in last)])
 
 
-def usual(view: state.Current) -> Plan | None:
-    """Return the plan that the page opens with, for other pages; None while it is looked for, which is said.
+def usual(view: state.Current) -> Offer | None:
+    """Return what the page opens with, for other pages; None while it is looked for, which is said.
 
     Raises:
         PlannerError: There is none.
     """
     start = start_of(view)
     moves = None if start is None else usual_moves(start, USUAL)
-    return None if start is None or moves is None else best_known(start, replace(USUAL, moves=moves))
+    plan = None if start is None or moves is None else best_known(start, replace(USUAL, moves=moves))
+    return None if plan is None else offer(plan)
 
 
 def as_scenario(view: state.Current, base: Scenario) -> Scenario | None:
@@ -240,8 +251,10 @@ def as_scenario(view: state.Current, base: Scenario) -> Scenario | None:
     Raises:
         PlannerError: There is no such plan.
     """
-    plan = usual(view)
-    return None if plan is None else replace(base, name="Best plan", steps=(*scenario_of(plan).steps, *base.steps))
+    found = usual(view)
+    if found is None:
+        return None
+    return replace(base, name="Best plan", steps=(*scenario_of(found.plan).steps, *base.steps))
 
 
 def knee(frontier: Plan) -> int:
@@ -255,15 +268,21 @@ def knee(frontier: Plan) -> int:
     return max(int(moves[int((fall - along).argmax())]), 1)
 
 
+def headline(found: Offer) -> str:
+    """Return what is offered, and whether Pulsar undoes it, in one or two sentences."""
+    return f"{summary(found.plan)}{f' {found.lasting}.' if found.lasting else ''}"
+
+
 def best_plan_sentence(view: state.Current) -> str:
     """Return what the page opens with, for other pages, or why they do not say it; empty while it is looked for."""
     if len(view.snapshot.bundles) > AT_ONCE_BUNDLES:
         return "For clusters of this size, the plan is computed on request."
     try:
-        plan = usual(view)
-        if plan is None:
-            return ""
-        proven = plan.gap_percent <= _PROVEN_PERCENT or known(view, plan.question) is not None
-        return f"{summary(plan)}{'' if proven else ' This is a first result; the page Best plan continues the search.'}"
+        found = usual(view)
     except PlannerError as error:
         return str(error)
+    if found is None:
+        return ""
+    proven = found.first.gap_percent <= _PROVEN_PERCENT or known(view, found.first.question) is not None
+    more = "" if proven else " This is a first result; the page Best plan continues the search."
+    return f"{headline(found)}{more}"

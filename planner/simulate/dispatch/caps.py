@@ -141,7 +141,8 @@ def dispatch_caps(
 def at_the_limit(snapshot: Snapshot, caps: DispatchCaps) -> Int64Array:
     """Return the rows of the topics that dispatch at their limit, or nearly so, those with the most bytes first.
 
-    A finding names the first one, and the page Throttling opens on it. Internal topics are left out.
+    A finding names the first one, and the page Throttling opens on it. Internal topics are left out. Shape (topics at
+    the limit,).
     """
     topics = snapshot.topics
     rate, size = topics.msg_rate_out_per_s, topics.msg_throughput_out_bytes_per_s

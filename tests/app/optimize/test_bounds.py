@@ -1,7 +1,9 @@
 """Each bound on its own, against every choice there is: together they hide what one of them misses."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import combinations
+from random import Random
 
 import numpy as np
 import pytest
@@ -9,10 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.cluster.arrays import FloatArray, Int64Array
+from planner.cluster.names import FAILURE_DOMAINS_ENABLED
+from planner.cluster.snapshot import IsolationPolicy, Policies, Snapshot
+from planner.optimize.answer import best_plan
 from planner.optimize.bound import alone, at_rung, cover, covers, ladder, room
+from planner.optimize.leaving import leaving
 from planner.optimize.question import Model, Question, model_of
-from planner.optimize.search import State
-from tests.app.optimize.brute import small_cluster
+from planner.optimize.state import State
+from tests.app.optimize.brute import every_reachable, small_cluster
 
 seeds = st.integers(0, 10_000)
 shares = st.floats(0.3, 1.0)
@@ -109,3 +115,89 @@ def test_a_single_bundle_and_room(*, seed: int, grouped: bool) -> None:
             assert min(with_it)[0] <= least + 1e-6
     assert room(model, start) <= float(start.usage[model.counts].max()) + 1e-6
     assert room(model, start, under=0.0, weight=model.cost[0]) in {0.0, np.inf}
+
+
+@pytest.mark.parametrize("seeds", [range(40), pytest.param(range(40, 400), marks=pytest.mark.slow)])
+def test_whole_bundles_that_leave(seeds: range) -> None:
+    """No order of unloads gets below it, with or without groups; it often says more than what may be cut."""
+    more = 0
+    for seed in seeds:
+        snapshot = small_cluster(seed, bundles=8, grouped=True)
+        if seed % 2:
+            places = {f"domain-{at}": snapshot.brokers.name[at::2] for at in range(2)}
+            snapshot = replace(
+                snapshot,
+                policies=replace(snapshot.policies, failure_domains=places),
+                settings=snapshot.settings.changed(**{FAILURE_DOMAINS_ENABLED: True}),
+            )
+        moves = 1 + seed % 3
+        model = model_of(snapshot, Question(moves=moves))
+        start = State(model)
+        known = room(model, start)
+        best = float(every_reachable(snapshot, moves)[1].min())
+        found = leaving(model, start, low=known, high=start.peak())
+        assert found.bound <= best + 1e-9, seed
+        more += found.bound > known + 1e-3
+    assert more > len(seeds) // 4
+
+
+def test_presolve_takes_no_optimum_away() -> None:
+    """HiGHS 1.15 with presolve finds 60.7 % here, and calls that the optimum."""
+    snapshot = small_cluster(482, bundles=8)
+    names = snapshot.brokers.name
+    hosts = tuple(names[at].rpartition(":")[0].replace(".", r"\.") for at in (3, 0, 1))
+    pool = IsolationPolicy(name="pool", namespaces=("acme/orders",), primary=hosts, secondary=(), min_limit=1)
+    snapshot = replace(snapshot, policies=Policies(isolation=(pool,)))
+    model = model_of(snapshot, Question(moves=3))
+    start = State(model)
+    best = float(every_reachable(snapshot, 3)[1].min())
+    assert best == pytest.approx(0.5498, abs=1e-4)
+    assert leaving(model, start, low=0.0, high=start.peak()).bound == pytest.approx(best, abs=1e-6)
+
+
+def with_pool(seed: int) -> Snapshot:
+    """Return a small cluster with a pool of primary and secondary brokers, two groups, and often failure domains."""
+    random, snapshot = Random(seed), small_cluster(seed, bundles=8)  # noqa: S311 - no secret
+    names, spaces = list(snapshot.brokers.name), list(snapshot.namespaces)
+    hosts = random.sample([name.rpartition(":")[0].replace(".", r"\.") for name in names], len(names))
+    size = random.randint(1, max(len(hosts) - 1, 1))
+    pool = IsolationPolicy(
+        name="pool",
+        namespaces=tuple(space for space in spaces if random.random() < 0.6) or (spaces[0],),
+        primary=tuple(hosts[:size]),
+        secondary=tuple(hosts[size : size + random.randint(0, 2)]),
+        min_limit=random.randint(1, size + 1),
+    )
+    groups = {space: f"group-{random.randint(0, 1)}" for space in spaces if random.random() < 0.7}
+    places = {f"domain-{at}": tuple(names[at::2]) for at in range(2)} if random.random() < 0.5 else {}
+    policies = Policies(isolation=(pool,), anti_affinity_group=groups, failure_domains=places)
+    changed = snapshot.settings.changed(**{FAILURE_DOMAINS_ENABLED: bool(places)})
+    return replace(snapshot, policies=policies, settings=changed)
+
+
+@pytest.mark.parametrize("seeds", [range(40), pytest.param(range(40, 600), marks=pytest.mark.slow)])
+def test_no_bound_is_above_what_can_be_reached(seeds: range) -> None:
+    """Isolation with secondary brokers, groups and domains together, and repairs of what is against its policy."""
+    repaired = near = asked = 0
+    for seed in seeds:
+        snapshot, moves = with_pool(seed), 1 + seed % 3
+        question = Question(moves=moves, splits=0, rounds=1)
+        model = model_of(snapshot, question)
+        start = State(model)
+        owners, peaks = every_reachable(snapshot, moves)
+        done = (owners[:, model.forced] != model.owner[model.forced]).all(axis=1)
+        if model.repairs_in_part:  # nothing else moves then
+            done &= (owners[:, ~model.movable] == model.owner[~model.movable]).all(axis=1)
+        if not done.any():
+            continue
+        best = float(peaks[done].min())
+        repaired += bool(model.repairs.any())
+        assert leaving(model, start, low=0.0, high=max(best, start.peak())).bound <= best, seed
+        if model.repairs_in_part:  # a plan has as many of them as it can, whatever that costs
+            continue
+        plan = best_plan(snapshot, question)
+        assert plan.peak_bound <= best + 1e-9, seed
+        near += plan.peak <= best * 1.01
+        asked += 1
+    assert repaired > len(seeds) // 10
+    assert near > asked * 0.8 > len(seeds) * 0.5

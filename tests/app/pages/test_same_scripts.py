@@ -79,4 +79,7 @@ def test_a_best_plan(page: Page, files: Files, capsys: pytest.CaptureFixture[str
     assert script.count(b"\nmove ") == 3
     assert files["best-plan.sh"]() == script
     assert files["best-plan-undo.sh"]() == printed(capsys, *words, "--back")
+    review = files["best-plan-steps.md"]().decode()
+    assert review.index("\n\nQuestion: bring the highest usage down.") < review.index("\n| 1 | pause |")
+    assert review.count(" | move | example/orders/") == 3
     assert json.loads(files["best-plan.json"]())["steps"] == json.loads(printed(capsys, *words, "--json"))["steps"]

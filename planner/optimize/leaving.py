@@ -1,0 +1,296 @@
+"""What no plan can beat when whole bundles leave, while what arrives may be cut: a mixed-integer program.
+
+It joins what the ladder and room see apart. Bundles leave a broker as a whole, or not at all; who takes them gets
+shares of all that leaves, of namespaces that may go to the same brokers. Anti-affinity groups count as follows.
+
+- The extensible load manager lets a bundle go to a broker with the fewest bundles of its group. So the fewest that any
+  candidate has never rises above a level that the budget of moves can lift all of them to, and a broker that takes one
+  has at most that and one more in the end. With failure domains the same holds of whole domains, and in each of them.
+- The modular load manager counts namespaces. A broker above that level takes bundles only after all bundles of some
+  namespaces have left it.
+
+Each bundle moves once, as in every plan. What is left out can only lower the bound.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray
+from planner.optimize.bound import SLACK
+from planner.optimize.highs import Program
+from planner.optimize.question import Model
+from planner.optimize.state import State
+
+MOST_BUNDLES = 3_000
+"""Bundles up to which the program is asked."""
+_WHOLE_PER_BROKER = 15
+"""Largest bundles of a broker that leave as a whole; smaller ones may be cut."""
+_TOGETHER = (3, 8)
+"""Least used brokers that are looked at together, for what the largest bundles of a group can bring them."""
+_COUNTED = (0, 1, 3, 8)
+"""Bundles for each of them that are counted as the largest."""
+_NEAR = 0.6
+"""Share of the known peak above which a broker's bundles leave as a whole."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Leaving:
+    """What the program says.
+
+    Attributes:
+        bound: Proven to be at or below the peak of every plan.
+        bundles: What leaves its broker in the best solution; it may have no order. Shape (leaving,).
+    """
+
+    bound: float
+    bundles: Int64Array
+
+
+def leaving(model: Model, start: State, *, low: float, high: float) -> Leaving:
+    """Return the least peak when whole bundles leave, and which do.
+
+    Args:
+        model: The cluster and the question.
+        start: The cluster before anything moves.
+        low: A bound that is known already.
+        high: The peak of a plan that is known already.
+    """
+    program = Program()
+    peak = program.add(1, cost=1.0, low=low, high=high)
+    found = _Arrivals(model, start, program, high)
+    for row in range(len(model.scale)):
+        parts = found.of(row)
+        for broker in np.flatnonzero(model.counts & (model.scale[row] > 0)).tolist():
+            here = (model.usage.own[row, broker] + start.served[row, broker]) / found.unit[row]
+            share = -1.0 / model.scale[row, broker] / found.unit[row]
+            columns, values = zip((peak, np.array([share])), *parts.get(broker, ()), strict=True)
+            program.row(np.concatenate(columns), np.concatenate(values), high=-here)
+    for row in np.flatnonzero(np.isfinite(model.budgets)).tolist():
+        program.row(found.out, model.cost[row, found.movable], high=float(model.budgets[row]))
+    found.groups()
+    solved = program.solve(nodes=1, gap=1e-3, guess=False)
+    if not solved.feasible:
+        return Leaving(high - SLACK, np.zeros(0, dtype=np.int64))
+    chosen = found.movable[solved.values[found.out] > 0.5] if len(solved.values) else found.movable[:0]  # noqa: PLR2004
+    return Leaving(max(low, min(solved.bound, high) - SLACK), chosen)
+
+
+class _Arrivals:
+    """Columns of what leaves, whole, and of what arrives, by kind of bundle: who may take it, and its group.
+
+    Args:
+        model: The cluster and the question.
+        start: The cluster before anything moves.
+        program: Gets the columns.
+        high: Usage that brokers are at most at.
+
+    Attributes:
+        movable: The bundles that may leave. Shape (movable,).
+        out: Their columns. Shape (movable,).
+        unit: What a flow of 1 is, of each resource. Shape (resources,).
+    """
+
+    def __init__(self, model: Model, start: State, program: Program, high: float) -> None:
+        self.model, self.start, self.program = model, start, program
+        self.movable = np.flatnonzero(model.movable)
+        self.load = model.usage.bundle[:, self.movable]
+        self.unit = np.maximum(self.load.max(axis=1, initial=0.0), 1.0)
+        self.owner = model.owner[self.movable]
+        self.out = program.add(len(self.movable), high=1.0)
+        program.low[-1][model.forced[self.movable]] = 1.0
+        self._leave_whole(high)
+        group_of, self.masks = model.groups
+        spaces = model.snapshot.bundles.namespace[self.movable].astype(np.int64)
+        self.space = spaces
+        self.limited = self._limited()
+        mark = np.array([self._mark(at) for at in range(len(model.snapshot.namespaces))], dtype=np.int64)
+        kinds, self.kind = np.unique(np.stack([group_of[spaces], mark[spaces]]), axis=1, return_inverse=True)
+        self.kind = self.kind.reshape(-1)
+        self.kinds: list[tuple[int, int]] = [(int(mask), int(one)) for mask, one in kinds.T]
+        self.count_in = {
+            at: dict(zip(takers.tolist(), program.add(len(takers)).tolist(), strict=True))
+            for at, (mask, one) in enumerate(self.kinds)
+            if one >= 0
+            for takers in (np.flatnonzero(self.masks[mask]),)
+        }
+        for at, into in self.count_in.items():
+            mine = self.out[self.kind == at]
+            columns = np.concatenate([np.array([*into.values()], dtype=np.int64), mine])
+            program.row(columns, np.append(np.ones(len(into)), -np.ones(len(mine))), 0.0, 0.0)
+
+    def _limited(self) -> bool:
+        """Say whether groups limit what arrives: not where topics can make a candidate drop out."""
+        rules, topics = self.model.rules, self.model.snapshot.bundles.topics
+        most = int(self.start.topics.max(initial=0)) + int(topics[self.movable].sum())
+        return bool(rules.group) and most <= rules.most_topics
+
+    def _mark(self, namespace: int) -> int:
+        """Return what tells bundles of groups apart: the namespace where namespaces are counted, else the group."""
+        rules = self.model.rules
+        if not self.limited or namespace not in rules.group:
+            return -1
+        return namespace if rules.counts_namespaces else list(rules.members).index(rules.group[namespace])
+
+    def _leave_whole(self, high: float) -> None:
+        """Let the largest bundles of brokers above a usage leave as a whole, and as many as it takes in any case."""
+        model, start = self.model, self.start
+        for broker in np.flatnonzero(model.counts & (start.usage > 0)).tolist():
+            mine = np.flatnonzero(self.owner == broker)
+            if not len(mine):
+                continue
+            load = self.load[:, mine] * model.scale[:, [broker]]
+            excess = (model.usage.own[:, broker] + start.served[:, broker]) * model.scale[:, broker] - high
+            least = 0
+            for row in np.flatnonzero(excess > SLACK).tolist():
+                sums = -np.sort(-load[row])
+                least = max(least, int(np.searchsorted(sums.cumsum(), excess[row] - SLACK)) + 1)
+            if 0 < least <= len(mine):
+                self.program.row(self.out[mine], np.ones(len(mine)), low=float(least))
+            large = mine[np.argsort(-load.max(axis=0), kind="stable")[:_WHOLE_PER_BROKER]]
+            if start.usage[broker] > high * _NEAR:
+                for column in self.out[large].tolist():
+                    self.program.whole[column] = True
+
+    def of(self, row: int) -> dict[int, list[tuple[Int64Array, FloatArray]]]:
+        """Add the flows of a resource; return their columns and signs by broker."""
+        found: dict[int, list[tuple[Int64Array, FloatArray]]] = {}
+        for at, (mask, _) in enumerate(self.kinds):
+            mine = np.flatnonzero(self.kind == at)
+            takers = np.flatnonzero(self.masks[mask])
+            into = self.program.add(len(takers))
+            for broker, column in zip(takers.tolist(), into, strict=True):
+                found.setdefault(broker, []).append((column[np.newaxis], np.ones(1)))
+            sizes = self.load[row, mine] / self.unit[row]
+            self.program.row(np.append(into, self.out[mine]), np.append(np.ones(len(into)), -sizes), 0.0, 0.0)
+            if at in self.count_in:
+                counted = np.array([self.count_in[at][broker] for broker in takers.tolist()], dtype=np.int64)
+                self._no_more_than_the_largest(into, counted, sizes, self.start.usage[takers])
+        for broker in np.unique(self.owner).tolist():
+            mine = np.flatnonzero(self.owner == broker)
+            found.setdefault(broker, []).append((self.out[mine], -self.load[row, mine] / self.unit[row]))
+        return found
+
+    def _no_more_than_the_largest(
+        self, into: Int64Array, counted: Int64Array, sizes: FloatArray, usage: FloatArray
+    ) -> None:
+        """Let so many bundles bring no more than as many of the largest do: to each broker, and to the least used ones.
+
+        Args:
+            into: Columns of what arrives. Shape (takers,).
+            counted: Columns of how many bundles arrive. Shape (takers,).
+            sizes: How much each bundle brings. Shape (bundles,).
+            usage: Usage of the takers. Shape (takers,).
+        """
+        falling = np.append(-np.sort(-sizes), 0.0)
+        sums = np.append(0.0, falling.cumsum())
+        order = np.argsort(usage, kind="stable")
+        sets = [np.array([one]) for one in range(len(into))]
+        sets += [order[:many] for many in _TOGETHER if 1 < many < len(into)]
+        sets += [order] if len(into) > 1 else []
+        for those in sets:
+            columns = np.append(into[those], counted[those])
+            for known in sorted({min(part * len(those), len(falling) - 1) for part in _COUNTED}):
+                values = np.append(np.ones(len(those)), np.full(len(those), -float(falling[known])))
+                self.program.row(columns, values, high=float(sums[known] - known * falling[known]))
+
+    # Anti-affinity groups
+
+    def groups(self) -> None:
+        """Limit what brokers may take of each group."""
+        if not self.limited:
+            return
+        rules = self.model.rules
+        for group, members in rules.members.items():
+            counts = rules.group_counts(group, self.start.counts)
+            if rules.counts_namespaces:
+                for member in members.tolist():
+                    self._of_namespaces(member, members, counts, rules.before_group(member))
+            else:
+                self._of_bundles(members, counts, rules.before_group(int(members[0])))
+
+    def _into(self, members: Int64Array, broker: int) -> Int64Array:
+        """Return the columns that count what a broker takes of some namespaces. Shape (such kinds,)."""
+        kinds = np.unique(self.kind[np.isin(self.space, members)]).tolist()
+        return np.array(
+            [self.count_in[at][broker] for at in kinds if broker in self.count_in.get(at, {})], dtype=np.int64
+        )
+
+    def _level(self, counts: IntArray, candidates: BoolArray, takers: BoolArray) -> int:
+        """Return the most that the fewest of all candidates can be, with all moves of the budget."""
+        moves = self.model.budgets[0]
+        moves = min(moves, len(self.movable))
+        if not candidates.any():
+            return 0
+        level = int(counts[candidates].min())
+        while True:
+            below = candidates & (counts <= level)
+            if (below & ~takers).any() or (level + 1 - counts[below]).sum() > moves:
+                return level
+            level += 1
+
+    def _of_bundles(self, members: Int64Array, counts: IntArray, candidates: BoolArray) -> None:
+        domains = self.model.rules.domains_of(candidates)
+        places = [np.flatnonzero(candidates & (domains == place)) for place in np.unique(domains[candidates]).tolist()]
+        if len(places) > 1:
+            self._rise(members, places, counts)
+        for place in places:
+            self._rise(members, [np.array([broker]) for broker in place.tolist()], counts)
+
+    def _rise(self, members: Int64Array, units: list[Int64Array], counts: IntArray) -> None:
+        """Let who takes a bundle have at most the fewest of all, at the highest that the fewest ever are, and one more.
+
+        For the fewest to be at a level, every unit with less must have taken what it lacks.
+
+        Args:
+            members: Namespaces of the group.
+            units: Brokers that are counted together. Shape of each (brokers of the unit,).
+            counts: Bundles of the group on each broker. Shape (brokers,).
+        """
+        program, mine = self.program, np.isin(self.space, members)
+        here = np.array([int(counts[unit].sum()) for unit in units])
+        into = [np.concatenate([self._into(members, broker) for broker in unit.tolist()]) for unit in units]
+        least = int(here.min())
+        most = self._level(here, np.ones(len(units), dtype=np.bool_), np.array([len(one) > 0 for one in into]))
+        outside = int((mine & ~np.isin(self.owner, np.concatenate(units))).sum())
+        most = max(min(most, (int(here.sum()) + outside) // len(units)), least)  # the fewest is at most the mean
+        level = program.add(1, low=float(least), high=float(most))
+        for unit, taken, now in zip(units, into, here.tolist(), strict=True):
+            if not len(taken):
+                continue
+            gone = self.out[mine & np.isin(self.owner, unit)]
+            ones = np.ones(len(taken))
+            if now < most:
+                program.row(np.append(taken, level), np.append(ones, -1.0), low=-float(now))
+            takes = program.add(1, high=1.0)
+            above = max(now - least - 1, 0)
+            room = max(min(most + 1 - now + len(gone), int(mine.sum())), 0)
+            program.row(np.append(taken, takes), np.append(ones, -float(room)), high=0.0)
+            columns = np.concatenate([taken, gone, level, takes])
+            signs = np.concatenate([ones, -np.ones(len(gone)), [-1.0, float(above)]])
+            program.row(columns, signs, high=float(1 + above - now))
+
+    def _of_namespaces(self, member: int, members: Int64Array, counts: IntArray, candidates: BoolArray) -> None:
+        may = np.zeros(len(counts), dtype=np.bool_)
+        for one in members.tolist():
+            may |= self.model.rules.static(one) & self.model.takes
+        domains = self.model.rules.domains_of(candidates)
+        mine = np.isin(self.space, members)
+        moves = min(self.model.budgets[0], len(self.movable))
+        for place in np.unique(domains[candidates]).tolist():
+            inside = candidates & (domains == place)
+            level = self._level(counts, inside, may)
+            for broker in np.flatnonzero(inside & (counts > level)).tolist():
+                here = self.start.counts[members, broker]
+                must = int(np.sort(here[here > 0])[: int(counts[broker]) - level].sum())
+                into = self._into(np.array([member]), broker)
+                if not len(into):
+                    continue
+                gone = self.out[mine & (self.owner == broker)]
+                if must > moves or must > len(gone):
+                    self.program.row(into, np.ones(len(into)), high=0.0)
+                    continue
+                most = float(min(moves - must, int((self.space == member).sum())))
+                rate = must / max(most, 1.0)
+                columns = np.concatenate([into, gone])
+                self.program.row(columns, np.append(np.full(len(into), rate), -np.ones(len(gone))), high=0.0)

@@ -1,0 +1,184 @@
+"""What is offered of a best plan: tried in the simulation, judged, and with what Pulsar leaves alone instead."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from planner.cluster.errors import ScenarioError
+from planner.cluster.setting import SettingValue
+from planner.cluster.text import count
+from planner.optimize.answer import best_plan
+from planner.optimize.constraint import Constraint, constraint_of
+from planner.optimize.plan import Plan
+from planner.optimize.stability import (
+    CYCLES,
+    LEFT_OFF,
+    Stability,
+    Watched,
+    left_alone,
+    stability_of,
+    verdict_of,
+    watch,
+    without_plan,
+)
+from planner.simulate.judge import Result, Verdict
+
+LEAST_POINTS = 1.0
+"""Points of the highest usage that a plan must gain to be offered, unless it does what has to be done."""
+_ROUNDS = 2
+_SIZES = (1, 2, 3, 5, 8, 13, 21, 34, 55, 89)
+"""Numbers of moves that are tried for a plan that Pulsar leaves alone."""
+_MOST_BUNDLES = 20_000
+"""Bundles up to which a stable alternative is looked for."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Alternative:
+    """What to do instead of a plan that Pulsar undoes.
+
+    Attributes:
+        plan: The fewest moves that Pulsar leaves alone; None where only settings keep the plan.
+        settings: Settings that keep the plan; none where there are fewer moves.
+    """
+
+    plan: Plan | None
+    settings: Mapping[str, SettingValue]
+
+    @property
+    def sentence(self) -> str:
+        """What there is to know, in a sentence."""
+        if self.plan is None:
+            changes = ", ".join(f"{name} = {value}" for name, value in self.settings.items())
+            return f"Stable alternative: the same moves with {changes}."
+        moves = round(self.plan.spent["moves"])
+        return (
+            f"Stable alternative: {count(moves, 'move')} to {self.plan.peak * 100:.1f} %, which Pulsar leaves alone for"
+            f" {CYCLES} cycles."
+        )
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Offer:
+    """A best plan after it was tried.
+
+    Attributes:
+        first: The plan that was found.
+        plan: What is offered: the plan, else fewer moves that are no worse than doing nothing, else none.
+        stability: What the load balancer makes of it.
+        verdict: What the judge says of the last plan that was tried, compared with doing nothing; None without one.
+        tried: Why the plan that was found first is not offered, one sentence; empty where it is.
+        alternative: What Pulsar leaves alone; None where the plan is stable, nothing was found, or it was not asked.
+        constraint: What makes the lower bound.
+        before: What doing nothing comes to; None without a plan.
+    """
+
+    first: Plan
+    plan: Plan
+    stability: Stability
+    verdict: Verdict | None
+    tried: str
+    alternative: Alternative | None
+    constraint: Constraint | None
+    before: Result | None
+
+    @property
+    def lasting(self) -> str:
+        """Whether Pulsar undoes the plan, in a few words; empty without a plan."""
+        return self.stability.lasting if self.plan.moves else ""
+
+
+def offer_of(plan: Plan, *, asked: bool = False, cancelled: Callable[[], bool] = lambda: False) -> Offer:
+    """Try a plan, and say what is offered of it; `with_alternative` adds what Pulsar leaves alone.
+
+    Args:
+        plan: The plan. One that has to be, such as one that drains a broker, is always offered.
+        asked: It was asked for another reason than the highest usage, and is offered as well.
+        cancelled: Says whether to stop.
+    """
+    limit, watched = constraint_of(plan), watch(plan, cancelled)
+    if not plan.moves:
+        return Offer(plan, plan, stability_of(plan, watched=watched), None, "", None, limit, None)
+    before = without_plan(plan, watched, cancelled)
+    verdict = verdict_of(plan, watched, before)
+    tried = "" if asked else _declined(plan, verdict)
+    if not tried:
+        stability = stability_of(plan, watched=watched, cancelled=cancelled)
+        return Offer(plan, plan, stability, verdict, "", None, limit, before)
+    for fewer, seen in _smaller(plan, reversed(_SIZES), cancelled):
+        verdict = verdict_of(fewer, seen, before)
+        if verdict.word != "worse":
+            offered = replace(fewer, notes=(*fewer.notes, tried))
+            stability = stability_of(offered, watched=seen, cancelled=cancelled)
+            return Offer(plan, offered, stability, verdict, tried, None, limit, before)
+    offered = without_moves(plan, tried)
+    stability = stability_of(offered, cancelled=cancelled)
+    return Offer(plan, offered, stability, verdict, tried, None, limit, before)
+
+
+def with_alternative(offer: Offer, cancelled: Callable[[], bool] = lambda: False) -> Offer:
+    """Return an offer with the fewest moves that gain a point and that Pulsar leaves alone, or settings that keep it.
+
+    The same offer where its plan is stable, or nothing was found.
+    """
+    plan, stability = offer.plan, offer.stability
+    if not plan.moves or stability.stable or offer.before is None:
+        return offer
+    for fewer, seen in _smaller(plan, _SIZES, cancelled):
+        if left_alone(fewer, seen) and verdict_of(fewer, seen, offer.before).word != "worse":
+            return replace(offer, alternative=Alternative(fewer, {}))
+    useful = stability.keeps and stability.keeps != LEFT_OFF and not stability.divided
+    return replace(offer, alternative=Alternative(None, stability.keeps)) if useful else offer
+
+
+def required(plan: Plan) -> bool:
+    """Say whether a plan does what was asked for or has to be done, whatever it gains."""
+    question = plan.question
+    return bool(plan.repairs or question.drain or question.pins or question.under_percent is not None)
+
+
+def gain_points(plan: Plan) -> float:
+    """Return by how many points a plan lowers the highest usage."""
+    return (float(plan.usage_before[plan.counts].max(initial=0.0)) - plan.peak) * 100
+
+
+def without_moves(plan: Plan, note: str) -> Plan:
+    """Return a plan with nothing to do, and a note why."""
+    before = float(plan.usage_before[plan.counts].max(initial=0.0))
+    return replace(
+        plan,
+        at_start=plan.snapshot,
+        moves=(),
+        splits=(),
+        usage_after=plan.usage_before,
+        spent=dict.fromkeys(plan.spent, 0.0),
+        peak=before,
+        demand_after=plan.demand_before,
+        notes=(*plan.notes, note),
+    )
+
+
+def _declined(plan: Plan, verdict: Verdict) -> str:
+    """Return why a plan is not offered, empty where it is."""
+    if required(plan):
+        return ""
+    found = f"Tried: {count(len(plan.moves), 'move')} to {plan.peak * 100:.1f} %."
+    if gain_points(plan) < LEAST_POINTS:
+        return f"{found} Not offered, because that gains less than one point."
+    if verdict.word == "worse":
+        return f"{found} Not offered: {verdict.text}"
+    return ""
+
+
+def _smaller(plan: Plan, sizes: Iterable[int], cancelled: Callable[[], bool]) -> Iterator[tuple[Plan, Watched]]:
+    """Yield plans with fewer moves that gain a point, and what the load balancer makes of each."""
+    question = plan.question
+    if required(plan) or len(plan.snapshot.bundles) > _MOST_BUNDLES or gain_points(plan) < LEAST_POINTS:
+        return
+    for moves in (size for size in sizes if size < len(plan.moves)):
+        if cancelled():
+            return
+        try:
+            fewer = best_plan(plan.snapshot, replace(question, moves=moves, rounds=_ROUNDS), cancelled=cancelled)
+        except ScenarioError:
+            continue
+        if gain_points(fewer) >= LEAST_POINTS:
+            yield fewer, watch(fewer, cancelled)

@@ -1,0 +1,121 @@
+"""What is offered of a best plan: repairs, what is worth it, what limits it, and what Pulsar leaves alone."""
+
+from dataclasses import replace
+
+import pytest
+
+from planner.cluster.snapshot import IsolationPolicy, Snapshot
+from planner.optimize.answer import best_plan
+from planner.optimize.constraint import constraint_of
+from planner.optimize.offer import LEAST_POINTS, gain_points, offer_of, with_alternative
+from planner.optimize.question import Question
+from planner.optimize.stability import left_alone, verdict_of, watch
+from planner.optimize.waves import waves_of
+from planner.share.carry_out import document
+from planner.simulate.breaches import breaches
+from planner.simulate.cluster_spec import ClusterSpec
+from planner.simulate.generate import generate
+from planner.workspace.samples import load_sample, samples
+
+SPEC = ClusterSpec(brokers=6, namespaces=4, bundles=48, topics=400, msg_rate_per_s=40_000)
+
+
+def with_policy(snapshot: Snapshot, *primary: int) -> Snapshot:
+    """Return a cluster whose first namespace has an isolation policy since after its bundles were assigned."""
+    hosts = tuple(snapshot.brokers.name[at].rpartition(":")[0].replace(".", r"\.") for at in primary)
+    policy = IsolationPolicy(
+        name="since-later", namespaces=(snapshot.namespaces[0],), primary=hosts, secondary=(), min_limit=1
+    )
+    return replace(snapshot, policies=replace(snapshot.policies, isolation=(policy,)))
+
+
+@pytest.fixture(scope="module")
+def breached() -> Snapshot:
+    return with_policy(generate(SPEC, 3), 0, 1)
+
+
+def test_bundles_against_their_policy_are_moved_first(breached: Snapshot) -> None:
+    wrong = len(breaches(breached))
+    plan = best_plan(breached, Question(splits=0))
+    assert wrong > 3
+    assert len(plan.repairs) == wrong
+    assert not len(breaches(plan.after()))
+    few = best_plan(breached, Question(moves=3, splits=0))
+    assert len(few.repairs) == len(few.moves) == 3
+    assert len(breaches(few.after())) == wrong - 3
+    assert few.notes[0].startswith(f"Left against their isolation policy: {wrong - 3} bundles.")
+    assert few.peak <= plan.usage_before.max()
+    assert all(move.why.startswith("repair: ") for move in few.moves)
+
+
+def test_a_pinned_bundle_is_not_repaired(breached: Snapshot) -> None:
+    kept = int(breaches(breached)[0])
+    name, home = breached.bundle_names[kept], breached.brokers.name[int(breached.bundles.owner[kept])]
+    plan = best_plan(breached, Question(splits=0, pins={name: home}))
+    assert name not in {move.bundle for move in plan.moves}
+    assert breaches(plan.after()).tolist() == [kept]
+
+
+def sample(file: str) -> Snapshot:
+    return load_sample(next(one for one in samples() if one.file == file))
+
+
+@pytest.fixture(scope="module")
+def story() -> Snapshot:
+    return sample("story.zip")
+
+
+def test_a_worse_plan_is_tried_and_not_offered(story: Snapshot) -> None:
+    """Pulsar sheds after the knee of the story until a broker is above 100 %; fewer moves are better."""
+    found = offer_of(best_plan(story, Question(moves=18)))
+    assert found.tried.startswith("Tried: 18 moves to ")
+    assert "Not offered: Worse" in found.tried
+    assert 0 < len(found.plan.moves) < 18
+    assert found.verdict is not None
+    assert found.verdict.word == "better"
+    assert found.before is not None
+    assert verdict_of(found.first, watch(found.first), found.before).word == "worse"
+    assert gain_points(found.plan) >= LEAST_POINTS
+    shown = document(found.plan, waves_of(found.plan), found.stability, offer=found)
+    assert shown["tried"] == found.tried
+    assert shown["verdict"]["word"] == "better"
+
+
+def test_what_pulsar_leaves_alone(story: Snapshot) -> None:
+    """The settings of the alternative keep the plan; fewer moves are left alone."""
+    found = with_alternative(offer_of(best_plan(story, Question(moves=3))))
+    other = found.alternative
+    assert not found.stability.stable
+    assert other is not None
+    plan = other.plan or best_plan(replace(story, settings=story.settings.changed(**other.settings)), Question(moves=3))
+    assert left_alone(plan, watch(plan))
+
+
+def test_nothing_that_gains_less_than_a_point(breached: Snapshot) -> None:
+    """A cluster at 6 % of its capacity has three moves to gain 0.2 points; repairs are offered whatever they gain."""
+    last = best_plan(sample("real-modular.json"), Question())
+    assert last.moves
+    assert gain_points(last) < LEAST_POINTS
+    declined = offer_of(last)
+    assert declined.plan.moves == ()
+    assert declined.plan.peak == last.usage_before.max()
+    assert "less than one point" in declined.tried
+    repairs = offer_of(best_plan(breached, Question(splits=0)))
+    assert len(repairs.plan.repairs) == len(breaches(breached))
+
+
+def test_the_constraint_behind_the_bound() -> None:
+    """Only one broker may serve a namespace, and has all of it: without the policy half of it fits elsewhere."""
+    one = with_policy(generate(replace(SPEC, namespaces=1), 3), 0)
+    settled = best_plan(one, Question(splits=0)).after()
+    plan = best_plan(settled, Question(splits=0))
+    found = constraint_of(plan)
+    assert not plan.moves
+    assert found is not None
+    assert (found.kind, found.name) == ("isolation policy", "since-later")
+    free = best_plan(replace(settled, policies=replace(settled.policies, isolation=())), Question(splits=0))
+    assert free.peak * 100 == pytest.approx(found.without_percent, rel=0.05)
+    assert offer_of(plan).constraint == found
+    few = constraint_of(best_plan(replace(settled, policies=one.policies.__class__()), Question(moves=2, splits=0)))
+    assert few is not None
+    assert few.kind == "budget"
