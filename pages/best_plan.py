@@ -271,8 +271,9 @@ def _draw_plan(view: state.Current, top: DeltaGenerator) -> None:
         with head.container():
             _headline(plan)
         ungrouped = best_plan.ungrouped(view, question)
+        groups = st.empty()
         if said := of_groups(plan, ungrouped):
-            st.caption(plain(said))
+            groups.caption(plain(said))
         status = st.empty()
     limit = float(plan.snapshot.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE))
     place = st.empty()
@@ -289,6 +290,7 @@ def _draw_plan(view: state.Current, top: DeltaGenerator) -> None:
     with head.container():
         _headline(found.plan, found)
     if found.plan is not plan:
+        groups.empty()  # it is about the plan that is not offered
         with each.container():
             _brokers(found.plan, limit, "best-plan-brokers")
     if found.plan.moves:
