@@ -89,9 +89,11 @@ def _compared(brokers: BrokerTable, config: Settings, manager: LoadManager) -> F
 
 def _sums(load: FloatArray, owner: Int64Array | IntArray, brokers: int) -> FloatArray:
     """Sum up columns of bundles, and the bundles themselves, by broker. Shape (rows of load + 1, brokers)."""
-    rows = np.flatnonzero(owner >= 0)
-    by = owner[rows]
-    return np.array([np.bincount(by, None if r is None else r[rows], minlength=brokers) for r in (*load, None)])
+    served = owner >= 0
+    if not served.all():
+        load, owner = load[:, served], owner[served]
+    by = owner.astype(np.intp)  # or each sum would convert it
+    return np.array([np.bincount(by, row, minlength=brokers) for row in (*load, None)])
 
 
 class LeaderView:
