@@ -34,9 +34,9 @@ def available() -> bool:
 LACKS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(
         ("3.0.0", "3.0.2", "3.0.7", "3.1.0", "3.1.2", "3.2.0", "3.2.2", "3.2.3", "3.3.2"),
-        ("DispatchLimits", "ModularManager", "Throttling"),
+        ("DispatchLimits", "ModularManager", "Surroundings", "Throttling"),
     ),
-    "3.3.5": ("DispatchLimits", "ModularManager"),
+    "3.3.5": ("DispatchLimits", "ModularManager", "Surroundings"),
     "4.0.0": ("DispatchLimits", "Throttling"),
     "4.0.1": ("DispatchLimits", "Throttling"),
     "4.0.4": ("DispatchLimits",),
