@@ -70,6 +70,9 @@ def java_string_hashes(texts: Sequence[str]) -> IntArray:
     return value.astype(np.uint32).view(np.int32)
 
 
+_MANY = 500
+"""Numbers from which on it pays to sort them digit by digit."""
+
 _FIRST_SIZE = 16
 """Buckets of a map that has not grown."""
 
@@ -95,7 +98,7 @@ def hash_map_order(hashes: IntArray, table_size: int | None = None, *, concurren
         size = hash_map_size(len(hashes), concurrent=concurrent)
     bucket = hash_map_buckets(hashes, size)
     if not concurrent or size <= _FIRST_SIZE:
-        return np.argsort(bucket, kind="stable")
+        return _sorted(bucket)
     one = np.zeros(len(hashes), dtype=np.int64)
     return _order(bucket.astype(np.int64), _ranks_in_buckets(hashes, one, np.array([size])), len(hashes))
 
@@ -175,7 +178,23 @@ def _order(bucket: Int64Array, rank: Int64Array, most: int) -> Int64Array:
     One column is sorted sooner than `lexsort` sorts two. The largest number in it, maps x buckets x keys of
     a cluster, is far from 2^63.
     """
-    return np.argsort(bucket * (2 * most) + rank)
+    return _sorted(bucket * (2 * most) + rank + most)
+
+
+def _sorted(numbers: Int64Array | UInt32Array) -> Int64Array:
+    """Return the stable order of numbers from 0 on. Shape (numbers,).
+
+    NumPy sorts 16 bits by radix, several times as fast as it sorts whole numbers: so one digit of 16 bits after the
+    other, the lowest first.
+    """
+    most = int(numbers.max(initial=0))
+    if len(numbers) < _MANY:
+        return np.argsort(numbers, kind="stable")
+    order = np.argsort((numbers & 0xFFFF).astype(np.uint16), kind="stable")
+    for shift in range(16, most.bit_length(), 16):
+        digit = ((numbers >> shift) & 0xFFFF).astype(np.uint16)
+        order = order[np.argsort(digit[order], kind="stable")]
+    return order
 
 
 def hash_map_size(keys: int, *, concurrent: bool = False) -> int:

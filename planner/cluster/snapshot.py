@@ -265,11 +265,10 @@ class Snapshot:
         own = named(self.info.pulsar_version)
         stays = (is_never_shed(n, release) or (n.count("/") > 1 and is_never_shed(n, own)) for n in self.namespaces)
         internal = np.array([*stays] or [False])
-        inside = np.flatnonzero(self.bundles.has_data & ~internal[self.bundles.namespace])
         hashes = self.bundle_name_hashes
         every = np.flatnonzero(self.bundles.has_data)
         visited = every[hash_map_order(hashes[every], concurrent=True)]
-        kept = visited[np.isin(visited, inside, assume_unique=True)]
+        kept = visited[~internal[self.bundles.namespace[visited]]]
         rank = np.full(len(self.bundles), -1, dtype=np.int64)
         rank[kept[hash_map_order(hashes[kept])]] = np.arange(len(kept))
         return frozen(rank)

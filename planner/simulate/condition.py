@@ -114,6 +114,8 @@ class Condition:
         cluster = self._cluster
         served = cluster.owner >= 0
         served[served] = cluster.alive[cluster.owner[served]]
-        owner, count = cluster.owner[served], len(cluster.brokers)
-        sums: FloatArray = np.array([np.bincount(owner, row[served], minlength=count) for row in rows])
+        owner, count = cluster.owner, len(cluster.brokers)
+        if not served.all():
+            owner, rows = owner[served], rows[:, served]
+        sums: FloatArray = np.array([np.bincount(owner, row, minlength=count) for row in rows])
         return sums

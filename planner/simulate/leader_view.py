@@ -39,6 +39,13 @@ if TYPE_CHECKING:
 _BUNDLES = 7
 _TERMS = ("short_term_", "long_term_")
 _WINDOWS = (SHORT_TERM_SAMPLES, LONG_TERM_SAMPLES)
+_SHOWN = frozenset((*TRAFFIC_COLUMNS, *COUNT_COLUMNS, "owner", "has_stats"))
+_AVERAGED = frozenset(
+    (
+        *("has_data", "averages_estimated", "data_topics"),
+        *(term + name for term in _TERMS for name in (*TRAFFIC_COLUMNS, "samples")),
+    )
+)
 _EMA_TICK_MS = 5_000
 _THROUGHPUT_STEP = 1e5
 _RATE_STEP = 100.0
@@ -82,9 +89,11 @@ def _compared(brokers: BrokerTable, config: Settings, manager: LoadManager) -> F
 
 def _sums(load: FloatArray, owner: Int64Array | IntArray, brokers: int) -> FloatArray:
     """Sum up columns of bundles, and the bundles themselves, by broker. Shape (rows of load + 1, brokers)."""
-    rows = np.flatnonzero(owner >= 0)
-    by = owner[rows]
-    return np.array([np.bincount(by, None if r is None else r[rows], minlength=brokers) for r in (*load, None)])
+    served = owner >= 0
+    if not served.all():
+        load, owner = load[:, served], owner[served]
+    by = owner.astype(np.intp)  # or each sum would convert it
+    return np.array([np.bincount(by, row, minlength=brokers) for row in (*load, None)])
 
 
 class LeaderView:
@@ -234,6 +243,8 @@ class LeaderView:
         self.totals = _sums(self.measured, self.measured_by, len(self.table))
         columns: dict[str, Any] = {}
         for name in self.bundles.__dataclass_fields__:
+            if name in _SHOWN or (name in _AVERAGED and not self.extensible):
+                continue  # every view puts its own in place of it
             columns[name] = frozen(follow(getattr(self.bundles, name), -1 if name == "top_rank" else None))
         self.known, self.estimated = frozen(follow(self.known, 0)), follow(self.estimated, 0)
         self.data_topics, self.stored_topics = follow(self.data_topics), follow(self.stored_topics)
@@ -386,29 +397,53 @@ class LeaderView:
         steady = listed & self.known
         self.estimated &= steady
         for term, window in enumerate(_WINDOWS):
-            known_samples, share = self.samples[term], (window - 1) / window
-            mean = self.means[term] - self.reported[:4]
-            mean *= share**samples
-            mean += self.reported[:4]
-            full = steady & (known_samples == window)
+            full = steady & (self.samples[term] == window)
             rest = np.flatnonzero(~full)
-            if len(rest):
-                most = 2 * len(rest) > len(full)  # worked out for all: to pick them out takes longer
-                at: Any = slice(None) if most else rest
-                value, here, known = self.reported[:4, at], listed[at], self.known[at]
-                before = np.where(known, np.minimum(known_samples[at], window), 0)
-                growing = np.minimum(samples, window - before)
-                old = np.where(known, self.means[term][:, at], 0.0)
-                grown = (before * old + growing * value) / np.maximum(before + growing, 1)
-                kept = (share ** np.arange(samples + 1))[samples - growing]
-                found = np.where(here, value + (grown - value) * kept, 0.0)
-                mean[:, at] = np.where(full, mean, found) if most else found
-                self.samples[term] = known_samples.copy()
-                self.samples[term][at] = np.where(here, before + growing, 0)
-            self.means[term] = mean
+            if not len(rest):
+                self.means[term] = self._full(term, samples)
+                continue
+            most = 2 * len(rest) > len(full)  # then all are worked out: to pick them out takes longer
+            at: Any = slice(None) if most else rest
+            found, counts = self._growing(term, samples, at, listed)
+            if len(rest) == len(full):
+                self.means[term] = found
+            elif most:
+                self.means[term] = np.where(full, self._full(term, samples), found)
+            else:
+                self.means[term] = self._full(term, samples)
+                self.means[term][:, rest] = found
+            self.samples[term] = self.samples[term].copy()
+            self.samples[term][at] = counts
         self.data_topics = np.where(listed, self.reported[4], 0).astype(np.int64)
         if not np.array_equal(self.known, listed):
             self.known = frozen(listed)
+
+    def _full(self, term: int, samples: int) -> FloatArray:
+        """Return averages after some samples where they have as many as their window. Shape (4, bundles)."""
+        mean = self.means[term] - self.reported[:4]
+        mean *= ((_WINDOWS[term] - 1) / _WINDOWS[term]) ** samples
+        mean += self.reported[:4]
+        return mean
+
+    def _growing(self, term: int, samples: int, at: Any, listed: BoolArray) -> tuple[FloatArray, Int64Array]:
+        """Return averages after some samples where they may have fewer, 0 of bundles that are not listed, and samples.
+
+        Shapes (4, bundles asked about) and (bundles asked about,).
+        """
+        window, value, here, known = _WINDOWS[term], self.reported[:4, at], listed[at], self.known[at]
+        before = np.where(known, np.minimum(self.samples[term][at], window), 0)
+        growing = np.minimum(samples, window - before)
+        old = self.means[term][:, at]
+        mean = (old if known.all() else np.where(known, old, 0.0)) * before.astype(np.float64)
+        mean += value * growing.astype(np.float64)
+        mean /= np.maximum(before + growing, 1).astype(np.float64)
+        mean -= value
+        if (growing < samples).any():  # these become full on the way
+            mean *= (((window - 1) / window) ** np.arange(samples + 1))[samples - growing]
+        mean += value
+        return (
+            (mean, before + growing) if here.all() else (np.where(here, mean, 0.0), np.where(here, before + growing, 0))
+        )
 
     def write_back(self) -> None:
         """Take one more sample, and write averages to the metadata store, as the leader does now and then.

@@ -410,7 +410,7 @@ class Traffic:
         self.low, self.high, self.base = change.follow(self.low), change.follow(self.high), change.follow(self.base)
         self.low[made], self.high[made], self.base[:, made] = edges[:-1], edges[1:], shares
         self.namespace = change.follow(self.namespace)
-        self._find_topics(parent, new, len(others) + len(rows))
+        self._find_topics(parent, new, rows, len(others) + len(rows))
         for scaled in self.changes:
             scaled.bundles = change.follow(scaled.bundles)
             if scaled.topics is not None:
@@ -418,13 +418,17 @@ class Traffic:
         self._loads = None
         return change
 
-    def _find_topics(self, parent: Int64Array, new: BoolArray, before: int) -> None:
+    def _find_topics(self, parent: Int64Array, new: BoolArray, gone: Int64Array, before: int) -> None:
         """Renumber the bundles of topics, so many before, and find the topics of the new ones."""
-        moved = np.full(before + 1, -1, dtype=np.int32)  # the last one is for topics of no bundle
-        moved[parent[~new]] = np.flatnonzero(~new)
-        bundle = moved[self.topics.bundle]
-        changed = np.flatnonzero(bundle < 0)
-        changed = changed[self.topics.bundle[changed] >= 0]
+        if len(gone) == 1:
+            changed = self.topics.of_bundle(int(gone[0]))
+            bundle = self.topics.bundle + np.int32(new.sum() - 1) * (self.topics.bundle > gone[0])
+        else:
+            moved = np.full(before + 1, -1, dtype=np.int32)  # the last one is for topics of no bundle
+            moved[parent[~new]] = np.flatnonzero(~new)
+            bundle = moved[self.topics.bundle]
+            changed = np.flatnonzero(bundle < 0)
+            changed = changed[self.topics.bundle[changed] >= 0]
         made = np.flatnonzero(new)
         made = made[np.argsort(self.low[made], kind="stable")]
         place = np.searchsorted(self.low[made], self.topics.hash[changed].astype(np.int64), side="right") - 1

@@ -8,6 +8,7 @@ It differs in that a class of one's own is never there: only its name is known.
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Literal, TypeAlias, TypeVar
 
 from planner.cluster.load_manager import LoadManager
@@ -78,6 +79,7 @@ class ClassName:
     ends_like: bool
 
 
+@lru_cache(maxsize=64)
 def class_name(setting: str, given: str) -> ClassName:
     """Return what a class name in a setting of `OFFICIAL_CLASSES` is.
 

@@ -173,14 +173,9 @@ class ModularFilters:
         if key not in self._isolated:
             names, brokers = self.snapshot.brokers.name, self.snapshot.brokers
             enabled = brokers.non_persistent_topics_enabled if non_persistent else brokers.persistent_topics_enabled
-            serving = (enabled & brokers.has_load_data).tolist()
-            position = brokers.position
-            found = isolate(
-                self.snapshot.policies,
-                namespace,
-                [names[i] for i in self.available.tolist()],
-                lambda broker: bool(serving[position[broker]]),
-            )
+            serving = {names[at] for at in np.flatnonzero(enabled & brokers.has_load_data).tolist()}
+            available = [names[at] for at in self.available.tolist()]
+            found = isolate(self.snapshot.policies, namespace, available, serving.__contains__)
             parts = (found.primary, found.secondary if found.uses_secondary else ())
             candidates = self.in_set_order(*(self._positions(part) for part in parts))
             self._isolated[key] = (found, frozen(candidates))

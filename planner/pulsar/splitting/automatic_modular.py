@@ -142,7 +142,7 @@ def decide(
         return SplitDecision((), ())
     order = _map_visit(snapshot, examined, hot) if visit is None else visit[hot[visit]]
     reasons: list[ReasonBlock] = []
-    for code, which in ((_FEW_TOPICS, examined & few), (_BELOW, examined & ~few & (exceeded == 0))):
+    for code, which in ((_FEW_TOPICS, examined & few), (_BELOW, examined & ~few & (exceeded == 0))) if explain else ():
         quiet = np.flatnonzero(which)
         if len(quiet):
             numbers = loads.numbers(quiet)[: len(code.fields)]

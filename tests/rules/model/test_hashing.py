@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from planner.cluster.errors import FormatError
 from planner.cluster.hashing import (
+    _sorted,
     grouped_map_order,
     hash_map_order,
     hash_map_size,
@@ -199,3 +200,12 @@ class TestMapOrder:
         hashes, groups = np.array(values, dtype=np.int32), np.zeros(len(values), dtype=np.int32)
         order = grouped_map_order(hashes, groups, np.array([len(values) + others]))
         assert order.tolist() == walk(values, grown(len(values) + others))
+
+
+@pytest.mark.parametrize("size", [0, 1, 499, 500, 3_000, 70_000])
+@pytest.mark.parametrize("bits", [1, 15, 16, 17, 33, 62])
+def test_numbers_sorted_by_digits_are_in_stable_order(size: int, bits: int) -> None:
+    numbers = np.random.default_rng(size + bits).integers(0, 2**bits, size)
+    kinds = (numbers, numbers.astype(np.uint32)) if bits <= 32 else (numbers,)
+    for one in kinds:
+        np.testing.assert_array_equal(_sorted(one), np.argsort(one, kind="stable"))
