@@ -271,8 +271,9 @@ def _draw_plan(view: state.Current, top: DeltaGenerator) -> None:
         with head.container():
             _headline(plan)
         ungrouped = best_plan.ungrouped(view, question)
+        groups = st.empty()
         if said := of_groups(plan, ungrouped):
-            st.caption(plain(said))
+            groups.caption(plain(said))
         status = st.empty()
     limit = float(plan.snapshot.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE))
     place = st.empty()
@@ -288,7 +289,9 @@ def _draw_plan(view: state.Current, top: DeltaGenerator) -> None:
         return
     with head.container():
         _headline(found.plan, found)
-    if found.plan is not plan:
+    if found.plan is not found.first:
+        groups.empty()
+        ungrouped = None  # that is of the plan that was tried
         with each.container():
             _brokers(found.plan, limit, "best-plan-brokers")
     if found.plan.moves:
