@@ -19,7 +19,7 @@ _AROUND_THE_HOTTEST = 0.7
 _MAKES_WAY = 0.8
 """Share of rounds in which what has moved may make way for what has not."""
 _WAYS_FOR_A_MOVE = 2
-"""Times that moves make way which take as long as a move that is found anew."""
+"""Times that moves make way that take as long as one move that is found again."""
 _MOST_BUNDLES = 64
 _FEW = 8
 _PARTNERS = 24
