@@ -289,8 +289,9 @@ def _draw_plan(view: state.Current, top: DeltaGenerator) -> None:
         return
     with head.container():
         _headline(found.plan, found)
-    if found.plan is not plan:
-        groups.empty()  # it is about the plan that is not offered
+    if found.plan is not found.first:
+        groups.empty()
+        ungrouped = None  # that is of the plan that was tried
         with each.container():
             _brokers(found.plan, limit, "best-plan-brokers")
     if found.plan.moves:

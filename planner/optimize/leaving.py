@@ -24,7 +24,7 @@ from planner.optimize.state import State
 
 MOST_BUNDLES = 3_000
 """Bundles up to which the program is asked."""
-_WHOLE_PER_BROKER = 15
+_WHOLE_PER_BROKER = 10
 """Largest bundles of a broker that leave as a whole; smaller ones may be cut."""
 _TOGETHER = (3, 8)
 """Least used brokers that are looked at together, for what the largest bundles of a group can bring them."""
@@ -69,7 +69,7 @@ def leaving(model: Model, start: State, *, low: float, high: float) -> Leaving:
     for row in np.flatnonzero(np.isfinite(model.budgets)).tolist():
         program.row(found.out, model.cost[row, found.movable], high=float(model.budgets[row]))
     found.groups()
-    solved = program.solve(nodes=1, gap=1e-3, guess=False)
+    solved = program.solve(nodes=1, gap=2e-3, guess=False)
     if not solved.feasible:
         return Leaving(high - SLACK, np.zeros(0, dtype=np.int64))
     chosen = found.movable[solved.values[found.out] > 0.5] if len(solved.values) else found.movable[:0]  # noqa: PLR2004

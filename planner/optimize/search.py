@@ -18,6 +18,8 @@ _AROUND_THE_HOTTEST = 0.7
 """Share of rounds that give up moves around the most used broker."""
 _MAKES_WAY = 0.8
 """Share of rounds in which what has moved may make way for what has not."""
+_WAYS_FOR_A_MOVE = 2
+"""Times that moves make way that take as long as one move that is found again."""
 _MOST_BUNDLES = 64
 _FEW = 8
 _PARTNERS = 24
@@ -111,9 +113,11 @@ def lower_peak(
         hot = state.hottest()
         if state.usage[hot] <= goal:
             return
-        found = _single(state, hot, caps) or _chain(state, hot, caps)
-        if not (found or (state.makes_way and make_way(state, hot, caps))):
-            return
+        if not _single(state, hot, caps):
+            if state.ways > 0 and make_way(state, hot, caps):
+                state.ways -= 1
+            elif not _chain(state, hot, caps):
+                return
         if steps is not None:
             steps.append(step_of(state))
 
@@ -164,17 +168,17 @@ def try_again(
         state.restore(state.in_order())
         left = len(state.order)
         state.misjudged = (float(random.choice(_MISJUDGED)), random)
-        state.makes_way = random.random() < _MAKES_WAY
+        state.ways = ways = left + _FEW if random.random() < _MAKES_WAY else 0
         if place_forced(state, should_stop):
-            state.misjudged, state.makes_way = None, False
+            state.misjudged, state.ways = None, 0
             state.restore(kept)
             steps -= 1
             continue
         find()
         state.misjudged = None
         find()
-        state.makes_way = False
-        steps -= max(len(state.order) - left, 0) + 1
+        steps -= max(len(state.order) - left, 0) + 1 + (ways - state.ways) // _WAYS_FOR_A_MOVE
+        state.ways = 0
         order_moves(state, kept)
         if worth() < best - EPSILON:
             best, kept = worth(), state.moves()

@@ -12,7 +12,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.cluster.switches import shedding_is_off
 from planner.cluster.text import count
 from planner.optimize.plan import Plan
-from planner.optimize.waves import scenario_of
+from planner.optimize.waves import REPORTED, scenario_of
 from planner.pulsar.manager.cycle import effective_shedder
 from planner.simulate.event import Event
 from planner.simulate.judge import Result, Verdict, judge
@@ -25,8 +25,6 @@ from planner.simulate.what_if import Change, Target, what_if
 CYCLES: Final = 30
 """Cycles without an unload after which a plan is called stable."""
 
-_REPORTED = 20
-"""Cycles until every broker has reported what it serves now (`loadBalancerReportUpdateMaxIntervalMinutes`)."""
 _TRIES = 6
 LEFT_OFF: Final[Mapping[str, SettingValue]] = MappingProxyType({SHEDDING_ENABLED: False})
 """Setting that keeps a plan where no threshold does."""
@@ -103,7 +101,7 @@ class Stability:
 
 def after_plan(plan: Plan, cancelled: Callable[[], bool] = lambda: False) -> Snapshot:
     """Return the cluster some minutes after a plan, shedding held until then: what the leader knows has caught up."""
-    trace = _on_disk(plan.snapshot, scenario_of(plan, cycles=_REPORTED), cancelled)
+    trace = _on_disk(plan.snapshot, scenario_of(plan, cycles=REPORTED), cancelled)
     return replace(trace.end, settings=plan.snapshot.settings)
 
 

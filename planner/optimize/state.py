@@ -25,12 +25,12 @@ class State:
         topics: Topics of each broker. Shape (brokers,).
         counts: Bundles of each namespace on each broker. Shape (namespaces, brokers).
         changing: Namespaces whose bundles may go elsewhere after moves of others. Shape (namespaces,).
-        makes_way: Whether moves may be taken back or change places for others.
+        ways: How often moves may be taken back, or change places, for others.
         misjudged: By how much receivers may seem to have less room than they have, and what draws it.
     """
 
     misjudged: tuple[float, np.random.Generator] | None = None
-    makes_way: bool = False
+    ways: int = 0
 
     def __init__(self, model: Model) -> None:
         self.model = model

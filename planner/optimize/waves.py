@@ -9,14 +9,14 @@ import numpy as np
 
 from planner.cluster.arrays import FloatArray
 from planner.cluster.errors import ScenarioError
-from planner.cluster.names import AUTO_BUNDLE_SPLIT_ENABLED, SHEDDING_ENABLED
+from planner.cluster.names import AUTO_BUNDLE_SPLIT_ENABLED, SHEDDING_ENABLED, SHEDDING_INTERVAL_MINUTES
 from planner.cluster.relocation import Relocation
 from planner.cluster.text import count
 from planner.optimize.plan import Plan
 from planner.optimize.question import COSTS, model_of
 from planner.optimize.state import EPSILON, State
 from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
-from planner.simulate.edits.registry import BundleMoves, BundleSplit
+from planner.simulate.edits.registry import BalancerHold, BundleMoves, BundleSplit
 from planner.simulate.scenario import MOST_STEPS, Scenario, Step, unchanged
 
 HELD: Mapping[str, str | int | float | bool] = {
@@ -24,6 +24,9 @@ HELD: Mapping[str, str | int | float | bool] = {
     AUTO_BUNDLE_SPLIT_ENABLED: False,
 }
 """Settings while a plan is carried out: nothing crosses it."""
+
+REPORTED = 20
+"""Cycles until every broker has reported what it serves now (`loadBalancerReportUpdateMaxIntervalMinutes`)."""
 
 _CLIENTS = COSTS.index("clients")
 _SPECIFIED = next(algorithm.name for algorithm in SPLIT_ALGORITHMS if algorithm.needs_positions)
@@ -158,7 +161,7 @@ def scenario_of(
         plan: The plan.
         waves: Its waves.
         pause_min: Minutes from one wave to the next.
-        held: Whether shedding and splitting are off meanwhile.
+        held: Whether shedding and splitting are off all the time, instead of until Pulsar knows of the last wave.
         cycles: Cycles to watch, from the last wave on.
 
     Raises:
@@ -176,10 +179,14 @@ def scenario_of(
             f"A scenario can have at most {MOST_STEPS:,} edits; this plan has {len(steps):,} waves and splits.",
             remedy="Allow more clients per wave.",
         )
+    lasts_min = math.ceil((len(groups) - 1) * pause_min)
+    if not held and len(steps) < MOST_STEPS:
+        every_min = max(plan.snapshot.settings.integer(SHEDDING_INTERVAL_MINUTES), 1)
+        steps.insert(0, Step(BalancerHold(duration_min=float(lasts_min + REPORTED * every_min))))
     return unchanged(
         plan.snapshot.info.pulsar_version,
         name=f"Best plan: {count(round(plan.spent['moves']), 'move')}",
         steps=tuple(steps),
         settings=HELD if held else {},
-        cycles=cycles + math.ceil((len(groups) - 1) * pause_min),
+        cycles=cycles + lasts_min + (0 if held else REPORTED),
     )

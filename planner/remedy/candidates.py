@@ -25,6 +25,7 @@ from planner.explain.outcome import Outcome
 from planner.explain.split_advice import split_advice
 from planner.optimize.answer import best_plan
 from planner.optimize.question import Question
+from planner.optimize.waves import scenario_of
 from planner.pulsar.shedding.registry import offered_shedders, shedder_by_name
 from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
 from planner.remedy.action import Action, Kind, settings_action
@@ -163,9 +164,10 @@ def _moves(snapshot: Snapshot, scenario: Scenario) -> Iterator[Action]:
             return
         if not plan.moves:
             return
-        pairs = tuple((move.bundle, move.destination) for move in plan.moves)
-        yield Action(kind="moves", words=f"Move {count(len(pairs), 'bundle')}", edits=(BundleMoves(moves=pairs),))
-        if len(pairs) < budget:
+        yield Action(
+            kind="moves", words=f"Move {count(len(plan.moves), 'bundle')}", edits=scenario_of(plan, held=False).edits
+        )
+        if len(plan.moves) < budget:
             return
 
 

@@ -29,6 +29,7 @@ from planner.cluster.names import (
     LOAD_BALANCER_ENABLED,
     SHEDDING_INTERVAL_MINUTES,
 )
+from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.units import MS_PER_MIN
 from planner.pulsar.load.averages import DEFAULT_TRAFFIC
@@ -167,6 +168,7 @@ class Simulation:
         self._events: list[Event] = []
         self.dispatch_limited = any(name in _DISPATCH for name in scenario.settings)
         self._edit = ""
+        self._holds = any(edit.held_min() for edit in scenario.edits)
         for number, step in enumerate(scenario.steps, start=1):
             if step.on:
                 self._edit = f"edit {number}"
@@ -281,6 +283,11 @@ class Simulation:
         self.cluster.leader_view.write_back()
         self.at(max(now, self._from_ms) + self._write_back_ms(), self._write_back)
 
+    def _in_force(self, now: int) -> Settings:
+        """Return the settings in force at a moment."""
+        minutes = (now - self.start_ms) / MS_PER_MIN
+        return self.scenario.settings_at(self.config, minutes) if self._holds else self.config
+
     # Reports and automatic splits
 
     def report(self, now: int, who: Int64Array) -> None:
@@ -300,12 +307,13 @@ class Simulation:
 
     def _split_modular(self, now: int) -> None:
         """Let the leader split what is above a limit."""
-        if not self.config.flag(AUTO_BUNDLE_SPLIT_ENABLED):
+        config = self._in_force(now)
+        if not config.flag(AUTO_BUNDLE_SPLIT_ENABLED):
             return
         view = self._view(now)
-        decision = automatic_modular.decide_cycle(view, self.config, explain=False)
-        unload = self.config.flag("loadBalancerAutoUnloadSplitBundlesEnabled")
-        filters = ModularFilters(view, self.config, self._memory.modular.preallocated) if decision.splits else None
+        decision = automatic_modular.decide_cycle(view, config, explain=False)
+        unload = config.flag("loadBalancerAutoUnloadSplitBundlesEnabled")
+        filters = ModularFilters(view, config, self._memory.modular.preallocated) if decision.splits else None
         for order in decision.splits:
             leaves = False
             if unload and filters is not None:
@@ -316,12 +324,11 @@ class Simulation:
 
     def _split_extensible(self, now: int) -> None:
         """Let the brokers split those of their bundles that stay hot, one broker after the other."""
-        enabled = self.config.flag(LOAD_BALANCER_ENABLED) and self.config.flag(AUTO_BUNDLE_SPLIT_ENABLED)
-        if not enabled:
+        config = self._in_force(now)
+        if not (config.flag(LOAD_BALANCER_ENABLED) and config.flag(AUTO_BUNDLE_SPLIT_ENABLED)):
             return
-        view = self._view(now)
-        before = self._memory.split_hits
-        hits, decision = automatic_extensible.decide_all(view, before, self.config)
+        view, before = self._view(now), self._memory.split_hits
+        hits, decision = automatic_extensible.decide_all(view, before, config)
         names = view.brokers.name, view.bundle_names
         for reason in (r for b in decision.reasons if b.code in automatic_extensible.REFUSED for r in b.rows(*names)):
             self._refuse(str(reason.bundle), str(reason.broker), now, reason.text)
@@ -336,7 +343,7 @@ class Simulation:
             view = self._view(now)
             visit = automatic_extensible.visit_of(view, view.brokers.position[broker])
             known = before.get(broker, automatic_extensible.AutoSplitState())
-            after[broker], own = automatic_extensible.decide(view, visit, known, self.config)
+            after[broker], own = automatic_extensible.decide(view, visit, known, config)
             for order in own.splits:
                 self._carry_out(order, now, unload=False)
         self._memory = replace(self._memory, split_hits=after)
@@ -387,10 +394,9 @@ class Simulation:
         if self._extensible:
             self._split_extensible(now)
         view = self._view(now)
-        before = self._memory
-        state = self.cluster.condition.state(now)
+        before, state = self._memory, self.cluster.condition.state(now)
         seed = cycle_seed(self.scenario.seed, index)
-        self._memory, decision = next_cycle(view, before, self.config, seed, explain=False)
+        self._memory, decision = next_cycle(view, before, self._in_force(now), seed, explain=False)
         if index == 0:
             self.notes.extend(decision.notes)
         for unload in decision.unloads:

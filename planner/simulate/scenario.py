@@ -17,6 +17,7 @@ from planner.cluster.load_manager import LoadManager
 from planner.cluster.releases import REFERENCE, ReleaseName, release
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.switches import HELD_SWITCHES
 from planner.pulsar.manager.class_names import in_full
 from planner.simulate.assumptions import Assumptions
 from planner.simulate.edits.edit import Edit
@@ -77,6 +78,12 @@ class Scenario:
     def edits(self) -> tuple[Edit, ...]:
         """The edits that count."""
         return tuple(step.edit for step in self.steps if step.on)
+
+    def settings_at(self, settings: Settings, minutes: float) -> Settings:
+        """Return the settings in force at a minute of the scenario: shedding and splits may be held."""
+        spans = (edit.held_min() for edit in self.edits)
+        held = any(span is not None and span[0] <= minutes < span[1] for span in spans)
+        return settings.changed(**dict.fromkeys(HELD_SWITCHES, False)) if held else settings
 
     def settings_over(self, snapshot: Snapshot) -> Settings:
         """Return the settings in force: the scenario's over the snapshot's.

@@ -8,6 +8,7 @@ from typing import Any
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.units import MS_PER_MIN
 from planner.pulsar.manager.cycle import CycleDecision, Unload, next_cycle
 from planner.pulsar.manager.leader import LeaderMemory
 from planner.simulate.event import Event
@@ -100,7 +101,12 @@ class Stretch:
             view: What the leader knew, where the caller has it with more worked out than the cycle's own.
         """
         cycle, seed = self.cycles[index], cycle_seed(self.scenario.seed, index)
-        return next_cycle(view or cycle.view, cycle.memory, self.settings, seed)[1]
+        return next_cycle(view or cycle.view, cycle.memory, self.settings_at(index), seed)[1]
+
+    def settings_at(self, index: int) -> Settings:
+        """Return the settings in force at a cycle, from 0: shedding may be held."""
+        minutes = (self.cycles[index].at_ms - self.start.info.captured_at_ms) / MS_PER_MIN
+        return self.scenario.settings_at(self.settings, minutes)
 
     def digest(self) -> str:
         """Return a SHA-256 over everything that happened; equal plans have equal digests on every machine."""

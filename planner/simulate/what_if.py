@@ -270,8 +270,8 @@ class _Scene:
         at = trace.cycles[cycle]
         seed = cycle_seed(trace.scenario.seed, cycle)
         if ran:
-            return _Scene(shedder, True, at.view, at.memory, trace.settings, seed)
-        config = _configured(trace.settings, trace.start.settings, shedder)
+            return _Scene(shedder, True, at.view, at.memory, trace.settings_at(cycle), seed)
+        config = _configured(trace.settings_at(cycle), trace.start.settings, shedder)
         watched = [_seen_by(one.view, shedder, config) for one in trace.cycles[max(0, cycle - _WATCHED) : cycle]]
         steps = decide_cycles(watched, config, seed, explain=False) if watched else ()
         memory = steps[-1].after if steps else None

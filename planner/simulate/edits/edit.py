@@ -159,6 +159,10 @@ class Edit:
         """Return the brokers whose bundles all leave because that is what it is for."""
         return ()
 
+    def held_min(self) -> tuple[float, float] | None:
+        """Return from which minute to which it holds shedding and automatic splits; None where it does not."""
+        return None
+
     def recreated(self) -> tuple[str, ...]:
         """Return the namespaces that it makes anew, so that no command leads from their bundles to the new ones."""
         return ()

@@ -10,6 +10,7 @@ from planner.simulate.edits.add_brokers import AddBrokers
 from planner.simulate.edits.change_capacity import ChangeCapacity
 from planner.simulate.edits.drain_broker import DrainBroker
 from planner.simulate.edits.edit import Edit
+from planner.simulate.edits.hold_balancer import HoldBalancer
 from planner.simulate.edits.kill_broker import KillBroker
 from planner.simulate.edits.move_bundle import MoveBundle
 from planner.simulate.edits.move_bundles import MoveBundles
@@ -41,6 +42,7 @@ EDITS: Final[tuple[type[Edit], ...]] = (
     SetIsolation,
     SetAntiAffinity,
     SetDispatchRate,
+    HoldBalancer,
 )
 
 BrokerLoss: TypeAlias = KillBroker
@@ -75,6 +77,9 @@ MorePartitions: TypeAlias = SetPartitions
 
 MachineChange: TypeAlias = ChangeCapacity
 """The edit by which a remedy makes machines alike."""
+
+BalancerHold: TypeAlias = HoldBalancer
+"""The edit by which a plan holds shedding and splits while it is carried out."""
 
 if TYPE_CHECKING:
     AnyEdit: TypeAlias = Edit

@@ -12,6 +12,7 @@ from planner.simulate.edits.add_brokers import AddBrokers
 from planner.simulate.edits.change_capacity import ChangeCapacity
 from planner.simulate.edits.drain_broker import DrainBroker
 from planner.simulate.edits.edit import Edit
+from planner.simulate.edits.hold_balancer import HoldBalancer
 from planner.simulate.edits.kill_broker import KillBroker
 from planner.simulate.edits.move_bundle import MoveBundle
 from planner.simulate.edits.move_bundles import MoveBundles
@@ -111,6 +112,7 @@ def random_edit(snapshot: Snapshot, draw: random.Random) -> Edit:
             PinBundle(bundle=bundle, broker=broker),
             SetIsolation(name="policy", namespaces=(namespace,), primary=(".*",), min_limit=1),
             SetAntiAffinity(namespace=namespace, group=draw.choice(("", "group"))),
+            HoldBalancer(duration_min=draw.choice((1.0, 4.5)), at_min=at),
             SetDispatchRate(target=namespace, msg_per_period=draw.choice((-1, 5, 100))),
         )
     )  # fmt: skip

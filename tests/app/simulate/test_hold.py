@@ -1,0 +1,58 @@
+"""Shedding and splits that are held for a while, and what the best plan and the scenario that it opens say of it."""
+
+import pytest
+
+from planner.cluster.snapshot import Snapshot
+from planner.explain.outcome import Outcome
+from planner.optimize.answer import best_plan
+from planner.optimize.offer import offer_of
+from planner.optimize.question import Question
+from planner.optimize.waves import scenario_of, waves_of
+from planner.simulate.edits.hold_balancer import HoldBalancer
+from planner.simulate.run import simulate
+from planner.simulate.scenario import Step, unchanged
+from planner.workspace.samples import load_sample, samples
+
+
+def sample(file: str) -> Snapshot:
+    return load_sample(next(one for one in samples() if one.file == file))
+
+
+@pytest.mark.parametrize("file", ["story.zip", "transfer-shedder.json"])
+def test_nothing_is_shed_or_split_while_both_are_held(file: str) -> None:
+    snapshot = sample(file)
+    hold = HoldBalancer(duration_min=6.0, at_min=2.0)
+    plain = unchanged(snapshot.info.pulsar_version, cycles=12)
+    free, held = (simulate(snapshot, one) for one in (plain, plain.with_steps(Step(hold))))
+    start_ms = snapshot.info.captured_at_ms
+    within = [event for event in held.events if 2 * 60_000 <= event.at_ms - start_ms < 8 * 60_000]
+    assert {event.kind for event in within} <= {"placed"}
+    assert [e for e in held.events if e.at_ms - start_ms < 2 * 60_000] == [
+        e for e in free.events if e.at_ms - start_ms < 2 * 60_000
+    ]
+    assert any(event.at_ms - start_ms >= 8 * 60_000 for event in held.events) or not free.cycles[8].unloads
+
+
+def test_a_held_cycle_says_why_nothing_is_shed() -> None:
+    snapshot = sample("threshold-shedder-80.json")
+    scenario = unchanged(snapshot.info.pulsar_version, cycles=4).with_steps(Step(HoldBalancer(duration_min=2.0)))
+    trace = simulate(snapshot, scenario)
+    for at, cycle in enumerate(trace.cycles):
+        decision = trace.decision(at)
+        assert decision.moves == tuple(unload.move for unload in cycle.unloads if unload.carried_out)
+        names = cycle.view.brokers.name, cycle.view.bundle_names
+        said = {reason.text for block in decision.shedding.reasons for reason in block.rows(*names)}
+        assert ("automatic unloading is turned off" in said) is (at < 2)
+
+
+@pytest.mark.parametrize("file", ["story.zip", "pip-364.json", "threshold-lower-boundary.json"])
+def test_a_best_plan_that_is_opened_as_a_scenario_is_judged_alike(file: str) -> None:
+    """Whoever opens the plan that the page calls better is not told by the gate that it is worse."""
+    snapshot = sample(file)
+    offer = offer_of(best_plan(snapshot, Question(moves=18)))
+    assert offer.plan.moves
+    assert offer.verdict is not None
+    opened = Outcome(simulate(snapshot, scenario_of(offer.plan, waves_of(offer.plan, 1000), held=False)))
+    assert opened.gate is not None
+    assert not opened.gate.objections
+    assert opened.gate.verdict.word == offer.verdict.word
