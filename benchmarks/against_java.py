@@ -11,6 +11,12 @@ Java's Overload-, Threshold- and AvgShedder are slow at the large size: for each
 averages of all bundles into a new map (`LoadData.getBundleDataForLoadShedding`), parsing each bundle's namespace. The
 planner sorts the bundles of all these brokers once; half of its time goes into the moves, one object with its reason
 for each.
+
+Then the whole cycle of a modular leader, `ModularLoadManagerImpl.doLoadShedding`: shedding, isolation, anti-affinity,
+the placement of each bundle, and the unloads. What surrounds the load manager in a broker answers at once, with no
+policies; a broker's own caches take longer. The planner's cycle is measured with all its reasons and all orders of
+Java's maps (`explained`), as pages and commands decide, and without, as simulations do. Where Pulsar draws a
+destination, both draw, so that a few bundles may stay in one of them.
 """
 
 import json
@@ -28,6 +34,7 @@ from planner.cluster.memory import SheddingMemory
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.pulsar.load.top_bundles import with_top_ranks
+from planner.pulsar.manager.cycle import next_cycle
 from planner.pulsar.shedding.protocol import Shedder
 from planner.pulsar.shedding.registry import SHEDDERS
 from planner.simulate.cluster_spec import ClusterSpec
@@ -101,6 +108,25 @@ def modular(snapshot: Snapshot) -> dict[str, Any]:
     }
 
 
+def leader(snapshot: Snapshot) -> dict[str, Any]:
+    """Return what a modular leader knows that also places bundles."""
+    known = modular(snapshot)["steps"][0]["loadData"]
+    long, table = rows(snapshot.bundles, "long_term_"), snapshot.brokers
+    averages = zip(known["bundleData"].values(), long, snapshot.bundles.data_topics.tolist(), strict=True)
+    for average, of_long, topics in averages:
+        average |= {"longTermData": of_long, "topics": topics}
+    now = dict(zip(snapshot.bundle_names, rows(snapshot.bundles), strict=True))
+    for at, report in enumerate(known["brokers"].values()):
+        report |= {
+            "lastStats": {name: now[name] for name in report["bundles"]},
+            "persistentTopicsEnabled": True,
+            "nonPersistentTopicsEnabled": True,
+            "brokerVersionString": table.version[at],
+            "loadManagerClassName": table.load_manager_class[at],
+        }
+    return {"steps": [{"leader": table.name[0], "loadData": known, "registered": list(table.name)}]}
+
+
 def extensible(snapshot: Snapshot) -> dict[str, Any]:
     """Return what an extensible leader knows, as the vectors write it."""
     now = snapshot.info.captured_at_ms
@@ -126,22 +152,63 @@ def planner(shedder: Shedder, snapshot: Snapshot, config: Settings) -> tuple[flo
     return sorted(taken[3:])[RUNS // 2] * 1000, len(decision.moves)
 
 
+def cycles(snapshot: Snapshot, config: Settings) -> tuple[float, float, int]:
+    """Return the median CPU milliseconds of a whole cycle, explained and not, and how many bundles it unloads."""
+    found: list[float] = []
+    unloads = 0
+    for explain in (True, False):
+        taken = []
+        for _ in range(RUNS + 3):
+            start = time.thread_time()
+            _, decision = next_cycle(snapshot, None, config, 0, explain=explain)
+            taken.append(time.thread_time() - start)
+            unloads = sum(one.carried_out for one in decision.unloads)
+        found.append(sorted(taken[3:])[RUNS // 2] * 1000)
+    return found[0], found[1], unloads
+
+
+def measure_cycles(java: Any, brokers: int, bundles: int) -> None:
+    """Print the times of the cycle of a modular leader for every strategy and one cluster size."""
+    print(f"{brokers} brokers, {bundles} bundles, whole cycles")
+    print("  strategy             explained       alone        Java         ratios   unloads (Java)")
+    for shedder in (one for one in SHEDDERS if one.load_manager is LoadManager.MODULAR):
+        overrides = {"loadBalancerLoadSheddingStrategy": shedder.java_class, **CONFIG.get(shedder.name, {})}
+        if shedder.profile.paired_placement:
+            overrides["loadBalancerLoadPlacementStrategy"] = shedder.java_class
+        snapshot = cluster(shedder, brokers, bundles)
+        kind = f"cycle_{KINDS[shedder.name]}"
+        java.stdin.write(json.dumps({"kind": kind, "config": overrides, "input": leader(snapshot)}) + "\n")
+        java.stdin.flush()
+        answer = json.loads(java.stdout.readline())
+        explained, alone, unloads = cycles(snapshot, Settings(overrides))
+        ratios = f"{explained / answer['ms']:7.3f}{alone / answer['ms']:7.3f}"
+        print(
+            f"  {shedder.name:18} {explained:9.3f} ms {alone:8.3f} ms {answer['ms']:8.3f} ms {ratios} {unloads:7}"
+            f" ({answer['moves']})"
+        )
+
+
+def cluster(shedder: Shedder, brokers: int, bundles: int) -> Snapshot:
+    """Return a cluster that a strategy sheds from."""
+    spec = ClusterSpec(
+        brokers=brokers,
+        bundles=bundles,
+        topics=4 * bundles,
+        load_manager=shedder.load_manager,
+        ownership_skew=0.7,
+        msg_rate_per_s=2e4 * brokers,
+    )
+    return generate(spec, 7)
+
+
 def measure(java: Any, brokers: int, bundles: int) -> None:
     """Print the times of every strategy for one cluster size."""
     print(f"{brokers} brokers, {bundles} bundles")
     print("  strategy              planner        Java   ratio   moves")
     for shedder in SHEDDERS:
-        spec = ClusterSpec(
-            brokers=brokers,
-            bundles=bundles,
-            topics=4 * bundles,
-            load_manager=shedder.load_manager,
-            ownership_skew=0.7,
-            msg_rate_per_s=2e4 * brokers,
-        )
         overrides = CONFIG.get(shedder.name, {})
         config = Settings(overrides)
-        snapshot = generate(spec, 7)
+        snapshot = cluster(shedder, brokers, bundles)
         if shedder.load_manager is LoadManager.EXTENSIBLE:
             snapshot = with_top_ranks(snapshot, config)
         given = (modular if shedder.load_manager is LoadManager.MODULAR else extensible)(snapshot)
@@ -162,8 +229,9 @@ def main() -> None:
         with subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         ) as java:
-            measure(java, 20, 2_000)
-            measure(java, 1_000, 100_000)
+            for size in ((20, 2_000), (1_000, 100_000)):
+                measure(java, *size)
+                measure_cycles(java, *size)
 
 
 if __name__ == "__main__":

@@ -234,6 +234,12 @@ def options_frame(advice: SplitAdvice) -> pd.DataFrame:
 def _request(outcome: SplitOutcome, command: SplitCommand, config: Settings, advice: SplitAdvice | None) -> None:
     """Draw a request that Pulsar follows: the one that was asked about, or the best one."""
     best = advice.best if advice is not None else None
+    if advice is not None and advice.verdict == "Not worth it":
+        st.caption("No request is recommended: a split is not worth it.")
+        if outcome.verdict in {Verdict.SPLIT, Verdict.UNKNOWN}:
+            with st.expander("The request all the same"):
+                st.code(quoted(split_command(command)), language="sh", wrap_lines=True)
+        return
     if outcome.verdict in {Verdict.SPLIT, Verdict.UNKNOWN}:
         st.markdown("**The request**")
     elif best is not None:

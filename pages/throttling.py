@@ -11,15 +11,15 @@ import streamlit as st
 from planner.cluster.arrays import FloatArray
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import DispatchRate, Policies, Snapshot
-from planner.cluster.text import bytes_per_s, count, msg_per_s
+from planner.cluster.text import bytes_per_s, count, msg_per_s, plain
 from planner.cluster.units import MIB
 from planner.figures.throttling import broker_bars, dispatch_timeline, scenario_lines
-from planner.pulsar.throttling.precedence import RATE_SETTINGS, Level, LimitChain, all_chains, has_limit
-from planner.simulate.dispatch.caps import broker_dispatch, dispatch_caps, throttles_consumers
+from planner.pulsar.throttling.precedence import RATE_SETTINGS, Level, LimitChain, all_chains, has_limit, parse_topic
+from planner.simulate.dispatch.caps import at_the_limit, broker_dispatch, dispatch_caps, dispatched, throttles_consumers
 from planner.simulate.dispatch.documented import DIFFERENCES, DOCUMENTED, play
 from planner.simulate.dispatch.edits import LimitEdit, edited, setting_commands
 from planner.simulate.dispatch.load import SubscriptionType, TopicLoad
-from planner.simulate.dispatch.prefill import topic_traffic, with_limits
+from planner.simulate.dispatch.prefill import TopicTraffic, topic_traffic, with_limits
 from planner.simulate.dispatch.simulate import price_s, simulate
 from planner.simulate.dispatch.trace import DispatchTrace
 from planner.simulate.edits.registry import DispatchLimit
@@ -35,6 +35,8 @@ from planner.web.widgets import button, chart, show_notes, table
 _LOSER = "color: #7a8594"
 _WINNER = "font-weight: 600"
 _DRAWN_BROKERS = 20
+_UNEVEN = 2.0
+"""Times an even share from which on the busiest partition stands for itself."""
 _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
 _ASKED_FROM_S = 5.0
 """From which price on dispatch is simulated by a click alone."""
@@ -367,13 +369,40 @@ def _draw_dispatch(topic: TopicLoad, seconds: int, cases: Mapping[str, tuple[Pol
     _draw_scenarios(traces)
 
 
+def _about(traffic: TopicTraffic) -> str:
+    """Return what the traffic below is about."""
+    if not traffic.listed:
+        return "The snapshot does not list this topic; its traffic below is an assumption."
+    share = f"{traffic.share * 100:.0f} % of the topic's messages"
+    if traffic.partition is not None:
+        return f"Partition {traffic.partition} of {count(traffic.listed, 'listed partition')}, with {share}."
+    if traffic.partitions > 1 and traffic.share * traffic.partitions > _UNEVEN:
+        return (
+            f"{plain(traffic.busiest)} has {share}. Below, the traffic is spread evenly over"
+            f" {count(traffic.partitions, 'partition')}: choose that partition for its own rates."
+        )
+    return "Rates below are those of the snapshot."
+
+
+def limit_sentence(snapshot: Snapshot, traffic: TopicTraffic) -> str:
+    """Return what the topic dispatches of its limit where it is at it, as the finding does; empty elsewhere."""
+    if not traffic.listed:
+        return ""
+    name = traffic.name if traffic.partition is None else f"{traffic.name}-partition-{traffic.partition}"
+    caps = dispatch_caps(snapshot)
+    for row in at_the_limit(snapshot, caps).tolist():
+        listed = snapshot.topics.name[row].as_py()
+        if name in {listed, parse_topic(listed).base}:
+            return f"**At the limit now:** {plain(listed)} dispatches {dispatched(snapshot, caps, row)}."
+    return ""
+
+
 def draw(view: state.Current) -> None:
     """Draw the page."""
     snapshot = view.snapshot
     topic, subscription = choose_topic(view)
     traffic = topic_traffic(snapshot, topic)
-    if not traffic.listed:
-        st.caption("The snapshot does not list this topic; its traffic below is an assumption.")
+    st.caption(_about(traffic))
     st.header("Current limit and its source")
     verdict_place = st.container()
     with st.sidebar:
@@ -385,6 +414,8 @@ def draw(view: state.Current) -> None:
     with verdict_place:
         chains = all_chains(traffic.name, snapshot.policies, snapshot.settings, subscription)
         st.markdown(chain_sentence(chains, load.partitions))
+        if near := limit_sentence(snapshot, traffic):
+            st.markdown(near)
         _chain_table(chains, "limit-chain")
         if not throttles_consumers(config):
             st.warning(

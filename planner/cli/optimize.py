@@ -267,7 +267,7 @@ def _text(name: str, offer: "Offer", waves: "Sequence[Wave]") -> str:
     lines = [f"Snapshot   {name}", f"Plan       {plan.digest()[:_SHORT]}", "", *off, f"{summary(plan)}{lasting}"]
     lines += [plan.limit] if plan.question.under_percent is None else []
     lines += [offer.constraint.sentence] if offer.constraint else []
-    groups = of_groups(plan, peak_without_groups(plan)) if plan.moves else ""
+    groups = of_groups(plan, peak_without_groups(plan)) if plan.moves and not offer.tried else ""
     lines += [groups] if groups else []
     lines += [f"Within 30 cycles: {offer.verdict.text}"] if offer.verdict and plan.moves else []
     lines += [offer.stability.sentence] if plan.moves else []

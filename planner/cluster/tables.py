@@ -312,6 +312,10 @@ class TopicTable(_Traffic):
                 table.__dict__["by_bundle"] = frozen(np.concatenate([order[:low], back, order[high:]]))
         return table
 
+    def forget_order(self) -> None:
+        """Drop `by_bundle`, which is worked out again when it is asked for."""
+        self.__dict__.pop("by_bundle", None)
+
     def _places(self, first: int, last: int) -> tuple[int, int]:
         """Return where the topics of some bundles in a row begin and end in `by_bundle`."""
         edges = np.array((first, last + 1), dtype=self.bundle.dtype)  # of another type, the column would be copied

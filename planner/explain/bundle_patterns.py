@@ -24,7 +24,7 @@ from planner.cluster.names import (
     NAMESPACE_BUNDLE_SPLIT_CONDITION_HIT_COUNT_THRESHOLD,
     NAMESPACE_MAXIMUM_BUNDLES,
 )
-from planner.cluster.ranges import equal_boundaries
+from planner.cluster.ranges import bundle_name, equal_boundaries
 from planner.cluster.setting import SettingValue
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
@@ -38,6 +38,8 @@ from planner.pulsar.splitting.automatic_extensible import REFUSED
 from planner.pulsar.splitting.protocol import SplitAlgorithm
 from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
 from planner.pulsar.splitting.request import split_request
+from planner.simulate.edits.edit import Edit
+from planner.simulate.edits.registry import BundleSplit
 from planner.simulate.event import Event
 from planner.simulate.sequence import decide_split_checks, same_load
 
@@ -58,6 +60,8 @@ _MOST_CHECKS = 10
 
 _MOST_COUNT_EXPONENT = 12
 _MANY_BUNDLES = 16
+_MOST_SPLITS = 64
+"""Splits of a namespace that are tried together."""
 _EMPTY_SHARE = 0.5
 _CASCADE_DEPTH = 3
 _SHARE_OF_FAIR = 0.5
@@ -182,7 +186,23 @@ def bundle_count_too_low(case: Outcome) -> Iterator[Finding]:
             brokers=(end.brokers.name[owner],) if owner >= 0 else (),
             bundles=(end.bundle_names[bundle],),
             settings=(DEFAULT_NUMBER_OF_NAMESPACE_BUNDLES, DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM),
+            edits=_halved(case.trace.start, space.name, wanted),
         )
+
+
+def _halved(start: Snapshot, namespace: str, wanted: int) -> tuple[Edit, ...]:
+    """Return the splits in two, one after the other, after which no bundle is wider than one of so many equal ones.
+
+    None where these are more than anybody would do by hand.
+    """
+    width, table = 2**32 // max(wanted, 1), start.bundles
+    mine = np.flatnonzero(table.namespace == start.namespaces.index(namespace))
+    ranges = [(int(table.low[at]), int(table.high[at])) for at in mine.tolist()]
+    edits: list[Edit] = []
+    while wide := [one for one in ranges if one[1] - one[0] > width]:
+        edits += [BundleSplit(bundle=bundle_name(namespace, *one), algorithm=_FIRST, unload=True) for one in wide]
+        ranges = [part for low, high in wide for part in ((low, (low + high) // 2), ((low + high) // 2, high))]
+    return tuple(edits) if len(edits) <= _MOST_SPLITS else ()
 
 
 def bundle_count_too_high(case: Outcome) -> Iterator[Finding]:

@@ -3,22 +3,26 @@
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.cluster.internal_bundles import internal_bundles, internal_topics
+from planner.cluster.internal_bundles import internal_bundles
 from planner.cluster.names import (
     AVERAGE_RESOURCE_USAGE_DIFFERENCE_THRESHOLD_PERCENTAGE,
     BROKER_OVERLOADED_THRESHOLD_PERCENTAGE,
     OVERRIDE_BROKER_NIC_SPEED_GBPS,
 )
-from planner.cluster.text import bytes_per_s, count, msg_per_s, without_package
+from planner.cluster.tables import BrokerTable
+from planner.cluster.text import count, without_package
 from planner.explain.finding import Finding, listed
 from planner.explain.outcome import Outcome
 from planner.pulsar.placement.registry import placement_by_name
 from planner.pulsar.throttling.precedence import RATE_SETTINGS
-from planner.simulate.dispatch.caps import dispatch_caps, throttles_consumers
+from planner.simulate.dispatch.caps import at_the_limit, dispatch_caps, dispatched, throttles_consumers
+from planner.simulate.dispatch.edits import doubled_limit
+from planner.simulate.edits.registry import MachineChange, NewBrokers
 
 if TYPE_CHECKING:
     from planner.cluster.arrays import FloatArray
@@ -27,7 +31,6 @@ _UNLIKE = 1.2
 """Factor from which two limits count as different."""
 _OF_A_KIND = 3
 """Fewest machines of one kind among which one can be called odd."""
-_AT_THE_LIMIT = 0.9
 _MANY_CLIENTS = 0.5
 """Share of all clients from which on it is many."""
 _FEW_CLIENTS = 50
@@ -53,23 +56,28 @@ def out_of_capacity(case: Outcome) -> Iterator[Finding]:
         title="Out of capacity: every broker is full",
         evidence=evidence,
         remedy=(
-            f"No strategy or threshold can fix this. Add brokers: with {more} more of the same size, the average"
-            f" usage is {mean * brokers / (brokers + more) * 100:.0f} %. Until then, shedding only disconnects"
-            " clients."
+            f"No strategy or threshold can fix this. Add at least {count(more, 'broker')} of the same size, so that"
+            f" the average usage is {mean * brokers / (brokers + more) * 100:.0f} %. Until then, shedding only"
+            " disconnects clients."
         ),
         severity="high",
         brokers=tuple(case.series.brokers[i] for i in order if present[i])[: found.over_threshold],
         settings=(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE,),
+        edits=(NewBrokers.beside(case.trace.scenario.edits, more),),
     )
 
 
-def unlike_machines(case: Outcome) -> Iterator[Finding]:
-    """A few brokers differ from others of the same cores in network speed, memory, release or load manager."""
-    table = case.trace.end.brokers
-    cores = np.rint(table.cpu_limit_percent).astype(int).tolist()
-    parts: list[str] = []
-    odd: list[str] = []
-    nic = managers = False
+@dataclass(frozen=True, slots=True)
+class _Odd:
+    """Brokers whose limit differs from what others of as many cores have."""
+
+    brokers: tuple[str, ...]
+    sentence: str
+    nic_gbps: float
+    """Speed of the others, where it is a network that differs; else 0."""
+
+
+def _odd_limits(table: BrokerTable) -> Iterator[_Odd]:
     numbers: tuple[tuple[str, FloatArray, str, float, bool], ...] = (
         ("inbound network", table.bandwidth_in_limit_kbit_per_s, "Gbit/s", 1e6, True),
         ("outbound network", table.bandwidth_out_limit_kbit_per_s, "Gbit/s", 1e6, True),
@@ -77,17 +85,30 @@ def unlike_machines(case: Outcome) -> Iterator[Finding]:
         ("direct memory", table.direct_memory_limit_mib, "GiB", 1024, False),
     )
     groups: dict[int, list[int]] = {}
-    for i, core in enumerate(cores):
+    for i, core in enumerate(np.rint(table.cpu_limit_percent).astype(int).tolist()):
         groups.setdefault(core, []).append(i)
     for label, values, unit, size, of_network in numbers:
         for group in groups.values():
             usual = _usual([float(values[i]) for i in group])
             few = [i for i in group if usual and _is_unlike(float(values[i]), usual)]
             if few:
-                nic = nic or of_network
-                odd += [table.name[i] for i in few]
-                names = listed([table.name[i] for i in few])
-                parts.append(f"{label} {values[few[0]] / size:g} {unit} on {names}, {usual / size:g} {unit} on others")
+                names = tuple(table.name[i] for i in few)
+                here, others = f"{values[few[0]] / size:g} {unit}", f"{usual / size:g} {unit}"
+                sentence = f"{label} {here} on {listed(names)}, {others} on others"
+                yield _Odd(names, sentence, usual / size if of_network else 0.0)
+
+
+def unlike_machines(case: Outcome) -> Iterator[Finding]:
+    """A few brokers differ from others of the same cores in network speed, memory, release or load manager."""
+    table = case.trace.end.brokers
+    limits = tuple(_odd_limits(table))
+    parts = [one.sentence for one in limits]
+    odd = [name for one in limits for name in one.brokers]
+    alike: dict[float, list[str]] = {}
+    for one in limits:
+        if one.nic_gbps:
+            alike.setdefault(one.nic_gbps, []).extend(one.brokers)
+    nic, managers = bool(alike), False
     for what, texts, of_manager in (
         ("release", table.version, False),
         ("load manager", table.load_manager_class, True),
@@ -119,6 +140,9 @@ def unlike_machines(case: Outcome) -> Iterator[Finding]:
         severity="high" if nic or managers else "medium",
         brokers=tuple(dict.fromkeys(odd)),
         settings=(OVERRIDE_BROKER_NIC_SPEED_GBPS,) if nic else (),
+        edits=tuple(
+            MachineChange(brokers=tuple(dict.fromkeys(brokers)), nic_gbps=speed) for speed, brokers in alike.items()
+        ),
     )
 
 
@@ -145,27 +169,29 @@ def throttled(case: Outcome) -> Iterator[Finding]:
     if not len(topics) or not limited or not throttles_consumers(config):
         return
     caps = dispatch_caps(end, config)
-    rate, size = topics.msg_rate_out_per_s, topics.msg_throughput_out_bytes_per_s
-    by_size = size >= caps.bytes_per_s * _AT_THE_LIMIT
-    at_limit = (by_size | (rate >= caps.msg_per_s * _AT_THE_LIMIT)) & ((rate > 0) | (size > 0))
-    hit = np.flatnonzero(at_limit & ~internal_topics(end))
-    if not len(hit):
+    order = at_the_limit(end, caps)
+    if not len(order):
         return
-    order = hit[np.argsort(-size[hit], kind="stable")]
-    first = int(order[0])
-    say, now, most = (bytes_per_s, size, caps.bytes_per_s) if by_size[first] else (msg_per_s, rate, caps.msg_per_s)
     names = [topics.name[int(i)].as_py() for i in order[:3]]
     bundles = [end.bundle_names[i] for i in topics.bundle[order].tolist() if i >= 0]
+    doubled = doubled_limit(names[0], end.policies, config)
+    raise_it = (
+        f"The limit is a {doubled.place} ({doubled.target}). If its consumers and its broker can take more, double it:"
+        f" {'; '.join(doubled.commands())}. "
+        if doubled is not None
+        else ""
+    )
     yield Finding(
         code="throttled",
         title="Topics throttled by a dispatch limit",
         evidence=(
-            f"{count(len(hit), 'topic')} dispatched at the limit, which applies to each partition separately."
-            f" {names[0]} dispatches {say(float(now[first]))} of at most {say(float(most[first]))}."
+            f"{count(len(order), 'topic')} dispatched at the limit, which applies to each partition separately."
+            f" {names[0]} dispatches {dispatched(end, caps, int(order[0]))}."
         ),
-        remedy=f"See the page Throttling for the limit that applies to a topic, and why. Topics: {listed(names)}.",
+        remedy=f"{raise_it}See the page Throttling for what applies to a topic, and why. Topics: {listed(names)}.",
         severity="medium",
         bundles=tuple(dict.fromkeys(bundles)),
+        topics=tuple(names),
     )
 
 
@@ -186,6 +212,9 @@ def drawn_at_random(case: Outcome) -> Iterator[Finding]:
             shares.append(len(above) / len(unload.acceptable))
     if not shares or not hot:
         return
+    name = AVERAGE_RESOURCE_USAGE_DIFFERENCE_THRESHOLD_PERCENTAGE
+    averaged = placement_by_name(case.placement, case.load_manager).measure == "averaged_usage"
+    lower = case.trace.settings.integer(name) // 2
     yield Finding(
         code="drawn_at_random",
         title="Destinations are drawn at random, even from busy brokers",
@@ -198,13 +227,14 @@ def drawn_at_random(case: Outcome) -> Iterator[Finding]:
             f"{case.placement} draws among all brokers when none is"
             " loadBalancerAverageResourceUsageDifferenceThresholdPercentage below the average. Lower this setting so"
             " that only the least used brokers are candidates."
-            if placement_by_name(case.placement, case.load_manager).measure == "averaged_usage"
+            if averaged
             else "Use a placement strategy that compares the same measure as the shedding strategy, so that fewer"
             " brokers count as equal."
         ),
         severity="medium" if sum(shares) * 5 >= len(shares) else "low",
         brokers=tuple(name for name, _ in hot.most_common()),
-        settings=(AVERAGE_RESOURCE_USAGE_DIFFERENCE_THRESHOLD_PERCENTAGE,),
+        settings=(name,),
+        changes={name: lower} if averaged and lower > 0 else {},
     )
 
 

@@ -25,6 +25,7 @@ class Finding:
         severity: How bad it is.
         brokers: Broker ids concerned, the worst first.
         bundles: Full names of bundles concerned, the worst first.
+        topics: Full names of topics concerned, the worst first.
         settings: Names of the settings concerned.
         changes: Values to try, by setting; empty when the remedy is no setting, or was tried and is not offered.
         edits: The edits of a scenario that carry the remedy out, in this order; empty when it is none.
@@ -38,6 +39,7 @@ class Finding:
     severity: Severity
     brokers: tuple[str, ...] = ()
     bundles: tuple[str, ...] = ()
+    topics: tuple[str, ...] = field(default=(), repr=False)  # they stand in the evidence
     settings: tuple[str, ...] = ()
     changes: Mapping[str, SettingValue] = field(default_factory=dict)
     edits: tuple[Edit, ...] = ()

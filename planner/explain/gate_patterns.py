@@ -195,8 +195,9 @@ def _now(change: Change) -> str:
 def _split(case: Outcome, bundle: int) -> str:
     """Return whether a split of a bundle helps, as Split lab says."""
     advice = split_advice(case.last, bundle, case.trace.settings)
-    verb = "Split it, so that a part can move" if advice.best and advice.verdict != "Not worth it" else advice.sentence
-    return verb if verb.endswith(".") else f"{verb}: {advice.sentence[:1].lower()}{advice.sentence[1:]}"
+    if advice.best is None or advice.verdict in {"Not worth it", "No need"}:
+        return advice.sentence
+    return f"Split it, so that a part can move: {advice.sentence[:1].lower()}{advice.sentence[1:]}"
 
 
 def _isolated(case: Outcome, held: Held, severity: Severity, others: str) -> Finding:

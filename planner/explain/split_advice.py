@@ -8,6 +8,7 @@ import numpy as np
 from planner.cluster.arrays import FloatArray, Int64Array
 from planner.cluster.internal_bundles import internal_bundles
 from planner.cluster.names import (
+    BROKER_OVERLOADED_THRESHOLD_PERCENTAGE,
     DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM,
     NAMESPACE_BUNDLE_MAX_BANDWIDTH_MBYTES,
     NAMESPACE_BUNDLE_MAX_MSG_RATE,
@@ -20,6 +21,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count
 from planner.cluster.units import MIB
 from planner.explain.topic_advice import cure_of
+from planner.pulsar.load.usage import weighted_usage
 from planner.pulsar.splitting.manual import SplitCommand, Verdict, answer
 from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
 from planner.pulsar.splitting.request import topics_listed
@@ -118,8 +120,15 @@ def _advice(snapshot: Snapshot, bundle: int, config: Settings) -> SplitAdvice:
         keeps = f"{best.algorithm} divides its {count(len(rows), 'topic')}, none of which currently has traffic"
     if need:
         return SplitAdvice("Worth it", f"{need}; {keeps}.", options)
-    text = "The bundle is below every limit and small compared with its broker; it can be moved as a whole"
+    size = "all that its broker serves" if _alone(snapshot, bundle) else "small compared with its broker"
+    text = f"The bundle is below every limit and {size}; it can be moved as a whole"
     return SplitAdvice("No need", f"{text}. If split, {keeps}.", options)
+
+
+def _alone(snapshot: Snapshot, bundle: int) -> bool:
+    """Return whether a bundle is the only one of its broker."""
+    owner = int(snapshot.bundles.owner[bundle])
+    return owner >= 0 and len(snapshot.bundles_of(owner)) == 1
 
 
 def _need(snapshot: Snapshot, bundle: int, config: Settings) -> str:
@@ -152,6 +161,12 @@ def _need(snapshot: Snapshot, bundle: int, config: Settings) -> str:
     whole = float(throughput[mine].sum())
     if len(mine) > 1 and whole > 0 and throughput[bundle] > _LARGE * whole:
         return f"The bundle carries {throughput[bundle] / whole * 100:.0f} % of the traffic of its broker"
+    limit = config.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE)
+    if _alone(snapshot, bundle):
+        usage = weighted_usage(snapshot.brokers, config, snapshot.info.load_manager)[owner] * 100
+        if usage > limit:
+            have_it = f"{BROKER_OVERLOADED_THRESHOLD_PERCENTAGE} is {limit}"
+            return f"The bundle is all that its broker serves, which is at {usage:.0f} % ({have_it})"
     return ""
 
 

@@ -13,6 +13,8 @@ from planner.cluster.ranges import bundles_of_hashes
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count
 from planner.explain.finding import admin, listed
+from planner.simulate.edits.edit import Edit
+from planner.simulate.edits.registry import MorePartitions
 from planner.simulate.usage_model import UsageModel
 
 PART: Final = 0.1
@@ -36,6 +38,7 @@ class PartitionAdvice:
         bundles: Bundles that these would hash to.
         brokers: Brokers that own them now.
         remedy: What to do, with the command.
+        edits: The edit that tries it; none where it does not help.
     """
 
     topic: str
@@ -46,6 +49,7 @@ class PartitionAdvice:
     bundles: tuple[str, ...]
     brokers: tuple[str, ...]
     remedy: str
+    edits: tuple[Edit, ...] = ()
 
 
 def topic_usage(model: UsageModel, rows: Int64Array) -> FloatArray:
@@ -105,7 +109,8 @@ def partition_advice(snapshot: Snapshot, row: int, usage: float) -> PartitionAdv
     target = base if now else f"{base}{_NEW}"  # a topic that is there cannot get partitions
     bundles, brokers = _destinations(snapshot, target, wanted, row)
     remedy = _more(target, now, wanted, bundles, brokers)
-    return PartitionAdvice(base, now, False, evidence, wanted, bundles, brokers, remedy)
+    edit = MorePartitions(topic=base, partitions=wanted, new_topic="" if now else target)
+    return PartitionAdvice(base, now, False, evidence, wanted, bundles, brokers, remedy, (edit,) if bundles else ())
 
 
 def cure_of(snapshot: Snapshot, row: int) -> str:

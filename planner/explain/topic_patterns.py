@@ -108,6 +108,7 @@ def _topics(
         severity=severity,
         brokers=tuple(dict.fromkeys(brokers)),
         bundles=tuple(dict.fromkeys(end.bundle_names[at] for at in bundles)),
+        edits=advice.edits,
     )
 
 

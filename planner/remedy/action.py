@@ -10,7 +10,9 @@ from planner.cluster.text import without_package
 from planner.simulate.edits.registry import AnyEdit, BrokersRestart
 from planner.simulate.scenario import Scenario, Step
 
-Kind: TypeAlias = Literal["strategy", "setting", "switch", "moves", "split", "brokers"]
+Kind: TypeAlias = Literal[
+    "strategy", "setting", "switch", "moves", "split", "brokers", "partitions", "machines", "policy"
+]
 """Kinds of actions. Two of one kind are alternatives, not a pair."""
 
 _RESTART_MIN: Final = 15.0

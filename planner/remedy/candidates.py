@@ -19,6 +19,7 @@ from planner.cluster.setting import SettingValue
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count
+from planner.explain.diagnosis import diagnose
 from planner.explain.finding import Finding
 from planner.explain.outcome import Outcome
 from planner.explain.split_advice import split_advice
@@ -26,8 +27,8 @@ from planner.optimize.answer import best_plan
 from planner.optimize.question import Question
 from planner.pulsar.shedding.registry import offered_shedders, shedder_by_name
 from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
-from planner.remedy.action import Action, settings_action
-from planner.simulate.edits.registry import BundleMoves, BundleSplit, NewBrokers
+from planner.remedy.action import Action, Kind, settings_action
+from planner.simulate.edits.registry import BundleMoves, BundleSplit, MachineChange, MorePartitions, NewBrokers
 from planner.simulate.scenario import Scenario
 from planner.simulate.strategies import under_strategy
 
@@ -41,6 +42,14 @@ _LARGEST: Final = 12
 _STEPS: Final = (0.5, 0.75, 1.5, 2.0)
 """Values of a threshold to try, relative to its own."""
 
+_KINDS: Final[tuple[tuple[type, Kind], ...]] = (
+    (BundleMoves, "moves"),
+    (BundleSplit, "split"),
+    (NewBrokers, "brokers"),
+    (MorePartitions, "partitions"),
+    (MachineChange, "machines"),
+)
+
 
 def of_finding(finding: Finding, config: Settings) -> Action | None:
     """Return the remedy of a finding as an action; None where it is not one that can be simulated."""
@@ -52,7 +61,8 @@ def of_finding(finding: Finding, config: Settings) -> Action | None:
     words = "; ".join(edit.phrase() for edit in finding.edits[:2])
     more = f" and {len(finding.edits) - 2} more" if len(finding.edits) > 2 else ""  # noqa: PLR2004 - those shown
     said = f"{words[:1].upper()}{words[1:]}{more}"
-    return replace(action, kind="moves", words=said, edits=finding.edits)
+    kind: Kind = next((kind for edit, kind in _KINDS if isinstance(finding.edits[0], edit)), "policy")
+    return replace(action, kind=kind, words=said, edits=finding.edits)
 
 
 def candidates(snapshot: Snapshot, scenario: Scenario, outcome: Outcome) -> Iterator[Action]:
@@ -66,12 +76,13 @@ def candidates(snapshot: Snapshot, scenario: Scenario, outcome: Outcome) -> Iter
     seen: set[tuple[object, ...]] = set()
     config = scenario.settings_over(snapshot)
     sources: tuple[Callable[[], Iterator[Action]], ...] = (
+        lambda: filter(None, (of_finding(finding, config) for finding in diagnose(outcome))),
         lambda: _strategies(snapshot, scenario, outcome),
         lambda: _switches(config),
         lambda: _thresholds(config, outcome),
         lambda: _moves(snapshot, scenario),
         lambda: _splits(snapshot, config),
-        lambda: iter((more_brokers(1),)),
+        lambda: iter((more_brokers(scenario, 1),)),
     )
     for source in sources:
         for action in source():
@@ -80,9 +91,10 @@ def candidates(snapshot: Snapshot, scenario: Scenario, outcome: Outcome) -> Iter
                 yield action
 
 
-def more_brokers(number: int) -> Action:
-    """Return the action that adds so many brokers of the median size."""
-    return Action(kind="brokers", words=f"Add {count(number, 'broker')}", edits=(NewBrokers(count=number),))
+def more_brokers(scenario: Scenario, number: int) -> Action:
+    """Return the action that adds so many brokers of the median size to a scenario."""
+    added = NewBrokers.beside(scenario.edits, number)
+    return Action(kind="brokers", words=f"Add {count(number, 'broker')}", edits=(added,))
 
 
 def _strategies(snapshot: Snapshot, scenario: Scenario, outcome: Outcome) -> Iterator[Action]:

@@ -160,13 +160,18 @@ def fix(trials: Trials, outcome: Outcome, progress: Callable[[int], None] = lamb
 def _offered(trials: Trials, found: Sequence[Trial]) -> list[Trial]:
     """Return those that are offered, the best first; only the first few are held to other seeds and traffic."""
     kept: list[Trial] = []
-    for trial in by_gain([one for one in found if one.is_worth_it and one.verdict.balance != -1])[:_CONFIRMED]:
+    for trial in by_gain([one for one in found if one.is_worth_it and _sound(one)])[:_CONFIRMED]:
         confirmed = trials.confirmed(trial)
         if confirmed.offered:
             kept.append(confirmed)
         if len(kept) == _OFFERED:
             break
     return kept
+
+
+def _sound(trial: Trial) -> bool:
+    """Say whether a trial leaves the balance no worse, or is better by what counts first."""
+    return trial.verdict.balance != -1 or trial.verdict.overload == 1
 
 
 def _pairs(trials: Trials, singles: Sequence[Trial]) -> Iterator[Trial]:
@@ -186,7 +191,7 @@ def _brokers_needed(trials: Trials) -> tuple[int, int]:
     def enough(number: int) -> bool:
         nonlocal tried
         tried += 1
-        trial = trials.try_out(more_brokers(number))
+        trial = trials.try_out(more_brokers(trials.scenario, number))
         return trial is not None and trial.after.end_peak_percent <= trial.after.limit_percent
 
     most = max(2 * len(trials.snapshot.brokers), 2)

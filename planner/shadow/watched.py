@@ -30,7 +30,8 @@ _MISSED_SHARE = 0.8
 class ShadowWatch:
     """Follows a cluster, tells a line for each cycle, keeps the score and, below a root of histories, the record.
 
-    No error of a prediction ends it: it is told, and what was known is forgotten.
+    No error of a prediction ends it: it is told, and what was known is forgotten. Each note about how the load balancer
+    comes to its decisions, such as one on a class of your own, is told once.
 
     Args:
         root: Where the record goes, if anywhere.
@@ -59,6 +60,7 @@ class ShadowWatch:
         self.too_seldom = ""
         self._failed = ""
         self._warned = False
+        self._noted: set[str] = set()
         self._pace: deque[tuple[int, bool]] = deque(maxlen=_PACE_OF)
 
     def add(self, snapshot: Snapshot) -> tuple[ShadowCycle, ...]:
@@ -84,6 +86,10 @@ class ShadowWatch:
                 self._failed = text
                 self.complain(f"shadow: {text}")
             return ()
+        for note in result.prediction.decision.notes:
+            if note not in self._noted:
+                self._noted.add(note)
+                self.complain(f"shadow: {note}")
         self.cycles = [*self.cycles, *result.cycles][-_MOST_CYCLES:]
         for cycle in result.cycles:
             self.report(describe(cycle))

@@ -5,7 +5,7 @@ lags behind (`planner.simulate.leader_view`). Positions of brokers never change:
 present. Positions of bundles change when one is split or a namespace is made anew.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from planner.cluster.arrays import BoolArray, Int64Array, IntArray, frozen
 from planner.cluster.errors import ScenarioError
 from planner.cluster.hashing import java_string_hashes
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.positions import Positions
 from planner.cluster.ranges import FULL_HIGH, bundle_name
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Policies, Snapshot
@@ -84,7 +85,7 @@ class Cluster:
         self.owner: Int64Array = snapshot.bundles.owner.astype(np.int64)
         self.names: tuple[str, ...] = snapshot.bundle_names
         self.hashes: IntArray = snapshot.bundle_name_hashes
-        self.position: dict[str, int] = dict(snapshot.bundle_position)
+        self.position: Mapping[str, int] = snapshot.bundle_position
         self.pins: dict[str, str] = {}
         self._owners: IntArray | None = None
         self.traffic = Traffic(snapshot, base, assumptions)
@@ -282,6 +283,18 @@ class Cluster:
         if shape.at_min == 0:
             self.leader_view.note_changes()
 
+    def partition(self, topic: str, target: str, partitions: int) -> None:
+        """Spread the traffic of a topic over the partitions of a target, which is the topic itself or a new one.
+
+        Raises:
+            ScenarioError: There is no such topic, or Pulsar would refuse it.
+        """
+        self.traffic.partition(topic, target, partitions)
+        self._touch()
+        self.leader_view.note_changes()
+        if self.traffic.limits is not None:
+            self.limit_dispatch()
+
     def limit_dispatch(self) -> None:
         """Hold back what policies and settings do not let topics dispatch.
 
@@ -335,23 +348,22 @@ class Cluster:
     def _cut(self, rows: Int64Array, edges: Sequence[int]) -> Int64Array:
         """Put new bundles in place of some that cover the same range; return their positions. Shape (new bundles,)."""
         change, traffic = self.traffic.cut(rows, edges), self.traffic
-        parent, made = change.parent, np.flatnonzero(change.new)
-        self.owner = self.owner[parent]
-        names = [self.names[old] for old in parent.tolist()]
-        for at in made.tolist():
+        made, new = change.made.tolist(), []
+        for at in made:
             space = traffic.namespaces[traffic.namespace[at]]
-            name = bundle_name(space, int(traffic.low[at]), int(traffic.high[at]))
-            pinned = self.pins.get(names[at])
+            new.append(bundle_name(space, int(traffic.low[at]), int(traffic.high[at])))
+            pinned = self.pins.get(self.names[int(change.parent[at])])
             if pinned is not None:
-                self.pins[name] = pinned
-            names[at] = name
-        self.names = tuple(names)
-        self.position = dict(zip(names, range(len(names)), strict=True))
-        self.hashes = self.hashes[parent]
-        self.hashes[made] = java_string_hashes([names[at] for at in made.tolist()])
+                self.pins[new[-1]] = pinned
+        if not isinstance(self.position, Positions):
+            self.position = Positions.of(self.names, self.position)
+        self.names = change.named(self.names, new)
+        self.position = self.position.renumbered(self.names, change.parent, made)
+        self.owner, self.hashes = change.follow(self.owner), change.follow(self.hashes)
+        self.hashes[made] = java_string_hashes(new)
         self._touch()
         self.leader_view.rebuilt(change)
-        return made
+        return change.made
 
     # Policies
 

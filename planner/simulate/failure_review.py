@@ -4,7 +4,7 @@ An estimate, vectorised over all losses; `FailureReview.method` states the place
 simulation in which a broker dies is the exact answer for one loss.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Final, Literal
 
@@ -36,6 +36,9 @@ MOST_BROKERS_PAIRED: Final = 100
 
 _CELLS = 1_000_000
 """Losses x brokers in one batch."""
+
+_TOGETHER = 250
+"""Losses that are reviewed together even where they free unlike numbers of bundles."""
 
 _PER_BUNDLE = 1e13
 """Weight of a bundle of the same namespace where their number is compared first: above every other part of a key."""
@@ -107,9 +110,7 @@ def review_losses(
     choices = [] if len(alive) <= lost else list(combinations(paired.tolist(), lost))
     losses = np.array(choices, dtype=np.int64).reshape(-1, lost)
     rule = _Rule.of(cluster)
-    step = max(_CELLS // max(len(snapshot.brokers), 1), 1)
-    parts = [_after(cluster, rule, losses[at : at + step]) for at in range(0, len(losses), step)]
-    columns = [np.concatenate(rows) for rows in zip(*parts, strict=True)] if parts else [np.zeros(0)] * 6
+    columns = _review(cluster, rule, losses)
     skipped = (
         ""
         if len(paired) == len(alive)
@@ -225,8 +226,8 @@ def _groups(snapshot: Snapshot) -> tuple[Int64Array, BoolArray, BoolArray, Int64
     return group, masks[0], masks[1], np.array([key[2] for key in found] or [0], dtype=np.int64)
 
 
-def _queues(cluster: UsageModel, losses: Int64Array) -> Int64Array:
-    """Return the bundles freed by each loss, ordered by namespace, padded with -1. Shape (losses, most)."""
+def _freed(cluster: UsageModel, losses: Int64Array) -> list[Int64Array]:
+    """Return the bundles that each loss frees, ordered by namespace."""
     snapshot = cluster.snapshot
     of_broker = [snapshot.bundles_of(b) for b in range(len(snapshot.brokers))]
     decides = snapshot.settings.release
@@ -234,23 +235,188 @@ def _queues(cluster: UsageModel, losses: Int64Array) -> Int64Array:
     if gone.any():  # such bundles go with their broker
         of_broker = [mine[~gone[snapshot.bundles.namespace[mine]]] for mine in of_broker]
     freed = [np.concatenate([of_broker[b] for b in row]) for row in losses.tolist()]
-    queues = np.full((len(losses), max((len(f) for f in freed), default=0)), -1, dtype=np.int64)
-    for at, mine in enumerate(freed):
-        queues[at, : len(mine)] = mine[np.argsort(snapshot.bundles.namespace[mine], kind="stable")]
-    return queues
+    return [mine[np.argsort(snapshot.bundles.namespace[mine], kind="stable")] for mine in freed]
 
 
-def _after(cluster: UsageModel, rule: _Rule, losses: Int64Array) -> tuple[npt.NDArray[np.generic], ...]:
-    """Place the bundles freed by some losses; return the columns of the review, each of shape (losses,)."""
-    snapshot = cluster.snapshot
-    rows, count = np.arange(len(losses)), len(snapshot.brokers)
-    alive = np.repeat(cluster.alive[np.newaxis], len(losses), axis=0)
-    alive[rows[:, np.newaxis], losses] = False
-    served = np.repeat(cluster.served()[:, np.newaxis], len(losses), axis=1)
+def _review(cluster: UsageModel, rule: _Rule, losses: Int64Array) -> list[FloatArray]:
+    """Return the columns of the review, each of shape (losses,).
+
+    The losses that free most bundles come first, and beside them those that free about as many: the fewer there are to
+    place, the fewer brokers can get one.
+    """
+    columns: list[FloatArray] = [np.zeros(len(losses)) for _ in range(6)]
+    freed, reach = _freed(cluster, losses), _Reach.of(cluster, rule)
+    lengths = np.array([len(mine) for mine in freed], dtype=np.int64)
+    order, at = np.argsort(-lengths, kind="stable"), 0
+    while at < len(order):
+        longest, count = int(lengths[order[at]]), len(cluster.alive)
+        most = longest + losses.shape[1] + 1
+        end = at + max(_CELLS // max(count, 1), 1)
+        if most < count:
+            similar = int((lengths >= longest // 2).sum())
+            end = min(end, max(similar, at + _TOGETHER))
+        batch = order[at:end]
+        queues = np.full((len(batch), longest), -1, dtype=np.int64)
+        for row, loss in enumerate(batch.tolist()):
+            queues[row, : lengths[loss]] = freed[loss]
+        brokers = reach.within(losses[batch], most)
+        for column, values in zip(columns, _after(cluster, rule, reach, losses[batch], queues, brokers), strict=True):
+            column[batch] = values
+        at = end
+    return columns
+
+
+@dataclass(frozen=True, eq=False)
+class _Reach:
+    """Which brokers can get a bundle: those that come first, whatever else happens, where only few are placed.
+
+    Attributes:
+        rule: The placement rule.
+        alive: Brokers that are there. Shape (brokers,).
+        counts: Bundles of each namespace, in the first row, on each broker, in the second, that has any; empty where
+            their number does not matter. Shape (3, pairs).
+        ordered: Whether the keys of brokers can be told beforehand.
+        found: What `_places` has found.
+    """
+
+    rule: _Rule
+    alive: BoolArray
+    counts: Int64Array
+    ordered: bool
+    found: dict[tuple[int, bytes], Int64Array] = field(default_factory=dict)
+
+    @staticmethod
+    def of(cluster: UsageModel, rule: _Rule) -> "_Reach":
+        bundles, size = cluster.snapshot.bundles, len(cluster.alive)
+        owned = (bundles.owner >= 0) & rule.evenly
+        pairs = bundles.namespace[owned].astype(np.int64) * size + bundles.owner[owned]
+        found, numbers = np.unique(pairs, return_counts=True)
+        counts = np.array([*np.divmod(found, max(size, 1)), numbers], dtype=np.int64)
+        known = (rule.rate, rule.bundle_rate, cluster.own, cluster.bundle, cluster.fixed)
+        ordered = not any(np.isnan(values).any() for values in known)
+        return _Reach(rule, cluster.alive, counts, ordered and rule.rate.max(initial=0.0) < _PER_BUNDLE / 4)
+
+    def few(self, losses: Int64Array) -> BoolArray:
+        """Return in which groups too few primary brokers remain after each loss. Shape (losses, groups)."""
+        primary = self.rule.primary & self.alive
+        remain = primary.sum(axis=1) - primary.T[losses].sum(axis=1)
+        few: BoolArray = remain < self.rule.least_primary
+        return few
+
+    def averages(self, losses: Int64Array, few: BoolArray) -> FloatArray:
+        """Return the average usage of the brokers that each group may use after each loss. Shape (losses, groups)."""
+        usage = self.rule.usage
+        found = np.zeros(few.shape)
+        if usage is None:
+            return found
+        for group in range(few.shape[1]):
+            for wide in (False, True):
+                allowed = self.allowed(group, wide=wide)
+                rows = np.flatnonzero(few[:, group] == wide)
+                inside = allowed[losses[rows]].any(axis=1)
+                found[rows, group] = _mean(usage, allowed[np.newaxis])
+                own = np.repeat(allowed[np.newaxis], int(inside.sum()), axis=0)
+                own[np.arange(len(own))[:, np.newaxis], losses[rows[inside]]] = False
+                found[rows[inside], group] = _mean(usage, own)
+        return found
+
+    def allowed(self, group: int, *, wide: bool) -> BoolArray:
+        """Return the brokers there that a group may use, with the secondary ones or without. Shape (brokers,)."""
+        mask: BoolArray = self.rule.primary[group] & self.alive
+        if wide:
+            mask |= self.rule.secondary[group] & self.alive
+        return mask
+
+    def within(self, losses: Int64Array, first: int) -> Int64Array:
+        """Return the brokers, in order, that can get a bundle after some losses. Shape (such brokers,).
+
+        Args:
+            losses: The losses.
+            first: How many brokers, from the one with the smallest key, come into question in each group.
+        """
+        rule, count = self.rule, len(self.alive)
+        if first >= count or not self.ordered:
+            return np.arange(count)
+        few = self.few(losses)
+        averages = self.averages(losses, few)
+        key = rule.rate if rule.by_rate else np.zeros(count)
+        chosen = np.zeros(count, dtype=np.bool_)
+        for group in range(len(rule.primary)):
+            for wide in (False, True):
+                if not (few[:, group] == wide).any():
+                    continue
+                allowed = np.flatnonzero(self.allowed(group, wide=wide))
+                kinds = [allowed]
+                if rule.usage is not None:
+                    least, most = averages[:, group].min(), averages[:, group].max()
+                    sure = rule.usage[allowed] + rule.difference <= least
+                    never = ~(rule.usage[allowed] + rule.difference <= most)
+                    chosen[allowed[~sure & ~never]] = True
+                    kinds = [allowed[sure], allowed[never]]
+                for some in kinds:
+                    chosen[self._first(group, some[np.argsort(key[some], kind="stable")], key, first)] = True
+        return np.flatnonzero(chosen)
+
+    def _first(self, group: int, order: Int64Array, key: FloatArray, first: int) -> Int64Array:
+        """Return so many brokers that come first for each namespace of a group, all together.
+
+        Brokers without bundles of the namespace come before all others, so most namespaces share the beginning of the
+        order.
+        """
+        if len(order) <= 2 * first or not self.counts.size:
+            return order[:first] if not self.counts.size else order
+        namespace, at, number, before = self._places(group, order)
+        passed = np.bincount(namespace, before < first)
+        end = int(first + passed[passed + first <= len(order)].max(initial=0))
+        found = [order[:end]]
+        for crowded in np.flatnonzero(passed + first > len(order)).tolist():
+            keys = key[order].copy()
+            own = namespace == crowded
+            keys[at[own]] += number[own] * _PER_BUNDLE
+            found.append(order[np.argsort(keys, kind="stable")[:first]])
+        return np.concatenate(found)
+
+    def _places(self, group: int, order: Int64Array) -> Int64Array:
+        """Return the pairs of `counts` that concern a group and an order, by namespace, then by place in the order.
+
+        The rows are the namespace, the place, the number, and how many brokers before that place have none.
+        """
+        known = (group, order.tobytes())
+        if known not in self.found:
+            place = np.full(len(self.alive), -1, dtype=np.int64)
+            place[order] = np.arange(len(order))
+            namespace, broker, number = self.counts
+            mine = (self.rule.group[namespace] == group) & (place[broker] >= 0)
+            namespace, at, number = namespace[mine], place[broker[mine]], number[mine]
+            sort = np.argsort(namespace * len(order) + at)
+            namespace, at, number = namespace[sort], at[sort], number[sort]
+            ahead = np.arange(len(at)) - np.searchsorted(namespace, namespace)
+            self.found[known] = np.array([namespace, at, number, at - ahead])
+        return self.found[known]
+
+
+def _mean(usage: FloatArray, allowed: BoolArray) -> FloatArray:
+    """Return the mean usage of the brokers in each row; 0 for none. Shape (rows,)."""
+    mean: FloatArray = np.where(allowed, usage, 0.0).sum(axis=1) / np.maximum(allowed.sum(axis=1), 1)
+    return mean
+
+
+def _after(
+    cluster: UsageModel, rule: _Rule, reach: _Reach, losses: Int64Array, queues: Int64Array, brokers: Int64Array
+) -> tuple[npt.NDArray[np.generic], ...]:
+    """Place the bundles freed by some losses on brokers within reach.
+
+    Returns:
+        The columns of the review, each of shape (losses,).
+    """
+    rows, inside = np.arange(len(losses)), cluster.narrowed(brokers)
+    alive = np.repeat(inside.alive[np.newaxis], len(losses), axis=0)
+    alive &= (brokers != losses[:, :, np.newaxis]).all(axis=1)
+    before = cluster.served()
+    served = np.repeat(before[:, brokers][:, np.newaxis], len(losses), axis=1)
     served[:, ~alive] = 0.0
-    chooser = _Chooser(cluster, rule, alive)
+    chooser = _Chooser(cluster, rule, reach, losses, alive, brokers)
     unserved = np.zeros(len(losses), dtype=np.int64)
-    queues = _queues(cluster, losses)
     for bundles in queues.T:
         busy = rows[bundles >= 0]
         mine = bundles[bundles >= 0]
@@ -258,12 +424,36 @@ def _after(cluster: UsageModel, rule: _Rule, losses: Int64Array) -> tuple[npt.ND
         took = to >= 0
         unserved[busy[~took]] += 1
         served[:, busy[took], to[took]] += cluster.bundle[:, mine[took]]
-    usage = np.where(alive, cluster.usage(served), -np.inf)
+    usage = np.where(alive, inside.usage(served), -np.inf)
     limit = cluster.config.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
-    factors = np.where(alive, cluster.growth(served), np.inf).min(axis=(0, 2), initial=np.inf)
+    over = (usage > limit).sum(axis=1)
+    factors = np.where(alive, inside.growth(served), np.inf).min(axis=(0, 2), initial=np.inf)
     clients = np.where(queues >= 0, cluster.clients[queues], 0).sum(axis=1) if len(cluster.clients) else unserved
-    peak = usage.argmax(axis=1) if count else rows
-    return usage.max(axis=1), peak, (usage > limit).sum(axis=1), factors, unserved, clients
+    peak = usage.argmax(axis=1) if len(brokers) else rows
+    highest = usage[rows, peak] if len(brokers) else np.full(len(rows), -np.inf)
+    peak = brokers[peak] if len(brokers) else rows
+    others = np.setdiff1d(np.flatnonzero(cluster.alive), brokers, assume_unique=True)
+    if len(others):
+        calm = cluster.narrowed(others)
+        use, factor = calm.usage(before[:, others]), calm.growth(before[:, others]).min(axis=0)
+        above = np.zeros(len(cluster.alive), dtype=np.int64)
+        above[others] = use > limit
+        over = over + above.sum() - above[losses].sum(axis=1)
+        top = _first_left(others[np.argsort(-use, kind="stable")], losses)
+        known = np.full((2, len(cluster.alive) + 1), np.array([[-np.inf], [np.inf]]))  # the last one is nobody
+        known[:, others] = use, factor
+        higher = (known[0, top] > highest) | ((known[0, top] == highest) & (top < peak) & (top >= 0))
+        highest, peak = np.where(higher, known[0, top], highest), np.where(higher, top, peak)
+        factors = np.minimum(factors, known[1, _first_left(others[np.argsort(factor, kind="stable")], losses)])
+    return highest, peak, over, factors, unserved, clients
+
+
+def _first_left(order: Int64Array, losses: Int64Array) -> Int64Array:
+    """Return the first broker in an order that is there after each loss, -1 for none. Shape (losses,)."""
+    found = np.full(len(losses), -1, dtype=np.int64)
+    for broker in order[losses.shape[1] :: -1].tolist():
+        found = np.where((losses == broker).any(axis=1), found, broker)
+    return found
 
 
 class _Chooser:
@@ -271,23 +461,35 @@ class _Chooser:
 
     Attributes:
         key: Bundles of the namespace (where those decide), then the penalty, then the load received; infinite for
-            brokers that may not serve a bundle. Shape (losses, brokers).
+            brokers that may not serve a bundle. Shape (losses, brokers within reach).
         base: The part of `key` that does not depend on the namespace.
         now: Namespace being placed in each loss. Shape (losses,).
     """
 
-    def __init__(self, cluster: UsageModel, rule: _Rule, alive: BoolArray) -> None:
-        self.rule, self.alive = rule, alive
+    def __init__(
+        self,
+        cluster: UsageModel,
+        rule: _Rule,
+        reach: _Reach,
+        losses: Int64Array,
+        alive: BoolArray,
+        brokers: Int64Array,
+    ) -> None:
+        self.rule, self.alive, self.brokers = rule, alive, brokers
         bundles = cluster.snapshot.bundles
         self.namespace = bundles.namespace.astype(np.int64)
-        self.counts = np.zeros((len(cluster.snapshot.namespaces), len(cluster.alive)))
+        self.counts = np.zeros((len(cluster.snapshot.namespaces), len(brokers)))
         if rule.evenly:
-            owned = bundles.owner >= 0
-            np.add.at(self.counts, (self.namespace[owned], bundles.owner[owned]), _PER_BUNDLE)
+            place = np.full(len(cluster.alive) + 1, -1, dtype=np.int64)  # the last one is nobody
+            place[brokers] = np.arange(len(brokers))
+            owned = place[bundles.owner] >= 0
+            np.add.at(self.counts, (self.namespace[owned], place[bundles.owner[owned]]), _PER_BUNDLE)
         everyone = np.array([bool((mask | ~cluster.alive).all()) for mask in rule.primary], dtype=np.bool_)
         self.open_to_all = everyone if rule.usage is None else np.zeros_like(everyone)
         """Groups that allow every broker without preference. Shape (groups,)."""
-        self.base = np.where(alive, rule.rate if rule.by_rate else 0.0, np.inf)
+        self.few = reach.few(losses)
+        self.averages = reach.averages(losses, self.few)
+        self.base = np.where(alive, rule.rate[brokers] if rule.by_rate else 0.0, np.inf)
         self.key = self.base.copy()
         self.now = np.full(len(alive), -1, dtype=np.int64)
 
@@ -303,15 +505,14 @@ class _Chooser:
 
     def _barred(self, rows: Int64Array, group: Int64Array) -> FloatArray:
         """Return the part of the key from isolation and LeastResourceUsageWithWeight. Shape (rows, brokers)."""
-        rule = self.rule
-        primary, secondary = rule.primary[group] & self.alive[rows], rule.secondary[group] & self.alive[rows]
-        few = primary.sum(axis=1) < rule.least_primary[group]
-        allowed = np.where(few[:, np.newaxis], primary | secondary, primary)
+        rule, here = self.rule, self.brokers
+        primary, secondary = rule.primary[group][:, here], rule.secondary[group][:, here]
+        few = self.few[rows, group]
+        allowed = np.where(few[:, np.newaxis], primary | secondary, primary) & self.alive[rows]
         added = np.where(allowed, 0.0, np.inf)
         if rule.usage is not None:
-            number = np.maximum(allowed.sum(axis=1), 1)
-            average = np.where(allowed, rule.usage, 0.0).sum(axis=1) / number
-            added += np.where(rule.usage + rule.difference <= average[:, np.newaxis], 0.0, _AVOIDED)
+            average = self.averages[rows, group][:, np.newaxis]
+            added += np.where(rule.usage[here] + rule.difference <= average, 0.0, _AVOIDED)
         return added
 
     def choose(self, rows: Int64Array, bundles: Int64Array) -> Int64Array:

@@ -221,10 +221,10 @@ class LeaderView:
     def rebuilt(self, change: Renumbering) -> None:
         """Follow a renumbering; of new bundles nothing is known."""
         self._settle()
-        parent, made = change.parent, np.flatnonzero(change.new)
+        made = change.made
 
         def follow(values: Any, unknown: int | None = None) -> Any:
-            followed = values.take(parent, axis=-1)  # by rows, which an index would turn into columns
+            followed = change.follow(values)
             if unknown is not None:
                 followed[..., made] = unknown
             return followed
@@ -468,21 +468,21 @@ class LeaderView:
         cluster = self.truth
         if self._table is None:
             owner = cluster.owner if self.extensible else self.reported_by
-            columns: dict[str, Any] = {
-                name: frozen(self.reported[row].copy()) for row, name in enumerate(TRAFFIC_COLUMNS)
-            }
+            columns: dict[str, Any] = {}
+            for row, name in enumerate(TRAFFIC_COLUMNS):
+                columns[name] = self._kept(name, self.reported[row])
             for row, name in enumerate(COUNT_COLUMNS):
-                columns[name] = frozen(self.reported[4 + row].astype(np.int64))
+                columns[name] = self._kept(name, self.reported[4 + row].astype(np.int64))
             if not self.extensible:
                 columns["has_data"] = self.known
-                columns["averages_estimated"] = frozen(self.estimated.copy())
-                columns["data_topics"] = frozen(self.data_topics)
+                columns["averages_estimated"] = self._kept("averages_estimated", self.estimated)
+                columns["data_topics"] = self._kept("data_topics", self.data_topics)
                 for term, samples, means in zip(_TERMS, self.samples, self.means, strict=True):
                     columns |= {term + name: frozen(mean) for name, mean in zip(TRAFFIC_COLUMNS, means, strict=True)}
                     columns[f"{term}samples"] = frozen(samples)
-            stats = (self.reported_by >= 0) & (self.reported_by == owner)
-            owners = cluster.owners() if self.extensible else frozen(owner.astype(np.int32))
-            self._table = replace(self.bundles, owner=owners, has_stats=frozen(stats), **columns)
+            columns["has_stats"] = self._kept("has_stats", (self.reported_by >= 0) & (self.reported_by == owner))
+            columns["owner"] = cluster.owners() if self.extensible else self._kept("owner", owner.astype(np.int32))
+            self._table = replace(self.bundles, **columns)
         return Snapshot(
             replace(cluster.info, captured_at_ms=at_ms),
             self.config,
@@ -492,6 +492,11 @@ class LeaderView:
             cluster.traffic.topics,
             cluster.policies,
         ).naming(cluster.names, cluster.hashes, cluster.position)
+
+    def _kept(self, name: str, values: Any) -> Any:
+        """Return a column as the last view has it, if it is the same: a trace keeps many views."""
+        known = getattr(self._last.bundles, name) if self._last is not None else None
+        return known if known is not None and np.array_equal(known, values) else frozen(values.copy())
 
 
 def _load_keys(means: FloatArray) -> list[FloatArray]:

@@ -6,13 +6,15 @@ split or a namespace is made anew.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
+import pyarrow as pa
 
-from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, frozen
+from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, UInt32Array, frozen
 from planner.cluster.errors import ScenarioError
-from planner.cluster.ranges import FULL_HIGH
+from planner.cluster.hashing import PARTITION, topic_hashes
+from planner.cluster.ranges import FULL_HIGH, bundles_of_hashes
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.tables import TRAFFIC_COLUMNS, TopicTable
 from planner.simulate.assumptions import Assumptions
@@ -30,7 +32,11 @@ _CPU, _BANDWIDTH_OUT = 4, 6
 _SCALED = 7
 """Rows that follow the traffic; the others are counts."""
 
+_TOPICS = 7
+"""Row with the number of topics."""
 _ROWS = 10
+
+_T = TypeVar("_T", bound=np.generic)
 
 Scope: TypeAlias = Literal["cluster", "namespace", "bundle", "topic"]
 """Scopes of a change of traffic."""
@@ -49,10 +55,42 @@ class Renumbering:
     Attributes:
         parent: For each bundle now, its position before; that of its parent when it is new. Shape (bundles,).
         new: Which bundles are new. Shape (bundles,).
+        gone: Positions, before, of those that the new ones replace, in order. Shape (replaced,).
     """
 
     parent: Int64Array
     new: BoolArray
+    gone: Int64Array
+
+    @property
+    def made(self) -> Int64Array:
+        """Positions of the new bundles, which stand side by side. Shape (new bundles,)."""
+        return np.flatnonzero(self.new)
+
+    def follow(self, values: np.ndarray[Any, np.dtype[_T]]) -> np.ndarray[Any, np.dtype[_T]]:
+        """Return values of each bundle after the renumbering, a new bundle with those of its parent.
+
+        Shape (..., bundles). Bundles side by side are copied in one piece, which is quicker than one by one.
+        """
+        first, last = int(self.gone[0]), int(self.gone[-1])
+        if last - first + 1 != len(self.gone):
+            return values.take(self.parent, axis=-1)
+        behind = len(self.parent) - (values.shape[-1] - last - 1)
+        found = np.empty((*values.shape[:-1], len(self.parent)), dtype=values.dtype)
+        found[..., :first] = values[..., :first]
+        found[..., first:behind] = values[..., first : first + 1]
+        found[..., behind:] = values[..., last + 1 :]
+        return found
+
+    def named(self, names: tuple[str, ...], new: Sequence[str]) -> tuple[str, ...]:
+        """Return the name of each bundle after the renumbering, given those of the new ones."""
+        first, last = int(self.gone[0]), int(self.gone[-1])
+        if last - first + 1 == len(self.gone):
+            return (*names[:first], *new, *names[last + 1 :])
+        followed = [names[at] for at in self.parent.tolist()]
+        for at, name in zip(self.made.tolist(), new, strict=True):
+            followed[at] = name
+        return tuple(followed)
 
 
 @dataclass(eq=False)
@@ -102,6 +140,7 @@ class Traffic:
         self.namespace: Int64Array = snapshot.bundles.namespace.astype(np.int64)
         self.low: Int64Array = snapshot.bundles.low.copy()
         self.high: Int64Array = snapshot.bundles.high.copy()
+        self._start_topics = snapshot.topics
         self.topics: TopicTable = snapshot.topics
         self.base = base
         self.changes: list[_TrafficChange] = []
@@ -214,6 +253,79 @@ class Traffic:
         self.changes.append(made)
         self._loads = None
 
+    def partition(self, topic: str, target: str, partitions: int) -> None:
+        """Spread the traffic of a topic evenly over the partitions of a target: of the topic itself, or of a new one.
+
+        Raises:
+            ScenarioError: There is no such topic in a bundle, or Pulsar would refuse it.
+        """
+        named = self._topics_named(topic)
+        rows = np.flatnonzero(named & (self.topics.bundle >= 0))
+        names = set(self.topics.name.to_pylist())
+        if not len(rows):
+            raise ScenarioError(f"No bundle of {topic} is known.", remedy="Choose another topic.")
+        if target != topic and (target in names or f"{target}{PARTITION}0" in names):
+            raise ScenarioError(f"The cluster already has a topic {target}.", remedy="Choose another name.")
+        if target == topic and topic in names:
+            raise ScenarioError(
+                f"{topic} has no partitions, and an existing topic cannot get any.", remedy="Name a new topic."
+            )
+        if target == topic and partitions <= len(rows):
+            raise ScenarioError(
+                f"{topic} already has {len(rows):,} partitions.", remedy="Choose more: Pulsar takes none away."
+            )
+        space = int(self.namespace[self.topics.bundle[rows[0]]])
+        mine = np.flatnonzero(self.namespace == space)
+        mine = mine[np.argsort(self.low[mine], kind="stable")]
+        made = [f"{target}{PARTITION}{at}" for at in range(partitions)]
+        hashes = topic_hashes([name.encode() for name in made], partitions)
+        homes = mine[bundles_of_hashes(self.low[mine], hashes.astype(np.int64))]
+        self._spread(rows, homes, new=target != topic)
+        self._list(rows, made, hashes, homes)
+        fresh = len(self.topics) - len(named)
+        for change in self.changes:
+            if change.topics is not None:
+                change.topics = np.append(change.topics, np.full(fresh, change.topics[rows].all()))
+                change.part = self._part(change.topics)
+        self._topic_names = None
+        self._loads = None
+
+    def _spread(self, rows: Int64Array, homes: Int64Array, *, new: bool) -> None:
+        """Take the load of some topics from their bundles, and give each new home an equal part of it."""
+        self.base, whole = self.base.copy(), np.zeros(_ROWS)
+        parts = []
+        for bundle in np.unique(self.topics.bundle[rows]).tolist():
+            members = self.topics.of_bundle(bundle)
+            parts.append((bundle, self._by_topic(bundle, members)[:, np.isin(members, rows)].sum(axis=1)))
+        for bundle, part in parts:
+            whole += part
+            self.base[:, bundle] = np.maximum(self.base[:, bundle] - part, 0.0)
+            if new:
+                self.base[_TOPICS, bundle] += part[_TOPICS]  # the old topic is still there, without traffic
+        whole[_TOPICS] = len(homes)
+        for home in homes.tolist():
+            self.base[:, home] += whole / len(homes)
+
+    def _list(self, rows: Int64Array, made: Sequence[str], hashes: UInt32Array, homes: Int64Array) -> None:
+        """List partitions, old and new, each with an equal part of the traffic that some topics have."""
+        table, listed = self.topics, self.topics.name.to_pylist()
+        there = {listed[row]: row for row in rows.tolist()}
+        new = [at for at, name in enumerate(made) if name not in there]
+        columns: dict[str, Any] = {
+            "name": pa.concat_arrays([table.name, pa.array([made[at] for at in new], pa.large_string())])
+        }
+        for column in (*TRAFFIC_COLUMNS, "producers", "consumers"):
+            values = getattr(table, column)
+            whole = values[rows].sum()
+            part = whole / len(made) if column in TRAFFIC_COLUMNS else -(-whole // len(made))
+            kept = values.copy()
+            kept[rows] = part if len(new) < len(made) else 0
+            columns[column] = frozen(np.append(kept, np.full(len(new), part, dtype=values.dtype)))
+        columns["bundle"] = frozen(np.append(table.bundle, homes[new]).astype(table.bundle.dtype))
+        columns["hash"] = frozen(np.append(table.hash, hashes[new]).astype(table.hash.dtype))
+        columns["has_stats"] = frozen(np.append(table.has_stats, np.ones(len(new), dtype=np.bool_)))
+        self.topics = replace(table, **columns)
+
     def limit(self, limited: BoolArray, msg_per_s: FloatArray, bytes_per_s: FloatArray) -> None:
         """Hold back what some topics may not dispatch. Shape of every column: (topics,)."""
         rows = np.flatnonzero(limited & (self.topics.bundle >= 0))
@@ -294,16 +406,17 @@ class Traffic:
         parent = np.insert(others, place, np.full(len(made), rows[0]))
         new = np.zeros(len(parent), dtype=np.bool_)
         new[made] = True
-        self.low, self.high, self.base = self.low[parent], self.high[parent], self.base.take(parent, axis=1)
+        change = Renumbering(parent, new, rows)
+        self.low, self.high, self.base = change.follow(self.low), change.follow(self.high), change.follow(self.base)
         self.low[made], self.high[made], self.base[:, made] = edges[:-1], edges[1:], shares
-        self.namespace = self.namespace[parent]
+        self.namespace = change.follow(self.namespace)
         self._find_topics(parent, new, len(others) + len(rows))
         for scaled in self.changes:
-            scaled.bundles = scaled.bundles[parent]
+            scaled.bundles = change.follow(scaled.bundles)
             if scaled.topics is not None:
                 scaled.part = self._part(scaled.topics)
         self._loads = None
-        return Renumbering(parent, new)
+        return change
 
     def _find_topics(self, parent: Int64Array, new: BoolArray, before: int) -> None:
         """Renumber the bundles of topics, so many before, and find the topics of the new ones."""
@@ -316,7 +429,9 @@ class Traffic:
         made = made[np.argsort(self.low[made], kind="stable")]
         place = np.searchsorted(self.low[made], self.topics.hash[changed].astype(np.int64), side="right") - 1
         bundle[changed] = made[np.clip(place, 0, None)]
-        self.topics = self.topics.with_bundles(frozen(bundle), changed)
+        earlier, self.topics = self.topics, self.topics.with_bundles(frozen(bundle), changed)
+        if earlier is not self._start_topics:
+            earlier.forget_order()  # as large as the table, and traces keep many of them
 
     def _shared_out(self, bundle: int, edges: Sequence[int]) -> FloatArray:
         """Return what a bundle's parts would bring: topics by their hash, the rest by width. Shape (10, parts)."""

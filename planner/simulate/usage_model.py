@@ -96,6 +96,16 @@ class UsageModel:
             np.where(internal_bundles(snapshot), 0, clients),
         )
 
+    def narrowed(self, brokers: Int64Array) -> "UsageModel":
+        """Return the columns of some brokers only, by position, for `usage` and `growth` of loads of that width."""
+        return replace(
+            self,
+            own=self.own[:, brokers],
+            limit=self.limit[:, brokers],
+            fixed=self.fixed[brokers],
+            alive=self.alive[brokers],
+        )
+
     def served(self) -> FloatArray:
         """Return the demand of each broker's bundles. Shape (resources, brokers)."""
         owner = self.snapshot.bundles.owner

@@ -95,6 +95,8 @@ def _context(page: str, finding: Finding) -> dict[str, str]:
     parts = {}
     if page in {"bundle_map", "split_lab"} and finding.bundles:
         parts["namespace"], _, parts["bundle"] = finding.bundles[0].rpartition("/")
+    if page == "throttling" and finding.topics:
+        parts["topic"] = finding.topics[0]
     if page in {"brokers", "why"} and finding.brokers:
         parts["broker"] = finding.brokers[0]
     return parts

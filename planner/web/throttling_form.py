@@ -24,7 +24,7 @@ from planner.cluster.names import (
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import DispatchRate, Policies, Snapshot
 from planner.pulsar.throttling.precedence import RATE_SETTINGS, Level, Source, has_limit, limit_chain
-from planner.simulate.dispatch.caps import dispatch_caps
+from planner.simulate.dispatch.caps import at_the_limit, dispatch_caps
 from planner.simulate.dispatch.edits import PLACES, LimitEdit
 from planner.simulate.dispatch.load import PublishPattern, SubscriptionLoad, SubscriptionType, TopicLoad
 from planner.simulate.dispatch.prefill import TopicTraffic
@@ -48,6 +48,7 @@ SWITCHES = (
 """Settings of the form."""
 
 _LISTED = 3_000
+_NEAR = 50
 _INT = 2**31 - 1
 _SAFE = 2**53 - 1  # the largest whole number that a browser holds exactly
 _WORDS = {
@@ -93,8 +94,8 @@ def choose_topic(view: state.Current) -> tuple[str, str]:
         clears=_OF_TOPIC,  # another topic begins with its own traffic
         place=left,
         accept_new_options=True,
-        help="Choose a topic, or enter a full topic name. Topics with a limit come first, then those with the highest"
-        " dispatch rate.",
+        help="Choose a topic, or enter a full topic name. Partitions at their limit come first, then topics with a"
+        " limit, then those with the highest dispatch rate.",
     )
     help_ = "For policies of a single subscription."
     return topic, address.text("subscription", "Subscription", place=right, placeholder="any", help=help_)
@@ -102,15 +103,16 @@ def choose_topic(view: state.Current) -> tuple[str, str]:
 
 @st.cache_data(max_entries=4, show_spinner=False)
 def _listed(digest: str, _snapshot: Snapshot) -> list[str]:
-    """Return topics to offer, partitions put together: those with a limit first, then by dispatch rate."""
+    """Return topics to offer: partitions at their limit, then whole topics, those with a limit first, then by rate."""
     del digest  # what is cached is kept by it
     table = _snapshot.topics
     if not len(table):
         return []
-    limited = dispatch_caps(_snapshot).limited
+    caps = dispatch_caps(_snapshot)
+    limited, near = caps.limited, at_the_limit(_snapshot, caps)[:_NEAR]
     order = np.lexsort((-table.msg_rate_out_per_s, ~limited))[: 4 * _LISTED]
     base = pc.replace_substring_regex(table.name.take(pa.array(order)), pattern="-partition-[0-9]+$", replacement="")
-    return list(dict.fromkeys(base.to_pylist()))[:_LISTED]
+    return list(dict.fromkeys([*table.name.take(pa.array(near)).to_pylist(), *base.to_pylist()]))[:_LISTED]
 
 
 def traffic_form(traffic: TopicTraffic, topic: str, subscription: str) -> tuple[TopicLoad, int]:
@@ -145,9 +147,8 @@ def traffic_form(traffic: TopicTraffic, topic: str, subscription: str) -> tuple[
         speed = number("speed", "Processing rate per consumer (msg/s)", 5000.0, 0.0, 1e6)
     with columns[2]:
         st.markdown("**Initial state and duration**")
-        minute = round(steady * 60) or 1000
-        help_ = "Per subscription, over all partitions. Default: the messages published in one minute."
-        backlog = number("backlog", "Backlog (messages)", minute, 0, 10**9, help=help_)
+        help_ = "Per subscription, over all partitions. A snapshot does not record it."
+        backlog = number("backlog", "Backlog (messages)", 0, 0, 10**9, help=help_)
         partitions = number("partitions", "Partitions", traffic.partitions, 1, 1000)
         streams = number("replicators", "Replication streams", 0, 0, 10)
         again = number("redelivered", "Redelivered share (0 to 1)", 0.0, 0.0, 0.9)

@@ -54,4 +54,4 @@ def test_from_the_overview_to_commands(server: Server, visitor: Callable[..., Vi
     expect(page.get_by_text("This plan is worse than")).to_be_visible()
     person.go("Show the commands anyway")
     person.press("Space")
-    expect(page.get_by_text("namespaces unload").first).to_be_visible()
+    expect(page.get_by_test_id("stCode").filter(has_text="namespaces unload").first).to_be_visible()

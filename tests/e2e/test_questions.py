@@ -112,7 +112,7 @@ def when_avg_shedder_fires(one: Asker) -> None:
 def commands(one: Asker) -> None:
     one.follow("Commands")
     one.click(one.page.get_by_text("Include Pulsar's own moves and splits"))
-    expect(one.page.get_by_text("namespaces unload").first).to_be_visible()
+    expect(one.page.get_by_test_id("stCode").filter(has_text="namespaces unload").first).to_be_visible()
 
 
 def share(one: Asker) -> None:

@@ -62,6 +62,9 @@ MIXED: dict[str, dict[str, str]] = {
 """Modules that were not published with a release, and the version that stands in for them."""
 
 
+_FOR_MEASURING = ("Bench",)
+"""Programs that are run with the reference alone."""
+
 _HAS_AVG = "3.0.7"
 
 
@@ -91,7 +94,8 @@ class Oracle:
             jars = [*modules, *(jar for jar in jars if Path(jar).parent.parent.name not in instead)]
         self.version = version
         self.classpath = os.pathsep.join([str(place), *jars])
-        sources = [path for path in sorted((HERE / "src").rglob("*.java")) if path.stem not in LACKS.get(version, ())]
+        lacks = LACKS.get(version, ()) if version == REFERENCE.name else (*LACKS.get(version, ()), *_FOR_MEASURING)
+        sources = [path for path in sorted((HERE / "src").rglob("*.java")) if path.stem not in lacks]
         done = subprocess.run(
             ["javac", "-nowarn", "-cp", self.classpath, "-d", place, *sources],
             check=False,

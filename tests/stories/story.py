@@ -35,6 +35,7 @@ import numpy as np
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.snapshot import Snapshot
 from planner.explain.diagnosis import diagnose
+from planner.pulsar.manager.class_names import in_full
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.edits.registry import EDITS
 from planner.simulate.generate import generate
@@ -157,7 +158,7 @@ class Story:
         if self.network_gbps:
             speed = np.array([self.network_gbps.get(at, 10.0) for at in range(count)]) * 1e6
             brokers = replace(brokers, bandwidth_in_limit_kbit_per_s=speed, bandwidth_out_limit_kbit_per_s=speed)
-        return replace(made.with_columns(brokers=brokers), settings=made.settings.changed(**self.settings))
+        return replace(made.with_columns(brokers=brokers), settings=made.settings.changed(**in_full(self.settings)))
 
     def run(self) -> Trace:
         """Simulate it."""

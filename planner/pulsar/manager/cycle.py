@@ -263,7 +263,10 @@ def the_other_way_round(snapshot: Snapshot) -> Snapshot:
         )
     owner = tables["bundles"].owner
     turned = frozen(np.where(owner >= 0, len(snapshot.brokers) - 1 - owner, owner))
-    return replace(snapshot, **{**tables, "bundles": replace(tables["bundles"], owner=turned)}, topics=make_topics())
+    bundles = replace(tables["bundles"], owner=turned)
+    other = replace(snapshot, brokers=tables["brokers"], bundles=bundles, topics=make_topics())
+    hashes = frozen(np.ascontiguousarray(snapshot.bundle_name_hashes[::-1]))
+    return other.naming(snapshot.bundle_names[::-1], hashes)
 
 
 def once_larger(snapshot: Snapshot) -> Iterator[Snapshot]:
@@ -286,7 +289,8 @@ def _order_notes(decision: SheddingDecision, other: SheddingDecision, what: str)
     that has grown never shrinks. That decides between equal ones, and no capture tells it.
     """
     here, there = ([(m.bundle, m.source, m.destination) for m in one.moves] for one in (decision, other))
-    mine, yours = ([move for move in one if move not in set(two)] for one, two in ((here, there), (there, here)))
+    of_here, of_there = set(here), set(there)
+    mine, yours = [move for move in here if move not in of_there], [move for move in there if move not in of_here]
     if not mine and not yours:
         return ()
     choices = [

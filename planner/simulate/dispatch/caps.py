@@ -1,12 +1,14 @@
 """How much each topic of a snapshot may dispatch, and what that adds up to on its broker."""
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, frozen
+from planner.cluster.internal_bundles import internal_topics
 from planner.cluster.names import (
     CACHE_EVICTION_BY_EXPECTED_READ_COUNT,
     DISPATCH_THROTTLING_ON_BATCH_MESSAGE_ENABLED,
@@ -14,8 +16,12 @@ from planner.cluster.names import (
 )
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import DispatchRate, Policies, Snapshot
+from planner.cluster.text import bytes_per_s, msg_per_s
 from planner.cluster.units import BYTES_PER_KBIT
 from planner.pulsar.throttling.precedence import Level, limit_chain, parse_topic, setting_rate
+
+AT_THE_LIMIT: Final = 0.9
+"""Share of its limit from which on a topic is said to dispatch at it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,6 +136,28 @@ def dispatch_caps(
         received = np.where(published[0] > 0, published[1] / published[0], np.nan)
     size_of = np.where(np.isnan(sent), received, sent)
     return DispatchCaps(frozen(caps[0]), frozen(caps[1]), frozen(size_of))
+
+
+def at_the_limit(snapshot: Snapshot, caps: DispatchCaps) -> Int64Array:
+    """Return the rows of the topics that dispatch at their limit, or nearly so, those with the most bytes first.
+
+    A finding names the first one, and the page Throttling opens on it. Internal topics are left out. Shape (topics at
+    the limit,).
+    """
+    topics = snapshot.topics
+    rate, size = topics.msg_rate_out_per_s, topics.msg_throughput_out_bytes_per_s
+    near = (size >= caps.bytes_per_s * AT_THE_LIMIT) | (rate >= caps.msg_per_s * AT_THE_LIMIT)
+    hit = np.flatnonzero(near & ((rate > 0) | (size > 0)) & ~internal_topics(snapshot))
+    return frozen(hit[np.argsort(-size[hit], kind="stable")])
+
+
+def dispatched(snapshot: Snapshot, caps: DispatchCaps, row: int) -> str:
+    """Return what a topic dispatches of the most that it may, such as `32.1 k msg/s of at most 33 k msg/s`."""
+    rate = snapshot.topics.msg_rate_out_per_s[row], caps.msg_per_s[row]
+    size = snapshot.topics.msg_throughput_out_bytes_per_s[row], caps.bytes_per_s[row]
+    by_size = np.isfinite(size[1]) and (not np.isfinite(rate[1]) or size[0] / size[1] >= AT_THE_LIMIT)
+    say, (now, most) = (bytes_per_s, size) if by_size else (msg_per_s, rate)
+    return f"{say(float(now))} of at most {say(float(most))}"
 
 
 def _per_second(rate: DispatchRate, dimension: int, published: FloatArray) -> FloatArray:

@@ -3,13 +3,23 @@
 Commands are those of `pulsar-admin` 4.2.4 (`topicPolicies`, `namespaces`, `brokers update-dynamic-config`).
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from planner.cluster.setting import SettingValue, conf_value
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import DispatchRate, DispatchRatePolicy, Policies
-from planner.pulsar.throttling.precedence import POLICY_KINDS, RATE_SETTINGS, Level, Source, has_limit, parse_topic
+from planner.pulsar.throttling.precedence import (
+    POLICY_KINDS,
+    RATE_SETTINGS,
+    Level,
+    LimitChain,
+    Source,
+    has_limit,
+    limit_chain,
+    parse_topic,
+)
 from planner.simulate.admin_commands import PROGRAM, quoted
 
 PLACES: dict[Level, tuple[Source, ...]] = {
@@ -90,6 +100,32 @@ class LimitEdit:
             return setting_commands(dict(zip(RATE_SETTINGS[self.level], values, strict=True)))
         before, after = self.words()
         return (quoted([*PROGRAM, *before, self.target, *after]),)
+
+
+def doubled_limit(topic: str, policies: Policies, config: Settings) -> LimitEdit | None:
+    """Return the edit that doubles the limit that a topic meets first; None where none is in force.
+
+    Args:
+        topic: Full topic name, or that of a partition.
+        policies: Those of the cluster.
+        config: Settings of the brokers.
+
+    Raises:
+        SettingError: It is no full topic name.
+    """
+    chains = [limit_chain(level, topic, policies, config) for level in (Level.TOPIC, Level.SUBSCRIPTION)]
+    chains = [chain for chain in chains if has_limit(chain.rate) and chain.winner is not None]
+    if not chains:
+        return None
+    first = min(chains, key=lambda chain: [(n if n > 0 else math.inf) / chain.rate.period_s for n in _amounts(chain)])
+    rate, winner = first.rate, first.winner
+    msgs, size = (amount * 2 if amount > 0 else amount for amount in _amounts(first))
+    doubled = replace(rate, msg_per_period=msgs, bytes_per_period=size)
+    return LimitEdit.about(topic, first.level, winner.source, doubled) if winner is not None else None
+
+
+def _amounts(chain: LimitChain) -> tuple[int, int]:
+    return chain.rate.msg_per_period, chain.rate.bytes_per_period
 
 
 def edited(edits: tuple[LimitEdit, ...], policies: Policies, config: Settings) -> tuple[Policies, Settings]:

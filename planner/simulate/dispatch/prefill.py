@@ -17,11 +17,15 @@ _MOST_FAN_OUT = 20
 
 @dataclass(frozen=True, slots=True)
 class TopicTraffic:
-    """Traffic of a topic with all its partitions.
+    """Traffic of a topic with all its partitions, or of one of its partitions.
 
     Attributes:
         name: Full name, without `-partition-N`.
+        partition: Number of the partition that this is about; None for the whole topic.
         listed: Partitions that the snapshot lists (1 for a topic without); 0 when it does not know the topic.
+        share: Part of the topic's messages, in and out, that the partition has, or else its busiest one; 1 for a topic
+            without partitions.
+        busiest: Full name of the busiest partition, or of the topic without partitions; empty when none is listed.
         partitions: How many there are at least, by the highest number listed.
         brokers: Position of each partition's broker, in the order of their numbers; broker 0 where unknown.
         msg_rate_in_per_s: Messages published to all of them.
@@ -32,7 +36,10 @@ class TopicTraffic:
     """
 
     name: str
+    partition: int | None
     listed: int
+    share: float
+    busiest: str
     partitions: int
     brokers: tuple[int, ...]
     msg_rate_in_per_s: float
@@ -45,12 +52,14 @@ class TopicTraffic:
 def topic_traffic(snapshot: Snapshot, topic: str) -> TopicTraffic:
     """Return what a snapshot knows about a topic, by the full name of it or of one of its partitions.
 
-    A name that the snapshot does not list has no traffic.
+    A partition that the snapshot lists has its own traffic and no siblings: each partition has the whole quota. A name
+    that the snapshot does not list has no traffic.
 
     Raises:
         SettingError: It is no full topic name.
     """
-    base = parse_topic(topic).base
+    asked = parse_topic(topic)
+    base = asked.base
     table = snapshot.topics
     names = table.name
     near = pc.starts_with(names, pattern=base) if len(table) else pa.array([], type=pa.bool_())
@@ -60,6 +69,14 @@ def topic_traffic(snapshot: Snapshot, topic: str) -> TopicTraffic:
         if parse_topic(names[int(row)].as_py()).base == base
     ]
     numbers = [parse_topic(names[row].as_py()).partition for row in rows]
+    both = table.msg_rate_per_s(np.array(rows, dtype=np.int64)) if rows else np.zeros(0)
+    one = numbers.index(asked.partition) if asked.partition is not None and asked.partition in numbers else None
+    most = int(both.argmax()) if one is None and rows else one
+    share = float(both[most] / both.sum()) if most is not None and both.sum() > 0 else 1.0
+    busiest = names[rows[int(both.argmax())]].as_py() if rows else ""
+    listed = len(rows)
+    if one is not None:
+        rows, numbers = [rows[one]], [None]
     partitions = max((n + 1 for n in numbers if n is not None), default=1)
     brokers = [0] * partitions
     for row, number in zip(rows, numbers, strict=True):
@@ -75,7 +92,10 @@ def topic_traffic(snapshot: Snapshot, topic: str) -> TopicTraffic:
     consumers = int(np.ceil(table.consumers[rows].mean() / max(fan_out, 1))) if rows else 1
     return TopicTraffic(
         base,
-        len(rows),
+        asked.partition if one is not None else None,
+        listed,
+        share,
+        busiest,
         partitions,
         tuple(brokers),
         rate_in,

@@ -53,6 +53,8 @@ _MOST_DURATION_S = 3600.0
 _STREAM_STEP_S = 1.5e-7
 _STEP_S = 2e-4
 _MOST_CELLS = 3_000_000
+_ARRIVALS = 100_000
+"""Arrivals that are worked out at once: steps x streams."""
 _SECOND_NS = 1_000_000_000
 
 
@@ -198,6 +200,11 @@ class _Dispatch:
         self._waiting = s.waiting.copy()
         self._permits = s.permits.copy()
         self._arrived = np.zeros(size, dtype=np.int64)
+        self._ahead = min(max(_ARRIVALS // max(size, 1), 1), 1000)
+        self._work_off = s.processed_per_s * (step_ms / 1000)
+        self._redelivers = bool(s.redelivered.any())
+        self._busy = False
+        """Whether consumers have anything to work off or to give back."""
         self._replays = np.zeros(size, dtype=np.int64)
         self._to_replay, self._in_flight, self._processed = np.zeros((3, size))
         self._resumes = np.zeros(size, dtype=np.int64)
@@ -222,12 +229,10 @@ class _Dispatch:
         s, at_s = self.streams, k * self._step_ms / 1000
         self._now_ns = k * (self._step_ms * NS_PER_MS + 1)
         self._k = k
-        arrived = self._publishing.entries(at_s)[s.log]
-        fresh = arrived - self._arrived
-        self._arrived = arrived
-        self._waiting += fresh
-        self._recorded["published_msgs"][self._period] += fresh * s.messages
-        if k:
+        if (fresh := self._fresh(k)) is not None:
+            self._waiting += fresh
+            self._recorded["published_msgs"][self._period] += fresh * s.messages
+        if k and self._busy:
             self._consume()
         if k and k % self._stats_steps == 0:
             self._publishing.update_average(at_s)
@@ -235,7 +240,9 @@ class _Dispatch:
             self._logs.publish((msgs, byte_count))
             self._own.publish((msgs[s.log], byte_count[s.log]))
             self._update_cursors()
-        ready = np.flatnonzero(self._reads() & (self._resumes <= k))
+        ready = (self._reads() & (self._resumes <= k)).nonzero()[0]
+        if not ready.size:
+            return
         turn = int(np.searchsorted(ready, k * 7919 % max(len(s), 1)))  # a prime: another one is first each time
         ready = np.concatenate((ready[turn:], ready[:turn]))
         while ready.size:
@@ -244,6 +251,17 @@ class _Dispatch:
             ready = ready[(self._reads() & (self._resumes <= k))[ready]]
         self._drained = np.where(np.isinf(self._drained) & (self._waiting == 0), at_s, self._drained)
 
+    def _fresh(self, k: int) -> Int64Array | None:
+        """Return the entries that arrive at a step, None for none at all; many steps are worked out together."""
+        at = k % self._ahead
+        if not at:
+            moments = np.arange(k, k + self._ahead) * self._step_ms / 1000
+            arrived = self._publishing.entries(moments)[:, self.streams.log]
+            self._arriving = np.diff(arrived, axis=0, prepend=self._arrived[np.newaxis])
+            self._arrived, self._arrives = arrived[-1], np.any(self._arriving, axis=1)
+        fresh: Int64Array | None = self._arriving[at] if self._arrives[at] else None
+        return fresh
+
     def _reads(self) -> BoolArray:
         reads: BoolArray = (self._permits > 0) & ((self._waiting > 0) | (self._replays > 0))
         return reads
@@ -251,17 +269,21 @@ class _Dispatch:
     def _consume(self) -> None:
         """Let consumers work off what they have, and give permits back."""
         s = self.streams
-        done = np.minimum(self._in_flight, s.processed_per_s * (self._step_ms / 1000))
+        done = np.minimum(self._in_flight, self._work_off)
         self._in_flight -= done
         self._processed += done
         times = np.floor((self._processed + 1e-6) / s.returned_at)
-        self._permits += (times * s.returned_at).astype(np.int64)
-        self._processed -= times * s.returned_at
-        if s.redelivered.any():
+        returned = times.any()
+        if returned:
+            back = times * s.returned_at
+            self._permits += back.astype(np.int64)
+            self._processed -= back
+        if self._redelivers:
             self._to_replay += done * s.redelivered / s.messages
             entries = np.floor(self._to_replay + 1e-9)
             self._to_replay -= entries
             self._replays += entries.astype(np.int64)
+        self._busy = bool(returned or self._redelivers or self._in_flight.any())
 
     def _apart(self, ready: Int64Array) -> list[Int64Array]:
         """Split streams into groups in which no two share a partition, so that a group can read at the same time."""
@@ -293,8 +315,10 @@ class _Dispatch:
             left = [np.where(asked, available, NO_BOUND) for available, _ in answer]
             entries, room = self._reduce(2 if limit is self._logs else 4, rows, entries, room, left[0], left[1])
         stopped = (entries <= 0) | (room <= 0)
-        self._resumes[rows[stopped]] = self._k + self._retry_steps
-        new, replayed = self._entries_read(rows, np.where(stopped, 0, entries), room)
+        if stopped.any():
+            self._resumes[rows[stopped]] = self._k + self._retry_steps
+            entries = np.where(stopped, 0, entries)
+        new, replayed = self._entries_read(rows, entries, room)
         self._send(rows, new, replayed, (msgs, byte_count), limits)
 
     def _reduce(
@@ -405,10 +429,14 @@ class _Dispatch:
         self._replays[rows] -= replayed
         self._permits[rows] -= sent[0]
         self._in_flight[rows] += sent[0]
+        self._busy = True
+        limited = bool(limits) or self._brokers.limits
         for left, amount, unit in zip(allowed, sent, ("msgs", "bytes"), strict=True):
-            self._recorded[f"delivered_{unit}"][self._period, rows] += amount
+            self._recorded[f"delivered_{unit}"][self._period][rows] += amount
+            if not limited:
+                continue
             over = np.where(left < NO_BOUND, np.maximum(amount - left, 0), 0)
-            self._recorded[f"over_delivered_{unit}"][self._period, rows] += over
+            self._recorded[f"over_delivered_{unit}"][self._period][rows] += over
         charges = entries * self._charge[rows], sent[1]
         for limit, positions, applies in limits:
             for column, charge in zip(limit.columns, charges, strict=True):

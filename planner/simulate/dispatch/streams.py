@@ -132,22 +132,25 @@ class Publishing:
         self._stats_s = stats_s
         self._average = self._steady.copy()
 
-    def messages(self, at_s: float) -> FloatArray:
-        """Return how many messages were sent to each topic before a moment. Shape (topics,)."""
+    def messages(self, at_s: float | FloatArray) -> FloatArray:
+        """Return how many messages were sent to each topic before moments. Shape (moments, topics), (topics,) for one.
+
+        Moments are of shape (moments, 1).
+        """
         since = np.maximum(at_s - self._start, 0.0)
         cycles, phase = np.divmod(since, self._every)
         bursting = cycles * self._length + np.minimum(phase, self._length)
         total: FloatArray = self._steady * at_s + self._burst * bursting
         return total
 
-    def entries(self, at_s: float) -> Int64Array:
-        """Return how many whole entries were published to each partition before a moment. Shape (partitions,).
+    def entries(self, at_s: FloatArray) -> Int64Array:
+        """Return how many whole entries were published to each partition before moments. Shape (moments, partitions).
 
-        Batches go to the partitions in turn.
+        Batches go to the partitions in turn. Moments are of shape (moments,).
         """
         # a millionth of a message forgives what adding rates in floating point loses
-        batches = np.floor((self.messages(at_s) + 1e-6) / self._messages).astype(np.int64)
-        shared: Int64Array = (batches[self._topic] + self._parts - 1 - self._part) // self._parts
+        batches = np.floor((self.messages(at_s[:, np.newaxis]) + 1e-6) / self._messages).astype(np.int64)
+        shared: Int64Array = (batches[:, self._topic] + self._parts - 1 - self._part) // self._parts
         return shared
 
     def update_average(self, at_s: float) -> None:

@@ -1,6 +1,6 @@
 """Brokers join the cluster."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -12,10 +12,14 @@ from planner.simulate.edits.edit import Ask, AtMinute, Cores, Edit, EditContext,
 from planner.simulate.edits.running import Running
 
 
+def _prefix(number: int) -> str:
+    return f"added{number}" if number > 1 else "added"
+
+
 def _free_prefix(context: EditContext, _: Any) -> str:
     """Return a prefix that no earlier edit uses."""
     earlier = sum(isinstance(edit, AddBrokers) for edit in context.edits)
-    return f"added{earlier + 1}" if earlier else "added"
+    return _prefix(earlier + 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +45,13 @@ class AddBrokers(Edit):
         Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9.\-]{0,60}$"),
         Ask(label="Name", start=_free_prefix, help="Brokers are NAME-1:8080 and so on"),
     ] = "added"
+
+    @classmethod
+    def beside(cls, edits: Iterable[Edit], count: int) -> "AddBrokers":
+        """Return the edit that adds so many brokers of the median size, under names that no other edit uses."""
+        taken = {edit.name_prefix for edit in edits if isinstance(edit, AddBrokers)}
+        free = next(name for name in map(_prefix, range(1, len(taken) + 2)) if name not in taken)
+        return cls(count=count, name_prefix=free)
 
     def what(self) -> str:
         size = size_text(self.cores, self.nic_gbps)

@@ -21,6 +21,7 @@ from planner.simulate.edits.set_anti_affinity import SetAntiAffinity
 from planner.simulate.edits.set_bundle_count import SetBundleCount
 from planner.simulate.edits.set_dispatch_rate import SetDispatchRate
 from planner.simulate.edits.set_isolation import SetIsolation
+from planner.simulate.edits.set_partitions import SetPartitions
 from planner.simulate.edits.split_bundle import SplitBundle
 
 EDITS: Final[tuple[type[Edit], ...]] = (
@@ -36,6 +37,7 @@ EDITS: Final[tuple[type[Edit], ...]] = (
     MoveBundles,
     PinBundle,
     SetBundleCount,
+    SetPartitions,
     SetIsolation,
     SetAntiAffinity,
     SetDispatchRate,
@@ -67,6 +69,12 @@ BundleSplit: TypeAlias = SplitBundle
 
 IsolationChange: TypeAlias = SetIsolation
 """The edit by which a remedy sets an isolation policy."""
+
+MorePartitions: TypeAlias = SetPartitions
+"""The edit by which a remedy spreads a topic over partitions."""
+
+MachineChange: TypeAlias = ChangeCapacity
+"""The edit by which a remedy makes machines alike."""
 
 if TYPE_CHECKING:
     AnyEdit: TypeAlias = Edit

@@ -118,6 +118,14 @@ class RunningCluster(Protocol):
         """
         ...
 
+    def partition(self, topic: str, target: str, partitions: int) -> None:
+        """Spread the traffic of a topic over the partitions of a target, which is the topic itself or a new one.
+
+        Raises:
+            ScenarioError: There is no such topic, or Pulsar would refuse it.
+        """
+        ...
+
     def recut(self, namespace: str, count: int) -> None:
         """Recreate a namespace with equal, unowned bundles.
 

@@ -90,7 +90,7 @@ def test_overview_tells_the_move_and_the_numbers(page: Page) -> None:
     [
         (
             "story.zip",
-            r"\*\*Unbalanced:\*\* usage from 3 % to 76 %, headroom 1.32x. Pulsar will not fix this .*: a single",
+            r"\*\*Unbalanced:\*\* usage from 3 % to 76 %, headroom 1.32x. Pulsar will not fix this .*: broker-13",
         ),
         ("threshold-shedder.json", r"\*\*Unbalanced:\*\* .* Pulsar fixes this on its own by cycle 2"),
         ("overload-shedder.json", r"\*\*Overloaded:\*\* 1 of 3 brokers above 85 %"),

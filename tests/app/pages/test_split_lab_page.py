@@ -7,8 +7,10 @@ from streamlit.testing.v1 import AppTest
 
 from pages.split_lab import read_positions
 from planner.cluster.errors import SettingError
+from planner.explain.split_advice import split_advice
 from planner.pulsar.splitting.registry import split_algorithm
-from planner.workspace.samples import samples
+from planner.web import state
+from planner.workspace.samples import load_sample, samples
 from tests.app.pages.conftest import unlike_samples
 
 Page = Callable[..., AppTest]
@@ -152,3 +154,24 @@ def test_choices_one_after_the_other_all_count(page: Page) -> None:
     for bundle in ("0x80000000_0xffffffff", "LARGEST", "0x00000000_0x80000000"):
         next(s for s in test.selectbox if s.label == "Bundle").set_value(bundle).run()
         assert test.query_params["bundle"] == bundle
+
+
+def test_what_is_not_worth_it_is_never_recommended(page: Page) -> None:
+    """Under *Not worth it*, it said to do this instead, with a command."""
+    story = samples()[0]
+    state.add_sample(story)
+    snapshot = load_sample(story)
+    config = snapshot.settings
+    worst = sorted(range(len(snapshot.bundles)), key=lambda at: -snapshot.bundles.throughput_bytes_per_s()[at])[:40]
+    vain = [at for at in worst if split_advice(snapshot, at, config).verdict == "Not worth it"]
+    best = [at for at in vain if split_advice(snapshot, at, config).best is not None]
+    assert best, "the story has bundles that can be split in vain"
+    namespace, _, bundle = snapshot.bundle_names[best[0]].rpartition("/")
+    for algorithm in ("range_equally_divide", "flow_or_qps_equally_divide", "topic_count_equally_divide"):
+        test = page("split_lab", snapshot=story.digest[:12], namespace=namespace, bundle=bundle, algorithm=algorithm)
+        assert not test.exception
+        said = shown(test)
+        assert "**Not worth it.**" in said
+        assert "instead" not in said
+        assert "No request is recommended: a split is not worth it." in said
+        assert all("--split-boundaries" not in code.value for code in test.code)

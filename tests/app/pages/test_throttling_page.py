@@ -9,13 +9,17 @@ from streamlit.testing.v1 import AppTest
 from pages.throttling import duration, rate_text
 from planner.cluster.errors import SettingError
 from planner.cluster.snapshot import DispatchRate
+from planner.explain.cluster_patterns import throttled
+from planner.explain.outcome import Outcome
 from planner.pulsar.throttling.precedence import Level, Source
 from planner.share.link import decode_link, encode_link
+from planner.simulate.dispatch.caps import dispatch_caps, dispatched
 from planner.simulate.edits.set_dispatch_rate import SetDispatchRate
+from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario
-from planner.web import registry
+from planner.web import registry, state
 from planner.web.throttling_form import read_edit, written_edit
-from planner.workspace.samples import samples
+from planner.workspace.samples import load_sample, samples
 from tests.app.pages.conftest import unlike_samples
 
 Page = Callable[..., AppTest]
@@ -205,3 +209,43 @@ def test_a_scenario_on_a_release_without_a_switch(page: Page) -> None:
     test = real(page, scenario=encode_link(Scenario(pulsar_version="3.0.7"), with_all))
     assert not test.exception
     assert "cacheEvictionByExpectedReadCount" not in shown(test)
+
+
+@pytest.fixture(scope="module")
+def throttled_topic() -> str:
+    """The topic that the finding about throttling names first on the story."""
+    case = Outcome(simulate(load_sample(samples()[0]), Scenario()))
+    (found,) = throttled(case)
+    assert f"{found.topics[0]} dispatches" in found.evidence
+    return found.topics[0]
+
+
+@pytest.mark.parametrize("way", ["by the link of the finding", "without a link"])
+def test_it_opens_on_the_partition_that_the_finding_names(page: Page, throttled_topic: str, way: str) -> None:
+    """It took the partitions as equal, supposed a backlog of two million, and said that no limit binds."""
+    state.add_sample(samples()[0])
+    test = page("throttling", snapshot=digest("story.zip"), **({"topic": throttled_topic} if "by" in way else {}))
+    assert not test.exception
+    topic = next(box for box in test.selectbox if box.label == "Topic")
+    assert topic.value == throttled_topic
+    snapshot = load_sample(samples()[0])
+    row = snapshot.topics.name.to_pylist().index(throttled_topic)
+    numbers = {one.label: one.value for one in test.number_input}
+    assert numbers["Published (msg/s, all partitions)"] == pytest.approx(
+        snapshot.topics.msg_rate_in_per_s[row], rel=1e-3
+    )
+    assert (numbers["Partitions"], numbers["Backlog (messages)"]) == (1, 0)
+    said = shown(test).replace("\\", "")
+    assert (
+        f"**At the limit now:** {throttled_topic} dispatches {dispatched(snapshot, dispatch_caps(snapshot), row)}."
+        in said
+    )
+    assert "of the topic's messages" in said
+
+
+def test_a_whole_topic_names_its_busiest_partition(page: Page, throttled_topic: str) -> None:
+    state.add_sample(samples()[0])
+    base = throttled_topic.partition("-partition-")[0]
+    said = shown(page("throttling", snapshot=digest("story.zip"), topic=base)).replace("\\", "")
+    assert f"{throttled_topic} has " in said
+    assert "choose that partition for its own rates" in said

@@ -23,6 +23,7 @@ from planner.simulate.edits.set_anti_affinity import SetAntiAffinity
 from planner.simulate.edits.set_bundle_count import SetBundleCount
 from planner.simulate.edits.set_dispatch_rate import SetDispatchRate
 from planner.simulate.edits.set_isolation import SetIsolation
+from planner.simulate.edits.set_partitions import SetPartitions
 from planner.simulate.edits.split_bundle import SplitBundle
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, Step
@@ -84,7 +85,7 @@ def random_edit(snapshot: Snapshot, draw: random.Random) -> Edit:
         ("cluster", ""),
         ("namespace", namespace),
         ("bundle", bundle),
-        ("topic", str(draw.choice(snapshot.topics.name))),
+        ("topic", topic := str(draw.choice(snapshot.topics.name))),
     )
     scope, target = draw.choice(targets)
     return draw.choice(
@@ -101,6 +102,10 @@ def random_edit(snapshot: Snapshot, draw: random.Random) -> Edit:
             ),
             SplitBundle(bundle=bundle, at_min=at, unload=draw.random() < 0.5),
             SetBundleCount(namespace=namespace, bundles=draw.randint(1, 32)),
+            SetPartitions(
+                topic=topic.rpartition("-partition-")[0] or topic, partitions=draw.randint(1, 40), at_min=at,
+                new_topic=draw.choice(("", f"{topic}-new")),
+            ),
             MoveBundle(bundle=bundle, destination=draw.choice(("", broker)), at_min=at),
             MoveBundles(moves=((bundle, broker), (snapshot.bundle_names[0], broker)), at_min=at),
             PinBundle(bundle=bundle, broker=broker),

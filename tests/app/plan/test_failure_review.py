@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from planner.cluster.arrays import Int64Array
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import IsolationPolicy, Policies, Snapshot
+from planner.simulate import failure_review
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.edits.remove_broker import RemoveBroker
 from planner.simulate.edits.scale_traffic import ScaleTraffic
@@ -152,3 +154,41 @@ def test_headroom_is_the_same_on_every_page(file: str, factor: float) -> None:
     settled = simulate(snapshot, Scenario(cycles=12, steps=(Step(ScaleTraffic(factor=factor)),)))
     after = review_losses(at_the_end(settled), settled.settings).before.growth
     assert after.factor == pytest.approx(summary(settled).final_headroom_factor)
+
+
+@pytest.mark.parametrize("number", range(12))
+def test_brokers_out_of_reach_make_no_difference(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = ClusterSpec(
+        load_manager=LoadManager.EXTENSIBLE if number % 3 == 2 else LoadManager.MODULAR,
+        brokers=60,
+        bundles=120 + 60 * (number % 5),
+        namespaces=2 + number % 4 * 9,
+        topics=0,
+        ownership_skew=number / 12,
+        heterogeneity=0.5,
+        isolated_namespaces=number % 2 * 2,
+        joined_brokers=number % 3,
+        msg_rate_per_s=600_000.0,
+    )
+    placement = ("LeastLongTermMessageRate", "LeastResourceUsageWithWeight")[number % 4 // 2]
+    changes: dict[str, str | bool] = {"loadBalancerDistributeBundlesEvenlyEnabled": number % 2 == 0}
+    if spec.load_manager is LoadManager.MODULAR:
+        changes["loadBalancerLoadPlacementStrategy"] = f"org.apache.pulsar.broker.loadbalance.impl.{placement}"
+    snapshot = generate(spec, number)
+    config = snapshot.settings.changed(**changes)
+    monkeypatch.setattr(failure_review, "_TOGETHER", 5)
+    looked_at: list[int] = []
+    within = failure_review._Reach.within
+
+    def noted(reach: failure_review._Reach, losses: Int64Array, first: int) -> Int64Array:
+        found = within(reach, losses, first)
+        looked_at.append(len(found))
+        return found
+
+    monkeypatch.setattr(failure_review._Reach, "within", noted)
+    near = review_losses(snapshot, config)
+    monkeypatch.setattr(failure_review._Reach, "within", lambda reach, *_: np.arange(len(reach.alive)))
+    every = review_losses(snapshot, config)
+    assert min(looked_at) < len(snapshot.brokers)
+    for column in ("peak_usage", "peak_broker", "over_threshold", "headroom_factor", "unserved", "clients"):
+        np.testing.assert_array_equal(getattr(near, column), getattr(every, column))

@@ -150,7 +150,7 @@ def test_only_capacity_helps_where_everything_is_full() -> None:
     assert found.needed
     assert found.brokers > 0
     assert found.sentence.startswith(f"Only capacity helps: add {found.brokers} broker")
-    enough = trials.try_out(more_brokers(found.brokers))
+    enough = trials.try_out(more_brokers(trials.scenario, found.brokers))
     assert enough is not None
     assert enough.after.end_peak_percent <= 85
 

@@ -15,7 +15,7 @@ from planner.cluster.errors import PlannerError
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import FULL_HIGH
 from planner.cluster.snapshot import Snapshot
-from planner.cluster.tables import make_topics
+from planner.cluster.tables import TRAFFIC_COLUMNS, make_topics
 from planner.simulate.assumptions import Assumptions
 from planner.simulate.cluster import Cluster
 from planner.simulate.edits.add_brokers import AddBrokers
@@ -33,6 +33,7 @@ from planner.simulate.edits.set_dispatch_rate import SetDispatchRate
 from planner.simulate.edits.set_isolation import SetIsolation
 from planner.simulate.edits.split_bundle import SplitBundle
 from planner.simulate.leader_view import LeaderView
+from planner.simulate.load_model import COUNT_COLUMNS
 from planner.simulate.price import price_of
 from planner.simulate.run import Simulation, simulate
 from planner.simulate.scenario import Scenario, Step
@@ -181,6 +182,25 @@ def only_brokers_that_are_there_serve(trace: Trace) -> None:
         if event.kind in {"shed", "placed"}:
             assert event.destination in event.acceptable
         assert min(event.topics, event.producers, event.consumers, event.msg_rate_per_s) >= 0
+
+
+def test_cycles_share_what_has_not_changed() -> None:
+    """A trace keeps the view of every cycle; of a quiet cluster they are one, but for the averages."""
+    views = [cycle.view.bundles for cycle in quiet(small(), cycles=20).cycles]
+    for name in (*TRAFFIC_COLUMNS, *COUNT_COLUMNS, "owner", "has_stats", "data_topics", "averages_estimated"):
+        assert len({id(getattr(view, name)) for view in views}) <= 2, name
+
+
+def test_a_trace_keeps_the_order_of_topics_only_once() -> None:
+    snapshot = small()
+    splits = [SplitBundle(bundle=snapshot.bundle_names[at], at_min=at + 0.5) for at in range(3)]
+    trace = run(snapshot, *splits)
+    every = (*(cycle.view.topics for cycle in trace.cycles), trace.end.topics)
+    tables = {id(table): table for table in every if table is not snapshot.topics}
+    assert len(tables) > 1
+    assert sum("by_bundle" in vars(table) for table in tables.values()) <= 1
+    for table in tables.values():
+        np.testing.assert_array_equal(table.by_bundle, np.argsort(table.bundle, kind="stable"))
 
 
 class TestAnyScenario:

@@ -121,7 +121,13 @@ class TestModular:
         assert snapshot.brokers.name[snapshot.bundles.owner[bundle]] == "127.0.0.1:18081"
         row = snapshot.topics.name.to_pylist().index(topic)
         assert snapshot.topics.bundle[row] == bundle
-        assert [w.partition(",")[0] for w in snapshot.info.warnings if "left out" in w] == [f"old/use/v1/{whole}"]
+        assert snapshot.brokers.name[snapshot.bundles.owner[snapshot.bundle_position[f"old/use/v1/{whole}"]]] == (
+            "127.0.0.1:18081"
+        )
+        assert not [warning for warning in snapshot.info.warnings if "left out" in warning]
+        newer = snapshot_of_capture({**files, **more, "version.json": b"4.2.4"})
+        assert f"old/use/v1/{whole}" not in newer.bundle_position
+        assert any(f"{monitor}/{whole} and 1 more" in w for w in newer.info.warnings if "left out" in w)
         for decides in ("4.0.8", "4.2.4"):  # a newer release has no such names; the cluster's own still counts
             assert snapshot.shedding_rank(release(decides))[bundle] == -1
 

@@ -16,13 +16,16 @@ import org.apache.pulsar.broker.loadbalance.LoadData;
 import org.apache.pulsar.broker.loadbalance.LoadSheddingStrategy;
 
 /**
- * Measures how long the official shedding strategies take over a vector's first step.
+ * Measures how long the official shedding strategies, or whole cycles with placement, take over a vector's first step.
  *
  * <p>Reads vectors, and answers each with {"ms", "runs", "moves"}: the median CPU time of the thread that decides, over
  * the runs after the warm-up. Every run starts from the same memory and the same load data, which is built once.
  */
 public final class Bench {
     private static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
+
+    /** Before the name of a strategy that decides: measure the cycle of the load manager around it as well. */
+    private static final String WHOLE = "cycle_";
 
     /** One decision; returns how many bundles it moves. */
     private interface Run {
@@ -57,6 +60,11 @@ public final class Bench {
             cycle.usePulsarFilters();
             cycle.now(input.get("steps").get(0));
             return () -> () -> cycle.unloads().size();
+        }
+        if (kind.startsWith(WHOLE)) {
+            JsonNode whole = input.get("steps").get(0);
+            String shedder = kind.substring(WHOLE.length());
+            return () -> ModularManager.cycle(config, whole, () -> ModularShedders.strategy(shedder))::call;
         }
         LoadData data = Loads.modular(input.get("steps").get(0).get("loadData"));
         return () -> {

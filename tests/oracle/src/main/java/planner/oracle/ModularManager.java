@@ -16,7 +16,9 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
+import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
+import java.util.function.Supplier;
 import org.apache.pulsar.broker.PulsarService;
 import org.apache.pulsar.broker.ServiceConfiguration;
 import org.apache.pulsar.broker.loadbalance.BrokerFilter;
@@ -77,6 +79,11 @@ final class ModularManager {
     }
 
     private ModularManager(ServiceConfiguration config, JsonNode input) throws Exception {
+        this(config, input, null);
+    }
+
+    /** Takes the strategy that sheds, for whole cycles, which are not written down; null for single requests. */
+    private ModularManager(ServiceConfiguration config, JsonNode input, LoadSheddingStrategy shedding) throws Exception {
         conf = config;
         conf.setClusterName("c");
         loadData = (LoadData) Fields.get(manager, "loadData");
@@ -86,7 +93,9 @@ final class ModularManager {
         conf.setLoadBalancerAutoBundleSplitEnabled(false);
         Fields.set(manager, "pulsarResources", pulsar.getPulsarResources());
         Fields.set(manager, "policies", new SimpleResourceAllocationPolicies(pulsar));
-        Fields.set(manager, "placementStrategy", recorded(conf.getLoadBalancerLoadPlacementStrategy()));
+        String placement = conf.getLoadBalancerLoadPlacementStrategy();
+        Fields.set(manager, "placementStrategy", shedding instanceof AvgShedder ? shedding
+                : shedding != null ? ModularPlacements.strategy(placement) : recorded(placement));
         Fields.set(manager, "sheddingExcludedNamespaceSelectionStrategy", recorded("RoundRobinBrokerSelector"));
         @SuppressWarnings("unchecked")
         List<BrokerFilter> filters = (List<BrokerFilter>) Fields.get(manager, "filterPipeline");
@@ -95,8 +104,29 @@ final class ModularManager {
         Map<String, String> domains = new LinkedHashMap<>();
         each(input.path("domains"), (name, brokers) -> brokers.forEach(broker -> domains.put(broker.asText(), name)));
         Fields.set(manager, "brokerToFailureDomainMap", conf.isFailureDomainsEnabled() ? domains : Map.of());
-        Fields.set(manager, "loadSheddingStrategy", stub(LoadSheddingStrategy.class));
+        Fields.set(manager, "loadSheddingStrategy", shedding != null ? shedding : stub(LoadSheddingStrategy.class));
         fill(input);
+        if (shedding instanceof AvgShedder pair) {
+            pair.onActiveBrokersChange(new LinkedHashSet<>(registered));
+        }
+    }
+
+    /** Prepares a whole shedding cycle, with the placement of every bundle; it returns how many are unloaded. */
+    static Callable<Integer> cycle(ServiceConfiguration config, JsonNode input, Supplier<LoadSheddingStrategy> strategy)
+            throws Exception {
+        ModularManager leader = new ModularManager(config, input, strategy.get());
+        PulsarService stubs = (PulsarService) Fields.get(leader.manager, "pulsar");
+        PulsarService pulsar = Surroundings.of(leader.conf,
+                stubs.getPulsarResources().getLoadBalanceResources(), (space, range) -> leader.bundle(space + "/" + range));
+        Fields.set(leader.manager, "pulsar", pulsar);
+        Fields.set(leader.manager, "pulsarResources", pulsar.getPulsarResources());
+        Fields.set(leader.manager, "policies", new SimpleResourceAllocationPolicies(pulsar));
+        Fields.set(leader.manager, "brokersData", Surroundings.locks(leader.registered));
+        strategy.get().findBundlesForUnloading(leader.loadData, leader.conf); // a leader's data are not new to it
+        return () -> {
+            leader.manager.doLoadShedding();
+            return leader.loadData.getRecentlyUnloadedBundles().size();
+        };
     }
 
     // The cluster
@@ -314,7 +344,7 @@ final class ModularManager {
     }
 
     private Optional<String> record(Class<?> type, Object strategy, Set<String> candidates,
-            java.util.function.Supplier<Optional<String>> real) {
+            Supplier<Optional<String>> real) {
         ObjectNode call = Oracle.JSON.createObjectNode().put("strategy", type.getSimpleName());
         call.set("candidates", Oracle.JSON.valueToTree(new ArrayList<>(candidates)));
         calls.add(call);

@@ -34,6 +34,10 @@ final class ModularPlacements {
         return STRATEGIES.containsKey(strategy);
     }
 
+    static ModularLoadManagerStrategy strategy(String className) {
+        return STRATEGIES.get(className.substring(className.lastIndexOf('.') + 1)).get();
+    }
+
     static ObjectNode answer(ServiceConfiguration config, JsonNode input) throws Exception {
         ObjectNode answer = Oracle.JSON.createObjectNode();
         ArrayNode steps = answer.putArray("steps");

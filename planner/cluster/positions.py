@@ -1,0 +1,63 @@
+"""Where each of many names stands while positions change, without a new dictionary for every change."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from planner.cluster.arrays import Int64Array
+
+
+class Positions(Mapping[str, int]):
+    """The position of each name. What one holds never changes; those made from it share its dictionary of names.
+
+    Args:
+        names: The names, by position.
+        known: A number for each name that ever was, which only grows.
+        number: The number of each name, by position. Shape (names,).
+    """
+
+    __slots__ = ("_known", "_names", "_number", "_place")
+
+    def __init__(self, names: tuple[str, ...], known: dict[str, int], number: Int64Array) -> None:
+        self._names, self._known, self._number = names, known, number
+        self._place: Int64Array = np.full(len(known), -1, dtype=np.int64)
+        self._place[number] = np.arange(len(number))
+
+    @staticmethod
+    def of(names: tuple[str, ...], position: Mapping[str, int]) -> "Positions":
+        """Return the positions of names that a mapping already tells."""
+        return Positions(names, dict(position), np.arange(len(names)))
+
+    def renumbered(self, names: tuple[str, ...], followed: Int64Array, made: Sequence[int]) -> "Positions":
+        """Return the positions after a renumbering.
+
+        Args:
+            names: The names now.
+            followed: For each of them, where it stood before; anything for those made. Shape (names,).
+            made: Positions of those that were made.
+        """
+        number = self._number[followed]
+        for at in made:
+            number[at] = self._known.setdefault(names[at], len(self._known))
+        return Positions(names, self._known, number)
+
+    def get(self, name: str, default: int = -1) -> int:  # type: ignore[override]
+        """Return the position of a name, or the default."""
+        at = self._known.get(name, -1)
+        place = int(self._place[at]) if 0 <= at < len(self._place) else -1
+        return place if place >= 0 else default
+
+    def __getitem__(self, name: str) -> int:
+        place = self.get(name)
+        if place < 0:
+            raise KeyError(name)
+        return place
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self.get(name) >= 0
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)

@@ -1,0 +1,63 @@
+"""A topic gets more partitions."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from planner.cluster.text import count
+from planner.simulate.admin_commands import Command, positional
+from planner.simulate.edits.edit import Ask, AtMinute, Edit, Name, OptionalName
+from planner.simulate.edits.running import Running
+
+_MOST = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetPartitions(Edit):
+    """A topic gets more partitions, and its traffic spreads over all of them alike.
+
+    Each partition goes to the bundle that its name hashes to. A topic without partitions cannot get any, so its traffic
+    goes to a new, partitioned one. Keys that are hot stay on one partition, which is not simulated.
+
+    Attributes:
+        topic: Full topic name without `-partition-N`.
+        partitions: How many it has afterwards, more than before.
+        new_topic: Full name of the new topic, where the old one has no partitions; empty otherwise.
+        at_min: When.
+    """
+
+    title: ClassVar[str] = "Partitions"
+    topic: Annotated[Name, Ask(label="Topic", pick="topic")]
+    kind: Literal["set_partitions"] = "set_partitions"
+    partitions: Annotated[int, Field(ge=1, le=_MOST), Ask(label="Partitions", start=4)] = 4
+    new_topic: Annotated[
+        OptionalName,
+        Ask(label="New topic", placeholder="for a topic without partitions", help="Clients have to move to it"),
+    ] = ""
+    at_min: AtMinute = 0.0
+
+    def what(self) -> str:
+        partitions = count(self.partitions, "partition")
+        if self.new_topic:
+            return f"move {self.topic} to {self.new_topic} with {partitions}"
+        return f"give {self.topic} {partitions}"
+
+    def apply(self, run: Running, now: int) -> None:
+        run.cluster.partition(self.topic, self.new_topic or self.topic, self.partitions)
+        if now == run.start_ms:
+            run.cluster.report_at_once(now)
+
+    def commands(self, cluster: str, program: Sequence[str]) -> Iterator[Command]:
+        name = positional(self.new_topic or self.topic)
+        verb = "create-partitioned-topic" if self.new_topic else "update-partitioned-topic"
+        words = ("topics", verb, *(name or ()), "--partitions", str(self.partitions))
+        move = (
+            f"Move the consumers of {self.topic} to it first, then its producers."
+            if self.new_topic
+            else "Keys move to other partitions, so the order by key is not kept across the change."
+        )
+        yield Command(
+            section="notes", words=(*program, *words) if name else (), by_hand=bool(self.new_topic), note=move
+        )
