@@ -48,7 +48,7 @@ _SMALL_CLUSTER_BUNDLES = 150
 _MOST_NODES = 2_000
 _NODES = 30
 """Nodes for each round of work in a larger cluster."""
-_TRIED_MOVES = 400
+_TRIED_MOVES = 500
 """Moves that each round of work tries again, by the largest number of bundles for which that holds."""
 _USUAL_BUNDLES = 20_000
 LEAVING = (

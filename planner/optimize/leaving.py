@@ -24,7 +24,7 @@ from planner.optimize.state import State
 
 MOST_BUNDLES = 3_000
 """Bundles up to which the program is asked."""
-_WHOLE_PER_BROKER = 10
+_WHOLE_PER_BROKER = 12
 """Largest bundles of a broker that leave as a whole; smaller ones may be cut."""
 _TOGETHER = (3, 8)
 """Least used brokers that are looked at together, for what the largest bundles of a group can bring them."""

@@ -39,6 +39,12 @@ def _said(test: AppTest) -> str:
     return "\n".join(str(part.value) for part in parts)
 
 
+def _found(test: AppTest) -> float:
+    """Return the highest usage with the plan that was found, whether it is offered or only tried."""
+    tried = re.search(r"31 moves to (\d+\.\d) %", _said(test))
+    return float(tried[1] if tried else test.metric[0].value.removesuffix(" %"))
+
+
 @pytest.fixture
 def opened(page: Callable[..., AppTest]) -> Callable[..., AppTest]:
     state.add_sample(PIP)
@@ -256,7 +262,7 @@ def test_a_better_plan_is_looked_for_while_the_first_is_shown(
     assert not test.exception
     assert set(asked) == {2, 12}
     assert "Searching for a better plan" in _said(test)
-    first = float(test.metric[0].value.removesuffix(" %"))
+    first = _found(test)
     asked.clear()
     next(one for one in test.button if one.label == "Stop search").click().run()
     assert not test.exception
@@ -270,5 +276,4 @@ def test_a_better_plan_is_looked_for_while_the_first_is_shown(
     assert not test.exception
     assert 12 in asked
     assert "better plan" not in _said(test)
-    assert float(test.metric[0].value.removesuffix(" %")) < first
-    assert "Without these groups, the search finds 33." in _said(test)
+    assert _found(test) < first
