@@ -524,7 +524,8 @@ def _plan(
             lead = f"repair: {names[source]} is against its isolation policy"
         elif model.forced[bundle]:
             lead = f"{names[source]} is drained"
-        why = f"{lead}; {names[to]} is at {there * 100:.1f} %, with room for {max(room_points, 0.0):.0f} more points"
+        room_left = count(round(max(room_points, 0.0)), "more point")
+        why = f"{lead}; {names[to]} is at {there * 100:.1f} %, with room for {room_left}"
         move = moved(snapshot, bundle, names[source], names[to], why)
         moves.append(replace(move, acceptable=(names[to],)))
         replayed.move(bundle, to)
