@@ -1,4 +1,4 @@
-"""How often advice is worse than doing nothing: every remedy and Fix it of random clusters, simulated anew.
+"""How often advice is worse than doing nothing: every remedy, Fix it and best plan of random clusters, simulated anew.
 
 python -m benchmarks.advice [--clusters 400] [--first 0]
 
@@ -17,6 +17,11 @@ from planner.cluster.load_manager import LoadManager
 from planner.cluster.snapshot import Snapshot
 from planner.explain.diagnosis import diagnose
 from planner.explain.outcome import Outcome
+from planner.optimize.absorb import left_by
+from planner.optimize.answer import best_plan
+from planner.optimize.offer import offer_of, required
+from planner.optimize.question import Question
+from planner.optimize.waves import scenario_of
 from planner.pulsar.shedding.registry import offered_shedders
 from planner.remedy.action import Action, restarted
 from planner.remedy.trials import Trials
@@ -28,6 +33,9 @@ from planner.simulate.judge import Result, gained, judge, share_gone
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, Step, unchanged
 from planner.simulate.strategies import under_strategy
+
+_MOVES = 10
+"""Budget of the best plans."""
 
 
 def random_cluster(number: int) -> tuple[Snapshot, Scenario]:
@@ -76,13 +84,30 @@ def faults(cluster: Snapshot, scenario: Scenario, action: Action) -> Iterator[st
             yield f"less than half of the gain in {best[0]} is left under seed {other.seed}"
 
 
+def fault_of_plan(cluster: Snapshot, scenario: Scenario) -> tuple[int, str]:
+    """Return how many best plans are offered, and what is wrong with one, opened as a scenario beside the other edits.
+
+    A plan that does what has to be done, such as repairs, may be worse for the usage of brokers.
+    """
+    plan = offer_of(best_plan(left_by(cluster, scenario), Question(moves=_MOVES, rounds=2))).plan
+    if not plan.moves or required(plan):
+        return 0, ""
+    opened = scenario_of(plan, held=False)
+    whole = replace(scenario, cycles=opened.cycles)
+    before, after = (
+        Result.of(simulate(cluster, one)) for one in (whole, whole.with_steps(*scenario.steps, *opened.steps))
+    )
+    verdict = judge(before, after)
+    return 1, verdict.text if verdict.word == "worse" else ""
+
+
 def main() -> int:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--clusters", type=int, default=400)
     parser.add_argument("--first", type=int, default=0)
     asked = parser.parse_args()
-    offers = wrong = helped = 0
+    offers = wrong = helped = plans = 0
     begun = time.perf_counter()
     for number in range(asked.first, asked.first + asked.clusters):
         cluster, scenario = random_cluster(number)
@@ -92,6 +117,11 @@ def main() -> int:
         found = fix(trials, outcome)
         given = [one for one in (*trial, found.best, found.pair, *found.others) if one is not None and one.offered]
         helped += bool(given)
+        offered, text = fault_of_plan(cluster, scenario)
+        plans += offered
+        if text:
+            wrong += 1
+            print(f"cluster {number}: best plan: {text}", flush=True)
         for action in {repr(one.action.key): one.action for one in given}.values():
             offers += 1
             said = list(faults(cluster, scenario, action))
@@ -99,7 +129,10 @@ def main() -> int:
             for text in said:
                 print(f"cluster {number}: {action.words}: {text}", flush=True)
     seconds = time.perf_counter() - begun
-    print(f"{offers} offers on {asked.clusters} clusters, {helped} with one, {wrong} wrong; {seconds:.0f} s")
+    print(
+        f"{offers} offers on {asked.clusters} clusters, {helped} with one, and {plans} best plans; {wrong} wrong;"
+        f" {seconds:.0f} s"
+    )
     return int(wrong > 0)
 
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import pyarrow.compute as pc
 
 from planner.cluster.arrays import FloatArray, Int64Array
 from planner.cluster.hashing import PARTITION, partition_index, topic_hash
+from planner.cluster.partitions import NEW_TOPIC, partitions_of
 from planner.cluster.ranges import bundles_of_hashes
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count
@@ -22,7 +22,6 @@ PART: Final = 0.1
 _ROOM: Final = 1.25
 """What a limit leaves above the largest of today."""
 _MOST: Final = 64
-_NEW: Final = "-parts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +86,7 @@ def partition_advice(snapshot: Snapshot, row: int, usage: float) -> PartitionAdv
     index = partition_index(name)
     base = name if index < 0 else name.rpartition(PARTITION)[0]
     if index >= 0:
-        siblings = _siblings(snapshot, base)
+        siblings = partitions_of(snapshot.topics, base)
         rates = snapshot.topics.msg_rate_in_per_s[siblings]
         if not rates.any():
             rates = snapshot.topics.msg_rate_per_s(siblings)
@@ -106,7 +105,7 @@ def partition_advice(snapshot: Snapshot, row: int, usage: float) -> PartitionAdv
     else:
         now, evidence = 0, ""
     wanted = min(max(math.ceil(max(now, 1) * usage / PART), 2 * max(now, 1)), max(_MOST, 2 * now))
-    target = base if now else f"{base}{_NEW}"  # a topic that is there cannot get partitions
+    target = base if now else f"{base}{NEW_TOPIC}"  # a topic that is there cannot get partitions
     bundles, brokers = _destinations(snapshot, target, wanted, row)
     remedy = _more(target, now, wanted, bundles, brokers)
     edit = MorePartitions(topic=base, partitions=wanted, new_topic="" if now else target)
@@ -118,14 +117,6 @@ def cure_of(snapshot: Snapshot, row: int) -> str:
     if partition_advice(snapshot, row, 0.0).skewed:
         return "Look for a hot key or for producers that send to one partition: more partitions do not divide it."
     return "Add partitions to this topic."
-
-
-def _siblings(snapshot: Snapshot, base: str) -> Int64Array:
-    """Return the positions of a topic's partitions."""
-    like = np.flatnonzero(pc.starts_with(snapshot.topics.name, f"{base}{PARTITION}").to_numpy(zero_copy_only=False))
-    length = len(base) + len(PARTITION)
-    mine = [int(at) for at in like if str(snapshot.topics.name[int(at)].as_py())[length:].isdecimal()]
-    return np.array(mine, dtype=np.int64)
 
 
 def _destinations(snapshot: Snapshot, base: str, wanted: int, row: int) -> tuple[tuple[str, ...], tuple[str, ...]]:

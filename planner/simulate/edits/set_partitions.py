@@ -1,17 +1,27 @@
 """A topic gets more partitions."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
+from planner.cluster.partitions import NEW_TOPIC, partitions_of
 from planner.cluster.text import count
 from planner.simulate.admin_commands import Command, positional
-from planner.simulate.edits.edit import Ask, AtMinute, Edit, Name, OptionalName
+from planner.simulate.edits.edit import Ask, AtMinute, Edit, EditContext, Name, OptionalName
 from planner.simulate.edits.running import Running
 
 _MOST = 1000
+
+
+def _partitions(context: EditContext, values: Mapping[str, Any]) -> int:
+    return min(max(2 * len(partitions_of(context.snapshot.topics, values["topic"])), 4), _MOST)
+
+
+def _new_topic(context: EditContext, values: Mapping[str, Any]) -> str:
+    topic = values["topic"]
+    return "" if not topic or len(partitions_of(context.snapshot.topics, topic)) else f"{topic}{NEW_TOPIC}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,10 +41,12 @@ class SetPartitions(Edit):
     title: ClassVar[str] = "Partitions"
     topic: Annotated[Name, Ask(label="Topic", pick="topic")]
     kind: Literal["set_partitions"] = "set_partitions"
-    partitions: Annotated[int, Field(ge=1, le=_MOST), Ask(label="Partitions", start=4)] = 4
+    partitions: Annotated[int, Field(ge=1, le=_MOST), Ask(label="Partitions", start=_partitions)] = 4
     new_topic: Annotated[
         OptionalName,
-        Ask(label="New topic", placeholder="for a topic without partitions", help="Clients have to move to it"),
+        Ask(
+            label="New topic", start=_new_topic, placeholder="for a topic without partitions", help="Clients move to it"
+        ),
     ] = ""
     at_min: AtMinute = 0.0
 
@@ -61,3 +73,11 @@ class SetPartitions(Edit):
         yield Command(
             section="notes", words=(*program, *words) if name else (), by_hand=bool(self.new_topic), note=move
         )
+
+    def lacks(self, context: EditContext) -> str:
+        now = len(partitions_of(context.snapshot.topics, self.topic))
+        if not now and not self.new_topic:
+            return "A topic without partitions cannot get any: name a new topic."
+        if now and not self.new_topic and self.partitions <= now:
+            return f"Choose more than the {now:,} partitions that the topic has."
+        return ""

@@ -1,0 +1,21 @@
+"""The partitions of a topic among the topics of a snapshot."""
+
+from typing import Final
+
+import numpy as np
+import pyarrow.compute as pc
+
+from planner.cluster.arrays import Int64Array
+from planner.cluster.hashing import PARTITION
+from planner.cluster.tables import TopicTable
+
+NEW_TOPIC: Final = "-parts"
+"""What is put behind the name of a topic without partitions, which cannot get any, for that of a new one that has."""
+
+
+def partitions_of(topics: TopicTable, base: str) -> Int64Array:
+    """Return the positions of a topic's partitions; none for a topic without. Shape (partitions,)."""
+    like = np.flatnonzero(pc.starts_with(topics.name, f"{base}{PARTITION}").to_numpy(zero_copy_only=False))
+    length = len(base) + len(PARTITION)
+    mine = [int(at) for at in like if str(topics.name[int(at)].as_py())[length:].isdecimal()]
+    return np.array(mine, dtype=np.int64)
