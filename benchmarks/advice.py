@@ -21,7 +21,7 @@ from planner.optimize.absorb import left_by
 from planner.optimize.answer import best_plan
 from planner.optimize.offer import offer_of, required
 from planner.optimize.question import Question
-from planner.optimize.waves import scenario_of
+from planner.optimize.waves import WAVE_CLIENTS, scenario_of, waves_of
 from planner.pulsar.shedding.registry import offered_shedders
 from planner.remedy.action import Action, restarted
 from planner.remedy.trials import Trials
@@ -85,19 +85,16 @@ def faults(cluster: Snapshot, scenario: Scenario, action: Action) -> Iterator[st
 
 
 def fault_of_plan(cluster: Snapshot, scenario: Scenario) -> tuple[int, str]:
-    """Return how many best plans are offered, and what is wrong with one, opened as a scenario beside the other edits.
+    """Return how many best plans are offered, and what is wrong with one, opened as a scenario.
 
     A plan that does what has to be done, such as repairs, may be worse for the usage of brokers.
     """
-    plan = offer_of(best_plan(left_by(cluster, scenario), Question(moves=_MOVES, rounds=2))).plan
+    start = left_by(cluster, scenario)
+    plan = offer_of(best_plan(start, Question(moves=_MOVES, rounds=2))).plan
     if not plan.moves or required(plan):
         return 0, ""
-    opened = scenario_of(plan, held=False)
-    whole = replace(scenario, cycles=opened.cycles)
-    before, after = (
-        Result.of(simulate(cluster, one)) for one in (whole, whole.with_steps(*scenario.steps, *opened.steps))
-    )
-    verdict = judge(before, after)
+    opened = scenario_of(plan, waves_of(plan, WAVE_CLIENTS), held=False)
+    verdict = judge(*(Result.of(simulate(start, one)) for one in (opened.with_steps(), opened)))
     return 1, verdict.text if verdict.word == "worse" else ""
 
 

@@ -17,7 +17,7 @@ from planner.optimize.offer import Offer, with_alternative
 from planner.optimize.plan import Plan
 from planner.optimize.question import Question
 from planner.optimize.stability import CYCLES
-from planner.optimize.waves import scenario_of
+from planner.optimize.waves import WAVE_CLIENTS, scenario_of
 from planner.pulsar.shedding.registry import offered_shedders
 from planner.share.carry_out import Basis, best_plan_markdown, best_plan_script, document, moves_csv, of_groups, summary
 from planner.share.commands import CommandOptions
@@ -153,7 +153,7 @@ def _stable(offer: Offer) -> None:
 def _take_away(view: state.Current, offer: Offer, ungrouped: float | None) -> None:
     """Draw the waves and what to take away."""
     plan, found = offer.plan, offer.stability
-    most = address.number("wave", "Maximum number of clients disconnected per wave", 1_000, 1, 1_000_000)
+    most = address.number("wave", "Maximum number of clients disconnected per wave", WAVE_CLIENTS, 1, 1_000_000)
     waves = best_plan.waves(plan.digest(), most, plan)
     over = sorted({name for wave in waves for name in wave.over})
     largest = max((wave.clients for wave in waves), default=0)

@@ -98,13 +98,13 @@ def offer_of(plan: Plan, *, asked: bool = False, cancelled: Callable[[], bool] =
     if not plan.moves:
         return Offer(plan, plan, stability_of(plan, watched=watched), None, "", None, limit, None)
     before = without_plan(plan, watched, cancelled)
-    verdict = verdict_of(plan, watched, before)
+    verdict = verdict_of(plan, watched, before, cancelled)
     tried = "" if asked else _declined(plan, verdict)
     if not tried:
         stability = stability_of(plan, watched=watched, cancelled=cancelled)
         return Offer(plan, plan, stability, verdict, "", None, limit, before)
     for fewer, seen in _smaller(plan, reversed(_SIZES), cancelled):
-        verdict = verdict_of(fewer, seen, before)
+        verdict = verdict_of(fewer, seen, before, cancelled)
         if verdict.word != "worse":
             offered = replace(fewer, notes=(*fewer.notes, tried))
             stability = stability_of(offered, watched=seen, cancelled=cancelled)
@@ -123,7 +123,7 @@ def with_alternative(offer: Offer, cancelled: Callable[[], bool] = lambda: False
     if not plan.moves or stability.stable or offer.before is None:
         return offer
     for fewer, seen in _smaller(plan, _SIZES, cancelled):
-        if left_alone(fewer, seen) and verdict_of(fewer, seen, offer.before).word != "worse":
+        if left_alone(fewer, seen) and verdict_of(fewer, seen, offer.before, cancelled).word != "worse":
             return replace(offer, alternative=Alternative(fewer, {}))
     useful = stability.keeps and stability.keeps != LEFT_OFF and not stability.divided
     return replace(offer, alternative=Alternative(None, stability.keeps)) if useful else offer

@@ -12,7 +12,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.cluster.switches import shedding_is_off
 from planner.cluster.text import count
 from planner.optimize.plan import Plan
-from planner.optimize.waves import REPORTED, scenario_of
+from planner.optimize.waves import REPORTED, WAVE_CLIENTS, scenario_of, waves_of
 from planner.pulsar.manager.cycle import effective_shedder
 from planner.simulate.event import Event
 from planner.simulate.judge import Result, Verdict, judge
@@ -144,17 +144,24 @@ def left_alone(plan: Plan, watched: Watched) -> bool:
     return not shed and not _split_of_moved(plan, watched.trace)
 
 
-def without_plan(plan: Plan, watched: Watched, cancelled: Callable[[], bool] = lambda: False) -> Result:
-    """Return what as many cycles come to without a plan."""
-    idle = replace(plan.snapshot, settings=watched.start.settings)
-    return Result.of(_on_disk(idle, watched.trace.scenario, cancelled))
+def without_plan(
+    plan: Plan, watched: Watched, cancelled: Callable[[], bool] = lambda: False, cycles: int = REPORTED + CYCLES
+) -> Result:
+    """Return what the time of a plan and the cycles after it come to without the plan."""
+    idle = replace(watched.trace.scenario, cycles=cycles)
+    return Result.of(_on_disk(_balanced(plan, watched), idle, cancelled))
 
 
-def verdict_of(plan: Plan, watched: Watched, before: Result) -> Verdict:
-    """Return what the judge says of a plan and the cycles after it, compared with as many `without_plan`."""
-    after = Result.of(watched.trace)
-    topics, clients = (round(plan.spent[cost]) for cost in ("topics", "clients"))
-    return judge(before, replace(after, topics=after.topics + topics, clients=after.clients + clients))
+def verdict_of(plan: Plan, watched: Watched, before: Result, cancelled: Callable[[], bool] = lambda: False) -> Verdict:
+    """Return what the judge says of the scenario that a plan opens as, compared with the time `without_plan`."""
+    opened = scenario_of(plan, waves_of(plan, WAVE_CLIENTS), held=False, cycles=CYCLES)
+    before = before if opened.cycles == REPORTED + CYCLES else without_plan(plan, watched, cancelled, opened.cycles)
+    return judge(before, Result.of(_on_disk(_balanced(plan, watched), opened, cancelled)))
+
+
+def _balanced(plan: Plan, watched: Watched) -> Snapshot:
+    """Return the cluster before a plan with the settings of the cycles after it: with shedding on."""
+    return replace(plan.snapshot, settings=watched.start.settings)
 
 
 def stability_of(

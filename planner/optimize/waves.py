@@ -28,6 +28,9 @@ HELD: Mapping[str, str | int | float | bool] = {
 REPORTED = 20
 """Cycles until every broker has reported what it serves now (`loadBalancerReportUpdateMaxIntervalMinutes`)."""
 
+WAVE_CLIENTS = 1_000
+"""Most clients that a wave disconnects, unless somebody asks for another number."""
+
 _CLIENTS = COSTS.index("clients")
 _SPECIFIED = next(algorithm.name for algorithm in SPLIT_ALGORITHMS if algorithm.needs_positions)
 _FULL = 0.95

@@ -73,7 +73,7 @@ def test_the_command_starts_from_the_edits(capsys: pytest.CaptureFixture[str], t
         assert main([*words, *more]) == 0
         told.append(json.loads(capsys.readouterr().out))
     alone, edited, cycles = told
-    assert edited["peak_percent"] <= alone["peak_percent"]
+    assert edited["peak_percent"] <= alone["peak_percent"] + 1e-6
     assert edited["before_percent"] == pytest.approx(alone["before_percent"])
     assert cycles["before_percent"] != pytest.approx(alone["before_percent"])
     assert any(move["to"].startswith("added-") for move in edited["moves"])
