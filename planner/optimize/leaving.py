@@ -5,7 +5,8 @@ shares of all that leaves, of namespaces that may go to the same brokers. Anti-a
 
 - The extensible load manager lets a bundle go to a broker with the fewest bundles of its group. So the fewest that any
   candidate has never rises above a level that the budget of moves can lift all of them to, and a broker that takes one
-  has at most that and one more in the end. With failure domains the same holds of whole domains, and in each of them.
+  has at most that and one more in the end. With failure domains the same holds of whole domains, and in each of them: a
+  domain in which a broker that may take none has the fewest fills up no further, and keeps the others from taking any.
 - The modular load manager counts namespaces. A broker above that level takes bundles only after all bundles of some
   namespaces have left it.
 
@@ -32,6 +33,23 @@ _COUNTED = (0, 1, 3, 8)
 """Bundles for each of them that are counted as the largest."""
 _NEAR = 0.6
 """Share of the known peak above which a broker's bundles leave as a whole."""
+
+
+def _ever_take(here: Int64Array, reach: Int64Array, may: BoolArray, most: int) -> BoolArray:
+    """Say who can ever have so few of a group that the next bundle goes there. Shape (units,).
+
+    Who has more than the fewest ever are takes one only after it has given enough to those that have not, which take
+    no more than they can reach.
+
+    Args:
+        here: Bundles of the group now. Shape (units,).
+        reach: The most that a unit has after it has taken one. Shape (units,).
+        may: Whether anything may go there at all. Shape (units,).
+        most: The most that the fewest ever are.
+    """
+    given = int((reach - here)[may & (here <= most)].clip(min=0).sum())
+    takes: BoolArray = may & (here - given <= most)
+    return takes
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -232,12 +250,13 @@ class _Arrivals:
     def _of_bundles(self, members: Int64Array, counts: IntArray, candidates: BoolArray) -> None:
         domains = self.model.rules.domains_of(candidates)
         places = [np.flatnonzero(candidates & (domains == place)) for place in np.unique(domains[candidates]).tolist()]
+        most = [self._rise(members, [np.array([broker]) for broker in place.tolist()], counts) for place in places]
         if len(places) > 1:
-            self._rise(members, places, counts)
-        for place in places:
-            self._rise(members, [np.array([broker]) for broker in place.tolist()], counts)
+            self._rise(members, places, counts, np.array(most))
 
-    def _rise(self, members: Int64Array, units: list[Int64Array], counts: IntArray) -> None:
+    def _rise(
+        self, members: Int64Array, units: list[Int64Array], counts: IntArray, caps: Int64Array | None = None
+    ) -> int:
         """Let who takes a bundle have at most the fewest of all, at the highest that the fewest ever are, and one more.
 
         For the fewest to be at a level, every unit with less must have taken what it lacks.
@@ -246,6 +265,10 @@ class _Arrivals:
             members: Namespaces of the group.
             units: Brokers that are counted together. Shape of each (brokers of the unit,).
             counts: Bundles of the group on each broker. Shape (brokers,).
+            caps: The most that each unit can ever have, where that is known. Shape (units,).
+
+        Returns:
+            The most that all units together can ever have.
         """
         program, mine = self.program, np.isin(self.space, members)
         here = np.array([int(counts[unit].sum()) for unit in units])
@@ -254,9 +277,16 @@ class _Arrivals:
         most = self._level(here, np.ones(len(units), dtype=np.bool_), np.array([len(one) > 0 for one in into]))
         outside = int((mine & ~np.isin(self.owner, np.concatenate(units))).sum())
         most = max(min(most, (int(here.sum()) + outside) // len(units)), least)  # the fewest is at most the mean
+        if caps is not None:
+            most = max(min(most, int(caps.min())), least)
+        reach = np.full(len(units), most + 1) if caps is None else np.minimum(caps, most + 1)
+        opens = _ever_take(here, reach, np.array([len(one) > 0 for one in into]), most)
         level = program.add(1, low=float(least), high=float(most))
-        for unit, taken, now in zip(units, into, here.tolist(), strict=True):
+        for unit, taken, now, may in zip(units, into, here.tolist(), opens.tolist(), strict=True):
             if not len(taken):
+                continue
+            if not may:
+                program.row(taken, np.ones(len(taken)), high=0.0)
                 continue
             gone = self.out[mine & np.isin(self.owner, unit)]
             ones = np.ones(len(taken))
@@ -269,6 +299,7 @@ class _Arrivals:
             columns = np.concatenate([taken, gone, level, takes])
             signs = np.concatenate([ones, -np.ones(len(gone)), [-1.0, float(above)]])
             program.row(columns, signs, high=float(1 + above - now))
+        return int(np.where(opens, np.maximum(here, reach), here).sum())
 
     def _of_namespaces(self, member: int, members: Int64Array, counts: IntArray, candidates: BoolArray) -> None:
         may = np.zeros(len(counts), dtype=np.bool_)

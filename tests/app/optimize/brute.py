@@ -7,7 +7,7 @@ from random import Random
 
 import numpy as np
 
-from planner.cluster.arrays import FloatArray, Int64Array, frozen
+from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, frozen
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
@@ -130,8 +130,15 @@ def _kept(snapshot: Snapshot, config: Settings, bundle: str) -> list[int]:
     return [snapshot.brokers.position[name] for name in names]
 
 
-def every_reachable(snapshot: Snapshot, moves: int) -> tuple[Int64Array, FloatArray]:
-    """Return all placements that so many unloads can lead to, each allowed at its turn, and their peaks."""
+def every_reachable(snapshot: Snapshot, moves: int, movable: BoolArray | None = None) -> tuple[Int64Array, FloatArray]:
+    """Return all placements that so many unloads can lead to, each allowed at its turn, and their peaks.
+
+    Args:
+        snapshot: The cluster before them.
+        moves: How many unloads at most.
+        movable: What may be unloaded; everything where it is not given. Shape (bundles,).
+    """
+    free_to_go = range(len(snapshot.bundles.owner)) if movable is None else np.flatnonzero(movable).tolist()
     config = Settings({**snapshot.settings.overrides, **FREE})
     spaces = dict(zip(snapshot.bundles.namespace.tolist(), snapshot.bundle_names, strict=True))
     free = replace(snapshot, policies=replace(snapshot.policies, anti_affinity_group={}))
@@ -145,7 +152,8 @@ def every_reachable(snapshot: Snapshot, moves: int) -> tuple[Int64Array, FloatAr
         for owners in edge:
             now = snapshot.with_owner(np.array(owners))
             kept = {at: own[at].intersection(_kept(now, config, bundle)) for at, bundle in spaces.items()}
-            for at, space in enumerate(snapshot.bundles.namespace.tolist()):
+            for at in free_to_go:
+                space = int(snapshot.bundles.namespace[at])
                 following |= {(*owners[:at], to, *owners[at + 1 :]) for to in kept[space]}
         edge = sorted(following - found)
         found |= following

@@ -184,10 +184,8 @@ def test_no_bound_is_above_what_can_be_reached(seeds: range) -> None:
         question = Question(moves=moves, splits=0, rounds=1)
         model = model_of(snapshot, question)
         start = State(model)
-        owners, peaks = every_reachable(snapshot, moves)
+        owners, peaks = every_reachable(snapshot, moves, model.movable)  # where not all can be repaired, nothing else
         done = (owners[:, model.forced] != model.owner[model.forced]).all(axis=1)
-        if model.repairs_in_part:  # nothing else moves then
-            done &= (owners[:, ~model.movable] == model.owner[~model.movable]).all(axis=1)
         if not done.any():
             continue
         best = float(peaks[done].min())
@@ -201,3 +199,14 @@ def test_no_bound_is_above_what_can_be_reached(seeds: range) -> None:
         asked += 1
     assert repaired > len(seeds) // 10
     assert near > asked * 0.8 > len(seeds) * 0.5
+
+
+@pytest.mark.parametrize("seed", [162, 255, 339])
+def test_a_broker_that_takes_none_keeps_others_from_taking_any(seed: int) -> None:
+    """It has the fewest of a group for good, so that its domain has, or no other broker of the domain: proven."""
+    snapshot, moves = with_pool(seed), 1 + seed % 3
+    model = model_of(snapshot, Question(moves=moves))
+    start = State(model)
+    owners, peaks = every_reachable(snapshot, moves, model.movable)
+    best = float(peaks[(owners[:, model.forced] != model.owner[model.forced]).all(axis=1)].min())
+    assert leaving(model, start, low=0.0, high=start.peak()).bound == pytest.approx(best, abs=1e-6)
