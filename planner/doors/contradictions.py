@@ -1,0 +1,175 @@
+"""Where pieces do not agree with each other, or with themselves, and which one counts."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+
+from planner.cluster.errors import FormatError
+from planner.cluster.hashing import topic_hashes
+from planner.cluster.pulsar_json import BROKER_COUNTS, RATES, Json, bundle_numbers, last_stats
+from planner.cluster.ranges import FULL_HIGH, parse_bundle, parse_range
+from planner.cluster.text import count
+from planner.doors.pieces import Brokers, LoadReport, TopicsOfBundles
+from planner.history.assumed import listed
+
+_BOUNDARY: Final = re.compile("0x([0-9a-f]{8})")
+_APART: Final = 0.05
+_LEAST: Final = 1.0
+_SUMS: Final = {
+    **dict(RATES.items()),
+    **{BROKER_COUNTS[c][0]: c for c in ("topics", "producers", "consumers")},
+}
+
+
+def boundaries_in(value: Any) -> tuple[int, ...]:
+    """Return the boundaries that an answer gives; nothing where they do not ascend over the whole hash space."""
+    texts = value.get("boundaries") if isinstance(value, dict) else None
+    matches = [_BOUNDARY.fullmatch(t) if isinstance(t, str) else None for t in texts] if isinstance(texts, list) else []
+    edges = tuple(int(match[1], 16) for match in matches if match)
+    if len(edges) < 2 or len(edges) != len(matches) or edges[0] or edges[-1] != FULL_HIGH:  # noqa: PLR2004 - two ends
+        return ()
+    return edges if all(low < high for low, high in pairwise(edges)) else ()
+
+
+class Contradictions:
+    """Collects what does not agree.
+
+    Attributes:
+        texts: One sentence for each.
+    """
+
+    def __init__(self) -> None:
+        self.texts: dict[str, None] = {}
+
+    def add(self, text: str) -> None:
+        """Remember a sentence once."""
+        self.texts[text] = None
+
+    def newer_report(self, before: LoadReport, after: LoadReport) -> LoadReport:
+        """Return the newer one of two reports of a broker; one that is there twice is one."""
+        if _rounded(before.report) == _rounded(after.report):
+            return before
+        _early, late = sorted((before, after), key=_updated_ms)
+        self.add(f"There are two load reports of {late.broker}; the newer one counts ({late.source}).")
+        return late
+
+    def apart(self, broker: str, names: Sequence[str], topics: TopicsOfBundles | None) -> list[str]:
+        """Return bundles of a broker without those that overlap with others; the topics are newer than its report."""
+        fresh = {f"{space}/{span}" for space, spans in (topics or {}).items() for span in spans}
+        taken: dict[str, list[tuple[int, int]]] = {}
+        kept: list[str] = []
+        dropped: list[str] = []
+        for name in sorted(names, key=lambda one: one not in fresh):
+            try:
+                namespace, low, high = parse_bundle(name)
+            except FormatError:
+                self.add(f"{name[:120]!r} of {broker} is not a bundle; it was left out.")
+                continue
+            others = taken.setdefault(namespace, [])
+            if any(low < top and bottom < high for bottom, top in others) if fresh else False:
+                dropped.append(name)
+                continue
+            others.append((low, high))
+            kept.append(name)
+        if dropped:
+            self.add(
+                f"{broker} reports {listed(dropped)}, which it has split since then; the parts that its topics are in "
+                "count."
+            )
+        order = {name: at for at, name in enumerate(names)}
+        return sorted(kept, key=lambda one: order[one])
+
+    def owners(self, owned: Mapping[str, Sequence[str]]) -> None:
+        """Note the bundles that several brokers name as theirs."""
+        first: dict[str, str] = {}
+        twice: dict[tuple[str, str], list[str]] = {}
+        for broker, names in owned.items():
+            for name in names:
+                if name in first:
+                    twice.setdefault((first[name], broker), []).append(name)
+                else:
+                    first[name] = broker
+        for (one, other), names in twice.items():
+            self.add(f"{one} and {other} both name {listed(names)} as their own; the first counts.")
+
+    def check(
+        self,
+        reports: Mapping[str, LoadReport],
+        owned: Mapping[str, Sequence[str]],
+        topics: Mapping[str, TopicsOfBundles],
+        bundles: Mapping[str, Json],
+        brokers: Sequence[str],
+        lists: Iterable[Brokers],
+    ) -> None:
+        """Note what else does not agree."""
+        given = {name for one in lists for name in one.brokers}
+        if given and (more := [name for name in brokers if name not in given]):
+            self.add(f"{listed(more)} is not in the list of brokers, but other files are about it; it is kept.")
+        for broker, one in reports.items():
+            self._sums(broker, one)
+        for broker, names in owned.items():
+            self._layout(broker, names, bundles)
+        for broker, of_broker in topics.items():
+            self._hashes(broker, of_broker)
+
+    def _sums(self, broker: str, one: LoadReport) -> None:
+        """Compare what a report says of the broker with the sums over the bundles that it lists."""
+        stats = last_stats(one.report)
+        if not stats:
+            return
+        try:
+            rows = [bundle_numbers(row, "") for row in stats.values()]
+        except FormatError:
+            return  # its reader says which number it is
+        for key, column in _SUMS.items():
+            total, stated = sum(row[column] for row in rows), one.report.get(key)
+            if isinstance(stated, int | float) and abs(stated - total) > max(_APART * max(stated, total), _LEAST):
+                self.add(
+                    f"The load report of {broker} says {key} {stated:,.6g}, but its bundles add up to {total:,.6g}."
+                )
+        number = one.report.get("numBundles")
+        if isinstance(number, int) and number != len(stats):
+            self.add(
+                f"The load report of {broker} says numBundles {number:,}, but lists {count(len(stats), 'bundle')}."
+            )
+
+    def _layout(self, broker: str, names: Sequence[str], bundles: Mapping[str, Json]) -> None:
+        for name in names:
+            namespace, low, high = parse_bundle(name)
+            edges = boundaries_in(bundles.get(namespace))
+            if edges and (low, high) not in set(pairwise(edges)):
+                self.add(f"{broker} owns {name}, which is not among the bundles of {namespace}.")
+
+    def _hashes(self, broker: str, topics: TopicsOfBundles) -> None:
+        """Note topics that are listed under a bundle that Pulsar would not hash them into."""
+        wrong: list[str] = []
+        for namespace, spans in topics.items():
+            for span, found in spans.items():
+                names = list(found)
+                low, high = parse_range(span)
+                hashes = topic_hashes((name.encode() for name in names), len(names)).astype(np.int64)
+                outside = (hashes < low) | ((hashes >= high) & (high < FULL_HIGH))
+                wrong += [names[at] for at in np.flatnonzero(outside).tolist()]
+                wrong += [name for name in names if f"://{namespace}/" not in name]
+        if wrong:
+            self.add(
+                f"{count(len(wrong), 'topic')} of {broker} are listed under a bundle that does not hold their hash "
+                f"({listed(wrong[:1])}). They are shown in the bundle of their hash."
+            )
+
+
+def _rounded(value: Any) -> Any:
+    """Return a JSON value with numbers of ten digits: tools that print it anew keep no more."""
+    if isinstance(value, dict):
+        return {key: _rounded(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_rounded(item) for item in value]
+    return float(f"{value:.10g}") if isinstance(value, float) else value
+
+
+def _updated_ms(one: LoadReport) -> int:
+    times = [one.report.get(key) for key in ("lastUpdate", "updatedAt")]
+    return max((at for at in times if isinstance(at, int)), default=0)
