@@ -13,7 +13,7 @@ def snapshot(*files: Path, out: Path | None = None, cluster: str = "", release: 
     it found, what is missing, and the command that supplies it.
 
     Args:
-        files: Outputs, zips of them, or folders; `-` reads standard input.
+        files: Outputs, zips of them, or folders; without one, standard input.
         out: A folder, or a file that ends in .zip or .json; without it nothing is written.
         cluster: Name of the cluster, where the files do not say it.
         release: Release of the brokers, such as 4.0.8, where the files do not say it.
@@ -23,11 +23,9 @@ def snapshot(*files: Path, out: Path | None = None, cluster: str = "", release: 
     """
     from planner.cluster.errors import FormatError
     from planner.doors.lines import lines_of
-    from planner.doors.read import read_outputs
+    from planner.doors.read import STANDARD_INPUT, read_outputs
 
-    if not files:
-        raise FormatError("There is no file to read.", remedy="Name the files with the outputs.")
-    reading = read_outputs(*files, cluster=cluster, release=release)
+    reading = read_outputs(*(files or (STANDARD_INPUT,)), cluster=cluster, release=release)
     for line in lines_of(reading):
         sys.stderr.write(f"{line}\n")
     if reading.snapshot is None:

@@ -32,9 +32,9 @@ _NEXT = re.compile(rb"[ \t]*([\[{])")
 _AT_BYTE = re.compile(r"\(byte (\d+)\)$")
 _TRAILING = "trailing characters"
 _JSON_FOLLOWS = re.compile(rb"[\[{]\s*(?:[\"\[{\]}0-9tfn-])")
-_COMMAND = re.compile(
-    r"^(?:.{0,120}?\b|(?=(?:get|ls)\s))((?:pulsar-admin|pulsar-client|pulsar-perf|pulsarctl|zookeeper-shell(?:\.sh)?|curl|kubectl)\b\s.*|(?:get|ls)\s+(?:-s\s+)?/\S+.*)$"
-)
+_WORDS = r"pulsar-admin|pulsar-client|pulsar-perf|pulsarctl|zookeeper-shell(?:\.sh)?|curl|kubectl"
+_COMMAND = re.compile(rf"^(?:[^{{}}\"']{{0,120}}?[\s/])?((?:{_WORDS})\s.*|(?:get|ls)\s+(?:-s\s+)?/\S+.*)$")
+_MAY_BE_COMMAND = re.compile(rf"(?:{_WORDS}|^(?:.{{0,80}}\] )?(?:get|ls)) ".encode(), re.MULTILINE)
 _LOG_LINE = re.compile(
     r"^(?:SLF4J:|WARNING: |WATCHER::|WatchedEvent |Connecting to |Welcome to ZooKeeper|JLine support is "
     r"|\[zk: |(?:\[.{1,60}\]|\S{0,60})[$%#>]\s*$|"
@@ -45,6 +45,7 @@ _MOST_RATIO = 200
 _RATIO_FREE_BYTES = 16 * MIB
 _MOST_VALUE_BYTES = 64 * MIB
 _MOST_CHUNKS = 200_000
+_LONGEST_LINE = 4_096
 _AGAIN = "Save the output again, or paste all of it."
 
 
@@ -108,7 +109,7 @@ class Chunk:
     def lines(self) -> list[str]:
         """The lines of a text without logs and banners of tools, without blanks at the end."""
         text = bytes(self.data).decode("utf-8", "replace")
-        return [line.rstrip() for line in text.splitlines() if line.strip() and not _LOG_LINE.match(line.lstrip())]
+        return [line.rstrip() for line in text.split("\n") if line.strip() and not _LOG_LINE.match(line.lstrip())]
 
 
 def unpacked(data: bytes, file: str) -> bytes:
@@ -172,6 +173,13 @@ def chunks_of(data: bytes, file: str) -> Iterator[Chunk]:
         before = ""
         if at < start:
             text = data[at:start]
+            if not _MAY_BE_COMMAND.search(text):
+                if text.strip():
+                    count += 1
+                    before = text[-_LONGEST_LINE:].rstrip(b"\r\n").rpartition(b"\n")[2].decode("utf-8", "replace")
+                    yield Chunk(_source(file, line, command), view[at:start], is_json=False)
+                line += text.count(b"\n")
+                text = b""
             for first_line, lines, above in _parts(text.decode("utf-8", "replace"), line, command):
                 command, before = above, lines[-1] if lines else ""
                 if lines:
@@ -238,7 +246,7 @@ def _parts(text: str, line: int, command: str) -> Iterator[tuple[int, list[str],
     """Yield first line, lines and the command above of each part of a text; commands part them."""
     lines: list[str] = []
     first = line
-    for number, one in enumerate(text.splitlines(), line):
+    for number, one in enumerate(text.split("\n"), line):
         found = _COMMAND.match(one)
         if found is not None and (one.startswith("[zk: ") or not _LOG_LINE.match(one)):
             if any(row.strip() for row in lines):

@@ -9,7 +9,7 @@ import numpy as np
 
 from planner.cluster.errors import FormatError
 from planner.cluster.hashing import topic_hashes
-from planner.cluster.pulsar_json import BROKER_COUNTS, RATES, Json, bundle_numbers, last_stats
+from planner.cluster.pulsar_json import BROKER_COUNTS, BUNDLE_STATS, RATES, RESOURCES, Json, bundle_numbers, last_stats
 from planner.cluster.ranges import FULL_HIGH, parse_bundle, parse_range
 from planner.cluster.text import count
 from planner.doors.pieces import Brokers, LoadReport, TopicsOfBundles
@@ -109,11 +109,32 @@ class Contradictions:
         if given and (more := [name for name in brokers if name not in given]):
             self.add(f"{listed(more)} is not in the list of brokers, but other files are about it; it is kept.")
         for broker, one in reports.items():
+            self._complete(broker, one)
             self._sums(broker, one)
         for broker, names in owned.items():
             self._layout(broker, names, bundles)
         for broker, of_broker in topics.items():
             self._hashes(broker, of_broker)
+
+    def _complete(self, broker: str, one: LoadReport) -> None:
+        """Note the fields that every report of its kind has, and this one does not."""
+        lacking = [name for name in RESOURCES if not isinstance(one.report.get(name), dict)]
+        lacking += [
+            f"{name}.{part}"
+            for name in RESOURCES
+            if isinstance(pair := one.report.get(name), dict)
+            for part in ("usage", "limit")
+            if pair.get(part) is None
+        ]
+        lacking += [name for name in RATES if one.report.get(name) is None]
+        if not one.parts:
+            lacking += [] if _updated_ms(one) else ["lastUpdate"]
+        if not (one.parts or one.is_extensible):
+            lacking += [name for name in ("lastStats", "numBundles") if one.report.get(name) is None]
+        rows = last_stats(one.report).values()
+        lacking += [name for name in BUNDLE_STATS if any(row.get(name) is None for row in rows)]
+        if lacking:
+            self.add(f"The load report of {broker} lacks {listed(dict.fromkeys(lacking))}; 0 is shown there.")
 
     def _sums(self, broker: str, one: LoadReport) -> None:
         """Compare what a report says of the broker with the sums over the bundles that it lists."""

@@ -10,7 +10,7 @@ from typing import BinaryIO, Final
 from planner.cluster.errors import FormatError, PlannerError
 from planner.cluster.files import reading
 from planner.cluster.snapshot import Snapshot
-from planner.cluster.text import moment
+from planner.cluster.text import count, moment
 from planner.doors.chunks import chunks_of, unpacked
 from planner.doors.found import found_in
 from planner.doors.missing import missing_of
@@ -167,7 +167,7 @@ def _reading(pieces: Sequence[Piece], cluster: str, release: str, now_ms: int) -
     wholes = [one for one in pieces if isinstance(one, WholeSnapshot)]
     if wholes:
         return _of_whole(wholes, pieces, files, not_used)
-    made = together(pieces)
+    made = together(pieces, cluster)
     found = found_in(made.pieces)
     assumed = list(made.who.assumed)
     assumed += [
@@ -180,12 +180,12 @@ def _reading(pieces: Sequence[Piece], cluster: str, release: str, now_ms: int) -
     if not made.brokers or not (made.owned or made.placed.topics):
         return replace(reading, missing=tuple(_needed(made)), not_enough=_not_enough(made))
     missing = tuple(missing_of(made))
-    snapshot, assumptions = _built(made, reading, missing, cluster, release, now_ms)
+    snapshot, assumptions = _built(made, reading, missing, release, now_ms)
     return replace(reading, missing=missing, snapshot=snapshot, assumed=assumptions)
 
 
 def _built(
-    made: Together, reading: Reading, missing: Sequence[Missing], cluster: str, release: str, now_ms: int
+    made: Together, reading: Reading, missing: Sequence[Missing], release: str, now_ms: int
 ) -> tuple[Snapshot, tuple[str, ...]]:
     """Return the snapshot, and what is assumed with it."""
     at_ms, assumed = moment_of(made), list(reading.assumed)
@@ -194,9 +194,7 @@ def _built(
         assumed.append(f"The files do not say when they were written; {moment(at_ms)} is assumed.")
     assumed += _placed_notes(made)
     notes = [*(one.note for one in missing), *assumed, *reading.contradictions, *reading.not_used]
-    snapshot = snapshot_of_capture(
-        capture_of(made, cluster or made.cluster, at_ms, release), source=f"Outputs: {reading.text}"
-    )
+    snapshot = snapshot_of_capture(capture_of(made, at_ms, release), source=f"Outputs: {reading.text}")
     notes += against_runtime(made.file, reading.configurations, made.runtime.values())
     info = replace(snapshot.info, warnings=fitting_notes([*notes, *snapshot.info.warnings]))
     return replace(snapshot, info=info), tuple(assumed)
@@ -240,7 +238,7 @@ def _not_enough(made: Together) -> str:
         return f"Nothing in the files says what brokers there are. {_ENOUGH}"
     if not made.brokers:
         return "The files hold settings alone."
-    return f"The files name {len(made.brokers):,} brokers and no bundle. {_ENOUGH}"
+    return f"The files name {count(len(made.brokers), 'broker')} and no bundle. {_ENOUGH}"
 
 
 def _needed(made: Together) -> Iterator[Missing]:

@@ -1,11 +1,32 @@
 """All kinds of outputs; where several are equally sure of a chunk, or match a line, the first one counts."""
 
 from planner.doors.kind import Kind
-from planner.doors.kinds import broker_topics, configuration, lists, load_report, namespace, policies, refusals
+from planner.doors.kinds import (
+    broker_topics,
+    configuration,
+    lists,
+    load_report,
+    monitor_brokers,
+    monitoring_metrics,
+    namespace,
+    policies,
+    refusals,
+    scrape,
+    series,
+    system_topic,
+    topic_stats,
+)
 
 KINDS: tuple[Kind, ...] = (
     load_report.KIND,
     broker_topics.KIND,
+    scrape.KIND,
+    monitoring_metrics.KIND,
+    series.ANSWER,
+    series.EXPORT,
+    system_topic.KIND,
+    monitor_brokers.KIND,
+    topic_stats.KIND,
     namespace.BUNDLES,
     namespace.POLICIES,
     namespace.GROUP,

@@ -8,7 +8,7 @@ from typing import Any, Final
 from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace
 from planner.cluster.moments import LAST_MS
 from planner.cluster.names import DEFAULT_NUMBER_OF_NAMESPACE_BUNDLES, LOAD_MANAGER_CLASS_NAME
-from planner.cluster.pulsar_json import BUNDLE_METRICS, RATES, Json
+from planner.cluster.pulsar_json import BUNDLE_METRICS, RATES, Json, service_unit_owner
 from planner.cluster.releases import Release, release
 from planner.doors import pieces as kinds
 from planner.doors.capture_form import CaptureForm
@@ -37,6 +37,7 @@ class Together:
         pieces: All of them, each with its broker or namespace.
         who: How they were named.
         said: Where two of them do not agree.
+        called: Name of the cluster as a person gave it; empty where none did.
         reports: The load report of each broker.
         tops: The top bundles of each broker.
         owned: The bundles of each broker.
@@ -52,6 +53,7 @@ class Together:
     pieces: Sequence[Piece]
     who: Who
     said: Contradictions
+    called: str = ""
     reports: dict[str, kinds.LoadReport] = field(default_factory=dict)
     tops: dict[str, kinds.TopBundles] = field(default_factory=dict)
     owned: dict[str, list[str]] = field(default_factory=dict)
@@ -86,7 +88,9 @@ class Together:
 
     @property
     def cluster(self) -> str:
-        """Name of the cluster, from labels, policies or commands."""
+        """Name of the cluster: as given, else from labels, policies or commands."""
+        if self.called:
+            return self.called
         labelled = [one.cluster for one in self.metrics.values() if one.cluster]
         asked = [found[1] for piece in self.pieces if (found := _CLUSTER_COMMAND.search(piece.source.command))]
         policies = [one.policies for one in self.of(kinds.NamespacePolicies)]
@@ -120,12 +124,12 @@ class Together:
         return files[0].values if files and is_before_and_after(files) else merged(files)
 
 
-def together(pieces: Sequence[Piece]) -> Together:
+def together(pieces: Sequence[Piece], cluster: str = "") -> Together:
     """Sort pieces by broker and namespace, and resolve what two of them say about one thing."""
     who = Who(pieces)
     named = who.named()
     unknown = {id(piece) for piece in who.unknown}
-    made = Together([piece for piece in named if id(piece) not in unknown], who, Contradictions())
+    made = Together([piece for piece in named if id(piece) not in unknown], who, Contradictions(), cluster)
     _take_reports(made)
     _take_configurations(made)
     for one in made.of(kinds.Metrics):
@@ -194,7 +198,7 @@ def _take_bundles(made: Together) -> None:
             made.bundles[one.namespace] = given
     spans: dict[str, set[str]] = {}
     for piece in made.pieces:
-        for name in bundles_of(piece):
+        for name in [piece.bundle] if isinstance(piece, kinds.OwnershipChange) else bundles_of(piece):
             if BUNDLE.fullmatch(name):
                 namespace, _, span = name.rpartition("/")
                 spans.setdefault(namespace, set()).add(span)
@@ -266,14 +270,17 @@ def _stats_of(values: Mapping[str, float]) -> Json:
 
 def _take_owned(made: Together) -> None:
     """Collect the bundles of each broker from all that names them; the list of its own bundles is complete."""
+    changes = sorted(made.of(kinds.OwnershipChange), key=lambda one: one.at_ms)
+    channel = {one.bundle: service_unit_owner(one.message) for one in changes}
     for broker in made.brokers:
         lists = [one.bundles for one in made.of(kinds.OwnedBundles) if one.broker == broker]
+        lists += [[name for name, owner in channel.items() if owner == broker]] if channel else []
         names: dict[str, None] = dict.fromkeys(name for names in lists for name in names)
         if not lists:
             if broker in made.reports:
                 names |= dict.fromkeys(bundles_of(made.reports[broker]))
-            if broker in made.metrics:
-                names |= dict.fromkeys(made.metrics[broker].bundles)
+            for piece in (made.metrics.get(broker), made.tops.get(broker)):
+                names |= dict.fromkeys(bundles_of(piece) if piece is not None else ())
         for topics in (made.topics.get(broker), made.placed.topics.get(broker)):
             for namespace, spans in (topics or {}).items():
                 if not is_heartbeat_or_sla_namespace(namespace, made.decides):
@@ -292,9 +299,9 @@ def moment_of(made: Together) -> int:
     return max((at for at in times if 0 < at <= LAST_MS), default=0)
 
 
-def capture_of(made: Together, cluster: str, at_ms: int, version: str = "") -> Mapping[str, bytes]:
+def capture_of(made: Together, at_ms: int, version: str = "") -> Mapping[str, bytes]:
     """Return the pieces as the files of a raw capture."""
-    form = CaptureForm(cluster, at_ms)
+    form = CaptureForm(made.cluster, at_ms)
     form.brokers(made.brokers)
     for at, broker in enumerate(made.brokers, 1):
         _write_broker(form, made, f"b{at}", broker)

@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import PurePath
 from typing import Any, Final
 
-from planner.cluster.pulsar_json import last_stats, web_services
+from planner.cluster.pulsar_json import last_stats, service_unit_owner, top_bundles, web_services
 from planner.doors.pieces import (
     AntiAffinityGroup,
     Brokers,
@@ -20,6 +20,7 @@ from planner.doors.pieces import (
     NamespaceBundles,
     NamespacePolicies,
     OwnedBundles,
+    OwnershipChange,
     Piece,
     TopBundles,
 )
@@ -49,6 +50,8 @@ def bundles_of(piece: Piece) -> Iterator[str]:
         yield from (f"{ns}/{span}" for ns, spans in piece.topics.items() for span, topics in spans.items() if topics)
     elif isinstance(piece, Metrics):
         yield from piece.bundles
+    elif isinstance(piece, TopBundles):
+        yield from (name for name, _ in top_bundles(piece.report))
 
 
 def _own_broker(piece: Piece) -> str:
@@ -78,6 +81,8 @@ class Who:
                 self.brokers |= dict.fromkeys(piece.brokers)
             elif isinstance(piece, Leader):
                 self.brokers.setdefault(piece.broker)
+            elif isinstance(piece, OwnershipChange) and (owner := service_unit_owner(piece.message)):
+                self.brokers.setdefault(owner)
 
     def named(self) -> list[Piece]:
         """Return the pieces, each with its broker or namespace; those without one are `unknown`."""

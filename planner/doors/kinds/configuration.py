@@ -1,11 +1,13 @@
 """Settings: `broker.conf`, environment variables, `get-runtime-config` and `get-all-dynamic-config`."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import PurePath
 from typing import Final
 
 import msgspec
 
+from planner.cluster.releases import REFERENCE
 from planner.doors.chunks import Chunk
 from planner.doors.kind import LIKELY, NO, SURE, Kind, no_chunk
 from planner.doors.pieces import Configuration
@@ -16,6 +18,7 @@ _NAME: Final = r"[A-Za-z_][A-Za-z0-9_.-]*"
 _CONF_LINE: Final = re.compile(rf"\s*(?:export\s+|-e\s+|--env\s+|-\s+)?[\"']?({_NAME})\s*=(?!=)\s*(.*?)\s*")
 _TABLE_LINE: Final = re.compile(r"\s*([A-Za-z][A-Za-z0-9_.]*)(?: {3,}|\t+)(\S.*)|\s*([a-z]+[A-Z][A-Za-z0-9]*)")
 _DYNAMIC: Final = "dynamic-config"
+_RUNTIME: Final = "runtime"
 _MOST_DYNAMIC: Final = 60
 """A runtime configuration has hundreds of settings; overrides are few."""
 _UNQUOTED: Final = re.compile(r"([\"'])(.*)\1")
@@ -40,13 +43,19 @@ def _read_table(chunk: Chunk) -> Iterator[Configuration]:
     yield _of_broker(chunk, pairs)
 
 
-def _of_broker(chunk: Chunk, pairs: list[tuple[str, object]]) -> Configuration:
+def _of_broker(chunk: Chunk, pairs: Sequence[tuple[str, object]]) -> Configuration:
     command = chunk.source.command
-    named = _DYNAMIC in command or _DYNAMIC in chunk.source.file
-    is_dynamic = named or ("runtime" not in command and len(pairs) <= _MOST_DYNAMIC)
+    named = f"{command} {PurePath(chunk.source.file).name}"
+    is_dynamic = _DYNAMIC in named or (_RUNTIME not in named and len(pairs) <= _MOST_DYNAMIC and _may_be_dynamic(pairs))
     if is_dynamic:
         return configuration(pairs, chunk.source, "dynamic")
     return configuration(pairs, chunk.source, "runtime", chunk.about or broker_in(f"x {command}"))
+
+
+def _may_be_dynamic(pairs: Sequence[tuple[str, object]]) -> bool:
+    """Say whether Pulsar would accept all of these as overrides; of those that the planner does not know it may."""
+    known = [setting for name, _ in pairs if (setting := REFERENCE.settings.get(name))]
+    return all(setting.dynamic for setting in known)
 
 
 def _recognise_json(chunk: Chunk) -> int:
