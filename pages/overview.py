@@ -28,7 +28,7 @@ from planner.pulsar.load.usage import weighted_usage
 from planner.pulsar.manager.cycle import CycleDecision
 from planner.simulate.sequence import CycleStep
 from planner.simulate.usage_model import Standing
-from planner.web import registry, scenario_history, simulations, state
+from planner.web import registry, scenario_history, simulations, state, tasks
 from planner.web.best_plan import best_plan_sentence
 from planner.web.findings import finding_cards
 from planner.web.moves import show_memory, show_moves
@@ -120,7 +120,7 @@ def _losses(view: state.Current) -> tuple[str, str]:
     snapshot, base = view.snapshot, scenario_history.as_captured(view)
     if view.visible is not None:  # its settings are those of the scenario
         base = replace(base, pulsar_version=snapshot.settings.release.name)
-    found = simulated(f"{view.digest}{view.variant}", snapshot, base)
+    found = simulated(f"{view.digest}{view.variant}", snapshot, base, last=True)
     if found is None:
         return "", ""
     short = dict(zip(snapshot.brokers.name, short_names(snapshot.brokers.name), strict=True))
@@ -134,18 +134,24 @@ def _verdict(place: Any, found: Health) -> None:
     getattr(place, draw)(f"**{found.word}:** {plain(found.text)}", icon=f":material/{icon}:")
 
 
-def _next_questions(view: state.Current) -> None:
-    """Draw the worst loss, the best plan, and the questions that are a click away."""
-    plan, loss = st.columns(2)
-    with loss.container(border=True, height="stretch"):
-        place = st.container()
-        lost, sentence = _losses(view)
-        place.markdown(f"**Loss of a broker.** {sentence}")
-        registry.link("failure_review", "All losses")
-    with plan.container(border=True, height="stretch"):
-        place = st.container()
-        place.markdown(f"**Best plan.** {plain(best_plan_sentence(view))}")
-        registry.link("best_plan", "The plan")
+def _plan_card(view: state.Current, *, wait: bool) -> None:
+    """Draw the best plan; with `wait` it is not begun."""
+    place = st.container()
+    place.markdown(f"**Best plan.** {'' if wait else plain(best_plan_sentence(view))}")
+    registry.link("best_plan", "The plan")
+
+
+def _loss_card(view: state.Current, *, wait: bool) -> str:
+    """Draw the worst loss, and return the broker; with `wait` it is not begun."""
+    place = st.container()
+    lost, sentence = ("", "") if wait else _losses(view)
+    place.markdown(f"**Loss of a broker.** {sentence}")
+    registry.link("failure_review", "All losses")
+    return lost
+
+
+def _clicks(view: state.Current, lost: str) -> None:
+    """Draw the questions that are a click away."""
     known = set(view.captured.brokers.name)
     order = [view.snapshot.brokers.name[i] for i in _busiest_first(view.snapshot)]
     busiest = next((name for name in order if name in known), lost)
@@ -157,7 +163,7 @@ def _findings(view: state.Current, outcome: Outcome) -> None:
     found = diagnose(outcome)
     cycles = count(len(outcome.trace.cycles), "cycle")
     st.header(f"Findings ({len(found)})")
-    tried = findings_of(view, outcome)
+    tried = findings_of(view, outcome, last=True)
     st.caption(f"Based on a simulation of {cycles} of the load balancer; most severe first.")
     finding_cards(view, tried[:_FINDINGS], "overview", columns=3)
     if len(found) > _FINDINGS:
@@ -270,16 +276,36 @@ def draw(view: state.Current) -> None:
         _key_figures(view, now, step, view.outcome)
     if not len(snapshot.brokers):
         return
-    _next_questions(view)
+    _answers(view, now, step, verdict_place, figures_place)
+    _next_cycle(view, step)
+
+
+def _answers(
+    view: state.Current, now: Standing, step: CycleStep, verdict_place: DeltaGenerator, figures_place: DeltaGenerator
+) -> None:
+    """Draw what is simulated, one after the other, as one processor gives the first answers soonest that way.
+
+    First what the verdict needs, then the best plan, the remedies of findings and the losses.
+    """
+    plan_place, loss_place = (one.container(border=True, height="stretch") for one in st.columns(2))
+    clicks_place, findings_place = st.container(), st.container()
     outcomes = simulations.run(view, scenario_history.as_captured(view)) if view.outcome is None else [view.outcome]
+    wait = outcomes is None and bool(simulations.SIMULATIONS.pending(tasks.watcher()))
     if outcomes is not None:
         mended = outcomes[0] if view.outcome is None else None
-        _verdict(verdict_place, health(snapshot, snapshot.settings, now, mended, diagnose(outcomes[0])))
+        _verdict(verdict_place, health(view.snapshot, view.snapshot.settings, now, mended, diagnose(outcomes[0])))
         if view.outcome is None:
             with figures_place.container():
                 _key_figures(view, now, step, outcomes[0])
-        _findings(view, outcomes[0])
-    _next_cycle(view, step)
+    with plan_place:
+        _plan_card(view, wait=wait)
+    if outcomes is not None:
+        with findings_place:
+            _findings(view, outcomes[0])
+    with loss_place:
+        lost = _loss_card(view, wait=wait)
+    with clicks_place:
+        _clicks(view, lost)
 
 
 PAGE = Page(

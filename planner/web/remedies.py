@@ -29,8 +29,11 @@ def _trials(view: state.Current, outcome: Outcome, stopped: Stopped) -> Trials:
     return Trials(view.captured, outcome.trace.scenario, outcome, stopped)
 
 
-def findings_of(view: state.Current, outcome: Outcome) -> Sequence[Tried]:
-    """Return the findings of an outcome with their remedies tried; not yet tried ones while that is worked on."""
+def findings_of(view: state.Current, outcome: Outcome, *, last: bool = False) -> Sequence[Tried]:
+    """Return the findings of an outcome with their remedies tried; not yet tried ones while that is worked on.
+
+    With `last` they are tried when the session waits for nothing else.
+    """
     plain = untried(diagnose(outcome))
     if not any(finding.changes or finding.edits for finding in diagnose(outcome)):
         return plain
@@ -41,7 +44,7 @@ def findings_of(view: state.Current, outcome: Outcome) -> Sequence[Tried]:
     def look(_: Report, stopped: Stopped) -> tuple[Tried, ...]:
         return tried_findings(diagnose(outcome), _trials(view, outcome, stopped))
 
-    return tasks.answer(key, look, "Trying the remedies on this cluster") or plain
+    return tasks.answer(key, look, "Trying the remedies on this cluster", last=last) or plain
 
 
 def _is_wanted(view: state.Current, outcome: Outcome, key: str, label: str) -> bool:

@@ -28,15 +28,17 @@ def losses(
     return tasks.answer(f"losses {key} {lost} {assumptions} {config!r}", review, "Reviewing broker losses")
 
 
-def simulated(key: str, snapshot: Snapshot, scenario: Scenario) -> Losses | None:
-    """Return the simulated losses of any one broker, None while they are computed; the key names the snapshot."""
+def simulated(key: str, snapshot: Snapshot, scenario: Scenario, *, last: bool = False) -> Losses | None:
+    """Return the simulated losses of any one broker, None while they are computed; the key names the snapshot.
+
+    With `last` they begin when the session waits for nothing else.
+    """
 
     def look(_: Report, stopped: Stopped) -> Losses:
         return simulate_losses(snapshot, scenario, cancelled=stopped)
 
-    return tasks.answer(
-        f"simulated losses {key} {scenario_digest(replace(scenario, name=''))}", look, "Simulating the loss of brokers"
-    )
+    name = f"simulated losses {key} {scenario_digest(replace(scenario, name=''))}"
+    return tasks.answer(name, look, "Simulating the loss of brokers", last=last)
 
 
 @st.cache_data(max_entries=32, show_spinner=False)

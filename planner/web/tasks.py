@@ -81,6 +81,10 @@ class Tasks:
         """Return the tasks that have not ended."""
         return tuple(one for one in tuple(self._tasks.values()) if not one.finished.is_set())
 
+    def pending(self, watcher: str) -> tuple[Task[Any], ...]:
+        """Return the tasks that a session waits for."""
+        return tuple(one for one in self.unfinished() if watcher in one.watchers)
+
     def ask(
         self,
         key: str,
@@ -330,11 +334,14 @@ def is_open(watcher: str) -> bool:
     return not watcher or not runtime.exists() or runtime.get_instance().is_active_session(watcher)
 
 
-def watch(tasks: Tasks, asked: Sequence[Task[Any]], draw: Callable[[], None]) -> None:
-    """Draw how far tasks are, again and again; draw the page again when all have ended."""
+def watch(tasks: Tasks, asked: Sequence[Task[Any]], draw: Callable[[], None], *, needed: bool = True) -> None:
+    """Draw how far tasks are, again and again; draw the page again when all have ended.
+
+    Those that are not needed here stop when nothing else needs them.
+    """
 
     def look() -> None:
-        tasks.watched(asked)
+        tasks.watched(asked if needed else ())
         draw()
         if all(one.finished.is_set() for one in asked):
             draw_again()
@@ -346,17 +353,21 @@ def _say(words: str) -> None:
     st.caption(f"{WAITS} {words} …")
 
 
-def answer(key: str, work: Work[T], words: str) -> T | None:
+def answer(key: str, work: Work[T], words: str, *, last: bool = False) -> T | None:
     """Return an answer; None while it is computed, which is said here until the page is drawn with it.
 
     Args:
         key: Names the question and all that its answer depends on.
         work: Computes it.
         words: What is done meanwhile.
+        last: Whether it begins only when the session waits for no other answer: they would share one processor.
 
     Raises:
         PlannerError: There is no answer.
     """
+    if last and ANSWERS.find(key) is None and (others := ANSWERS.pending(watcher())):
+        watch(ANSWERS, others, lambda: _say(words), needed=False)
+        return None
     while True:
         task = ANSWERS.ask(key, work, watcher())
         ANSWERS.wait(task)

@@ -140,9 +140,12 @@ class Visitor:
         return self.page
 
     def settled(self, text: str, *, timeout_s: float = 90.0) -> None:
-        """Wait until a text is shown, the script has run to its end, and nothing is still being drawn."""
+        """Wait until a text is shown, the script has run to its end, and nothing is still being drawn.
+
+        A table also has its cells as hidden elements; those are not what a person sees.
+        """
         try:
-            self.page.get_by_text(text, exact=False).first.wait_for(timeout=timeout_s * 1000)
+            self.page.get_by_text(text, exact=False).filter(visible=True).first.wait_for(timeout=timeout_s * 1000)
         except PlaywrightError as error:
             shown = self.page.locator("body").inner_text()
             pytest.fail(f"{error}\nat {self.page.url} there is, after {self.errors}:\n{shown}")

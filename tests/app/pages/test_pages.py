@@ -18,8 +18,10 @@ from planner.share.link import decode_link, encode_link
 from planner.simulate.measures import broker_series, cycle_counts, imbalance_series
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario
-from planner.web import state
+from planner.web import best_plan, state, tasks
 from planner.web.registry import NAMES
+from planner.web.simulations import SIMULATIONS
+from planner.web.tasks import ANSWERS, Tasks
 from planner.workspace.samples import load_sample, samples
 from tests.app.pages.test_one_state import walk
 from tests.app.simulate.traces import cluster
@@ -150,6 +152,28 @@ def test_the_welcome_shrinks_to_a_line_after_another_page(page: Page) -> None:
     back = walk(walk(test, "brokers"), "overview")
     assert not any("**Welcome.**" in m.value for m in back.markdown)
     assert any("This is a sample cluster." in caption.value for caption in back.caption)
+
+
+def test_the_verdict_has_the_processor_to_itself(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Searches and trials that begin beside the simulation make everybody wait three times as long for it."""
+    fresh = Tasks(replace(ANSWERS.limits, patience_s=0.0))
+    monkeypatch.setattr(tasks, "ANSWERS", fresh)
+    monkeypatch.setattr(best_plan, "ANSWERS", fresh)
+    SIMULATIONS.clear()
+    usual = SIMULATIONS.limits
+    monkeypatch.setattr(SIMULATIONS, "limits", replace(usual, patience_s=0.0, at_once=0))
+    test = page("overview")
+    assert not test.exception
+    assert any("**Best plan.**" in one.value for one in test.markdown)
+    assert not len(fresh)
+    monkeypatch.setattr(SIMULATIONS, "limits", usual)
+    keys: list[str] = []
+    for _ in range(2000):
+        test.run()
+        keys += [one.key.split(" ")[0] for one in fresh.unfinished() if one.key.split(" ")[0] not in keys]
+        if "simulated" in keys:
+            break
+    assert keys.index("remedies") < keys.index("simulated")
 
 
 def test_key_figures_have_a_course_and_urgent_ones_an_icon(page: Page) -> None:

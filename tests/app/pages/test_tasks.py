@@ -87,6 +87,34 @@ def test_who_waits_long_is_not_forgotten(monkeypatch: pytest.MonkeyPatch) -> Non
     assert begun == [1]
 
 
+def test_what_comes_last_begins_when_its_session_waits_for_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    under(monkeypatch, patience_s=0.0)
+    may_end = threading.Event()
+    first = partial(tasks.answer, "first", lambda *_: str(may_end.wait(60)), "Looking")
+    last = partial(tasks.answer, "last", lambda *_: "last", "Looking", last=True)
+    try:
+        assert (first(), last()) == (None, None)
+        assert tasks.ANSWERS.find("last") is None
+    finally:
+        may_end.set()
+    for ask in (first, last):
+        deadline = time.monotonic() + 60
+        while (found := ask()) is None and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert found in ("True", "last")
+
+
+def test_who_waits_for_the_others_to_end_does_not_keep_them_going(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search that a page began goes on for minutes; nobody needs it once another page is open."""
+    under(monkeypatch, patience_s=0.0, unwatched_s=0.3)
+    ended: list[bool] = []
+    assert tasks.answer("left", partial(stopped_at_first, ended, 0), "Looking") is None
+    deadline = time.monotonic() + 20
+    while tasks.answer("last", lambda *_: "last", "Looking", last=True) is None and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert ended == [True]
+
+
 @pytest.mark.parametrize("error", [PlannerError("There is none."), ValueError("There is none.")])
 def test_why_there_is_no_answer_is_said_each_time(error: Exception) -> None:
     def work(*_: object) -> str:
