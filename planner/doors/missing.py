@@ -32,6 +32,7 @@ def missing_of(made: Together) -> Iterator[Missing]:
 def _brokers(made: Together) -> Iterator[Missing]:
     if not made.of(kinds.Brokers):
         yield Missing(
+            "brokers",
             "the list of brokers",
             f"The cluster is assumed to have {count(len(made.brokers), 'broker')}: those that the files name.",
             "A broker that they do not name is neither shed to nor counted in averages.",
@@ -47,6 +48,7 @@ def _loads(made: Together) -> Iterator[Missing]:
     unknown = [broker for broker in made.brokers if not _has_load(made, broker)]
     if unknown:
         yield Missing(
+            "load",
             f"the load of {listed(unknown)}",
             "Its usage is shown as 0." if len(unknown) == 1 else "Their usage is shown as 0.",
             "Which brokers shed, and which receive bundles, may differ.",
@@ -55,6 +57,7 @@ def _loads(made: Together) -> Iterator[Missing]:
     partial = [broker for broker in made.brokers if broker not in made.reports and _has_load(made, broker)]
     if partial:
         yield Missing(
+            "load",
             f"load reports of {listed(partial)}",
             "Usage comes from metrics, which give percentages and no limits.",
             "Shares of usage are right; decisions that compare sizes of machines may differ.",
@@ -76,6 +79,7 @@ def _owners(made: Together) -> Iterator[Missing]:
     unknown = [broker for broker in made.brokers if broker not in made.owned]
     if unknown:
         yield Missing(
+            "owners",
             f"the bundles of {listed(unknown)}",
             "It is shown without bundles." if len(unknown) == 1 else "They are shown without bundles.",
             "Nothing can be shed from there, and bundles may be shown as unowned.",
@@ -84,6 +88,7 @@ def _owners(made: Together) -> Iterator[Missing]:
     reported = [broker for broker in made.owned if broker not in lists and broker not in made.reports]
     if reported:
         yield Missing(
+            "owners",
             f"the list of bundles of {listed(reported)}",
             "Only bundles with topics or metrics in the files are shown there.",
             "A bundle without traffic may have another owner; no decision about a loaded bundle differs.",
@@ -95,6 +100,7 @@ def _bundles(made: Together) -> Iterator[Missing]:
     if made.placed.assumed:
         more = " and more where several brokers have topics of one" if made.placed.divided else ""
         yield Missing(
+            "bundles",
             f"the bundles of {listed(made.placed.assumed)}",
             f"The default number of bundles of a new namespace is assumed{more}.",
             "Which bundles exist and how large each is may differ, and with it every shed, move and split.",
@@ -103,6 +109,7 @@ def _bundles(made: Together) -> Iterator[Missing]:
     partly = [name for name in sorted(made.partial) if not is_system_service_namespace(name, made.decides)]
     if partly:
         yield Missing(
+            "bundles",
             f"the full list of bundles of {listed(partly)}",
             "Ranges between the owned bundles are shown as one unowned bundle each.",
             "Splits near the maximum number of bundles may differ; decisions about loaded bundles do not.",
@@ -115,6 +122,7 @@ def _settings(made: Together) -> Iterator[Missing]:
     broker = next(iter(made.brokers), "BROKER")
     if not any(one.form in ("runtime", "file") and one.values for one in configured):
         yield Missing(
+            "settings",
             "the settings of the brokers",
             f"The defaults of Pulsar {made.decides.name} are assumed.",
             _ALL,
@@ -122,6 +130,7 @@ def _settings(made: Together) -> Iterator[Missing]:
         )
     if not any(one.form in ("dynamic", "runtime") for one in configured):
         yield Missing(
+            "settings",
             "dynamic settings",
             "No setting is assumed to be overridden.",
             "A setting that was changed on the running cluster decides otherwise.",
@@ -130,6 +139,7 @@ def _settings(made: Together) -> Iterator[Missing]:
     reports = made.reports.values()
     if not made.of(kinds.Version) and not any(one.report.get("brokerVersionString") for one in reports):
         yield Missing(
+            "release",
             "the release",
             f"Pulsar {made.decides.name} is assumed.",
             "Rules and defaults that changed between releases may differ.",
@@ -142,6 +152,7 @@ def _topics(made: Together) -> Iterator[Missing]:
     unknown = [broker for broker in made.brokers if broker not in have]
     if unknown:
         yield Missing(
+            "topics",
             f"the topics of {listed(unknown)}",
             "Bundles there are shown without their topics.",
             "Where a bundle would be split, and which topic is hot, cannot be predicted; shedding does not differ.",
@@ -152,6 +163,7 @@ def _topics(made: Together) -> Iterator[Missing]:
 def _policies(made: Together) -> Iterator[Missing]:
     if not made.of(kinds.IsolationPolicies):
         yield Missing(
+            "policies",
             "isolation policies",
             "No namespace is assumed to be isolated.",
             "A bundle of an isolated namespace may not move to the broker that is shown.",
@@ -162,6 +174,7 @@ def _policies(made: Together) -> Iterator[Missing]:
     served = [name for name in sorted(named - groups) if not is_system_service_namespace(name, made.decides)]
     if served:
         yield Missing(
+            "policies",
             "anti-affinity groups",
             "No namespace is assumed to be in one.",
             "Bundles of namespaces that must be apart may not move to the broker that is shown.",

@@ -244,6 +244,7 @@ def _not_enough(made: Together) -> str:
 def _needed(made: Together) -> Iterator[Missing]:
     broker = next(iter(made.brokers), "BROKER:8080")
     yield Missing(
+        "load",
         "the brokers, their bundles and their load",
         "Nothing can be assumed.",
         "There is no cluster to decide about.",

@@ -1,9 +1,13 @@
 """What became of the files that were read: a snapshot, settings, and what a person must know about both."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from planner.cluster.snapshot import Snapshot
 from planner.doors.pieces import Configuration
+
+PieceKind = Literal["brokers", "load", "owners", "bundles", "topics", "settings", "release", "policies"]
+"""The pieces of a cluster that files may lack."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,12 +15,14 @@ class Missing:
     """Something that the files do not say.
 
     Attributes:
+        kind: Which of the pieces of a cluster it is.
         what: What is missing.
         assumed: What is assumed instead, one sentence.
         uncertain: Which decisions that makes uncertain, one sentence.
         command: The command that supplies it.
     """
 
+    kind: PieceKind
     what: str
     assumed: str
     uncertain: str

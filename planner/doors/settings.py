@@ -9,8 +9,12 @@ from planner.cluster.setting import SettingValue
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.doors.pieces import Configuration
-from planner.doors.vocabulary import merged
+from planner.doors.vocabulary import is_before_and_after, merged
 from planner.history.assumed import listed
+from planner.simulate.scenario import Scenario, scenario_from_json, scenario_to_json, unchanged
+
+_LONGEST = 100
+"""Characters of the name of a scenario."""
 
 
 def spelling(files: Sequence[Configuration]) -> Iterator[str]:
@@ -80,6 +84,26 @@ def applied(snapshot: Snapshot, files: Sequence[Configuration]) -> tuple[Snapsho
     config = Settings({**kept, **base, **overridden}, snapshot.settings.release)
     info = replace(snapshot.info, settings_from="brokers")
     return replace(snapshot, settings=config, info=info), notes
+
+
+def scenario_of(files: Sequence[Configuration], snapshot: Snapshot) -> tuple[Scenario, list[str]]:
+    """Return settings files as a scenario over a snapshot, and a sentence for each value that is not valid.
+
+    One file: its settings, where they differ from those of the snapshot. Two that are one before and after a change:
+    what differs between them.
+    """
+    config = snapshot.settings
+    if is_before_and_after(files):
+        before, after = (one.values for one in files)
+        changes, wrong = difference(config, before, after), valid(config, after)[1]
+        name = f"{files[0].source.file} to {files[1].source.file}"
+    else:
+        kept, wrong = valid(config, merged(files))
+        changes = {name: value for name, value in kept.items() if name in config and config[name] != value}
+        name = f"settings of {files[0].source.file}"
+    plain = {name: ",".join(value) if isinstance(value, tuple) else value for name, value in changes.items()}
+    version = snapshot.info.pulsar_version
+    return scenario_from_json({**scenario_to_json(unchanged(version, name=name[:_LONGEST])), "settings": plain}), wrong
 
 
 def difference(config: Settings, before: Mapping[str, object], after: Mapping[str, object]) -> dict[str, SettingValue]:

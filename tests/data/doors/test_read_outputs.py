@@ -271,3 +271,32 @@ def test_a_snapshot_of_the_planners_own_takes_the_settings_beside_it(tmp_path: P
     assert np.array_equal(before.bundles.owner, after.bundles.owner)
     assert before.settings["loadBalancerEnabled"] is True
     assert after.settings["loadBalancerEnabled"] is False
+
+
+def scenario(*names: str, tmp_path: Path) -> dict[str, object]:
+    out = tmp_path / "scenario.json"
+    files = [str(tmp_path / name if (tmp_path / name).exists() else INPUTS / name) for name in names]
+    assert main(["snapshot", *files, "--scenario-out", str(out), "--base", "threshold-shedder"]) == 0
+    found: dict[str, object] = json.loads(out.read_text())["scenario"].get("settings", {})
+    return found
+
+
+def test_a_settings_file_alone_is_a_scenario(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = scenario("settings_file/environment.env", tmp_path=tmp_path)
+    assert found == {"loadBalancerSheddingIntervalMinutes": 10, "loadBalancerBrokerOverloadedThresholdPercentage": 70}
+    assert main(["snapshot", str(INPUTS / "settings_file/environment.env")]) == 2
+    assert "settings alone" in capsys.readouterr().err
+
+
+def test_two_settings_files_are_before_and_after(tmp_path: Path) -> None:
+    (tmp_path / "before.conf").write_text(
+        "loadBalancerSheddingIntervalMinutes=1\nloadBalancerNamespaceMaximumBundles=256\ndefaultNumberOfNamespaceBundles=8\n"
+    )
+    (tmp_path / "after.conf").write_text(
+        "loadBalancerSheddingIntervalMinutes=5\ndefaultNumberOfNamespaceBundles=8\nloadBalancerAutoBundleSplitEnabled=maybe\n"
+    )
+    # What only the first has goes back to its default; what both have is not named.
+    assert scenario("before.conf", "after.conf", tmp_path=tmp_path) == {
+        "loadBalancerSheddingIntervalMinutes": 5,
+        "loadBalancerNamespaceMaximumBundles": 128,
+    }
