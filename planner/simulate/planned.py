@@ -174,9 +174,11 @@ def plan_cluster(spec: PlannedCluster, seed: int = 0) -> Snapshot:
             f"{count(len(topics), 'topic')}. Bundles are placed as Pulsar {decides.name} places them on empty brokers."
         ),
         warnings=(
-            "This cluster is planned. No broker was measured: usage follows from the traffic by "
-            f"{spec.cpu_percent_per_mb_per_s:g} % of a core for 1,000,000 bytes per second and "
-            f"{spec.cpu_percent_per_1000_msg_per_s:g} % for 1,000 msg/s.",
+            (
+                "This cluster is planned. No broker was measured: usage follows from the traffic by "
+                f"{spec.cpu_percent_per_mb_per_s:g} % of a core for 1,000,000 bytes per second and "
+                f"{spec.cpu_percent_per_1000_msg_per_s:g} % for 1,000 msg/s."
+            ),
         ),
         settings_from="defaults",
     )
@@ -331,7 +333,7 @@ def _with_owners(spec: PlannedCluster, start: Snapshot, owner: Int64Array) -> Sn
     )
     made = start.with_columns(brokers=brokers, bundles=table)
     if over := _overloaded(spec, traffic):
-        brokers = count(spec.brokers, "broker")
-        warning = f"The traffic needs more than {over:,} of {brokers} can serve. Usage is shown as 100 %."
+        all_of_them = count(spec.brokers, "broker")
+        warning = f"The traffic needs more than {over:,} of {all_of_them} can serve. Usage is shown as 100 %."
         made = replace(made, info=replace(made.info, warnings=(*made.info.warnings, warning)))
     return with_top_ranks(made, made.settings) if spec.load_manager is LoadManager.EXTENSIBLE else made
