@@ -40,6 +40,7 @@ TYPES: dict[str, type[Piece] | tuple[type[Piece], ...]] = {
     "settings_of_broker": kinds.Configuration,
     "settings_as_json": kinds.Configuration,
     "settings_file": kinds.Configuration,
+    "settings_in_yaml": kinds.Configuration,
     "errors": kinds.NotUsed,
     "allocator_stats": kinds.NotUsed,
 }

@@ -300,3 +300,45 @@ def test_two_settings_files_are_before_and_after(tmp_path: Path) -> None:
         "loadBalancerSheddingIntervalMinutes": 5,
         "loadBalancerNamespaceMaximumBundles": 128,
     }
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("apache_chart_values.yaml", {"loadBalancerSheddingIntervalMinutes": 5}),
+        (
+            "streamnative_values.yaml",
+            {
+                "loadBalancerBrokerOverloadedThresholdPercentage": 70,
+                "loadBalancerAutoBundleSplitEnabled": False,
+                "loadBalancerSheddingExcludedNamespaces": ("shop/stock", "shop/orders"),
+            },
+        ),
+        ("config_map.yaml", {"loadBalancerSheddingIntervalMinutes": 10, "loadBalancerNamespaceMaximumBundles": 512}),
+        ("docker-compose.yaml", {"loadBalancerDebugModeEnabled": True, "loadBalancerSheddingIntervalMinutes": 2}),
+    ],
+)
+def test_settings_in_yaml_are_those_of_the_brokers_alone(name: str, expected: dict[str, object]) -> None:
+    reading = read(*REPORTS, f"settings_in_yaml/{name}")
+    snapshot = cluster(reading)
+    assert {setting: snapshot.settings[setting] for setting in expected} == expected
+    assert snapshot.settings["loadBalancerEnabled"] is True
+    assert "SECRET" not in repr(reading)
+
+
+def test_the_load_manager_of_an_operators_resource() -> None:
+    snapshot = cluster(read(*REPORTS, "settings_in_yaml/operator.yaml"))
+    assert snapshot.settings["loadBalancerLoadSheddingStrategy"].rpartition(".")[2] == "TransferShedder"  # type: ignore[union-attr]
+
+
+def test_hostile_yaml_is_named() -> None:
+    bomb = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
+        f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]\n"
+        for before, name in zip("abcdefghij", "bcdefghijk", strict=True)
+    )
+    code = "broker:\n  configData:\n    loadBalancerEnabled: !!python/object/apply:os.system [echo]\n"
+    template = "broker:\n  configData:\n    loadBalancerEnabled: {{ .Values.enabled }}\n"
+    for text in (f"{bomb}configData:\n", code, template, "configData:\n" + "- " * 100_000):
+        reading = read_given([Given("values.yaml", io.BytesIO(text.encode()))])
+        assert reading.snapshot is None
+        assert reading.not_used
