@@ -129,9 +129,14 @@ def grouped_map_order(
     """
     sizes = _table_sizes(np.bincount(groups) if counts is None else counts, concurrent=concurrent)
     bucket = _spread(hashes) & (sizes - 1).astype(np.uint32)[groups]
+    order = np.lexsort((bucket, groups))
     if not concurrent or (sizes <= _FIRST_SIZE).all():
-        return np.lexsort((bucket, groups))
-    return np.lexsort((_ranks_in_buckets(hashes, groups.astype(np.int64), sizes), bucket, groups))
+        return order
+    bucket, owner = bucket[order], groups[order]
+    if not ((bucket[1:] == bucket[:-1]) & (owner[1:] == owner[:-1])).any():  # no two keys are in one bucket
+        return order
+    ranks = _ranks_in_buckets(hashes, groups.astype(np.int64), sizes)
+    return order[np.lexsort((ranks[order], bucket, owner))]
 
 
 def _ranks_in_buckets(hashes: IntArray, groups: Int64Array, sizes: Int64Array) -> Int64Array:

@@ -244,6 +244,21 @@ class Snapshot:
         """`String.hashCode` of each bundle's full name. Shape (bundles,)."""
         return frozen(java_string_hashes(self.bundle_names))
 
+    def names_of(self, bundles: Int64Array) -> tuple[list[str], IntArray]:
+        """Return full names and their hashes of some bundles only: all of a big cluster would take long to work out.
+
+        Shapes (bundles asked about,).
+        """
+        table = self.bundles
+        if "bundle_names" in self.__dict__:
+            every = self.bundle_names
+            names = [every[at] for at in bundles.tolist()]
+        else:
+            rows = zip(*(column[bundles].tolist() for column in (table.namespace, table.low, table.high)), strict=True)
+            names = [bundle_name(self.namespaces[namespace], low, high) for namespace, low, high in rows]
+        known = "bundle_name_hashes" in self.__dict__
+        return names, self.bundle_name_hashes[bundles] if known else java_string_hashes(names)
+
     def shedding_rank(self, release: Release) -> Int64Array:
         """Return the place of each bundle in the map that modular shedders walk.
 

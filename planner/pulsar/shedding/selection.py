@@ -15,6 +15,7 @@ from planner.cluster.arrays import BoolArray, FloatArray, Int64Array
 from planner.cluster.decisions import Move, ReasonBlock, ReasonCode, add_reasons, block
 from planner.cluster.memory import SheddingMemory
 from planner.cluster.names import SHEDDING_GRACE_PERIOD_MINUTES
+from planner.cluster.positions import positions_of
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.tables import Term
@@ -87,8 +88,8 @@ class Donors:
 def _recent(snapshot: Snapshot, recently_unloaded: Mapping[str, int]) -> BoolArray:
     recent = np.zeros(len(snapshot.bundles), dtype=np.bool_)
     if recently_unloaded:
-        position = snapshot.bundle_position
-        recent[[position[name] for name in recently_unloaded if name in position]] = True
+        places = positions_of(recently_unloaded, snapshot.bundle_position)
+        recent[places[places >= 0]] = True
     return recent
 
 
