@@ -26,6 +26,7 @@ import pyarrow as pa
 
 from benchmarks.advice import random_cluster
 from benchmarks.measuring import ROOT, earlier_version
+from planner.cluster.decisions import ReasonBlock
 from planner.cluster.errors import PlannerError
 from planner.cluster.snapshot import Snapshot
 from planner.explain.diagnosis import diagnose
@@ -53,6 +54,8 @@ def _read(thing: Any, made: Any) -> None:
         made.update(f"{thing.dtype}{thing.shape}".encode())
         made.update(repr(thing.tolist()).encode() if thing.dtype == object else np.ascontiguousarray(thing).tobytes())
         return
+    if isinstance(thing, ReasonBlock):
+        thing = thing.code, thing.brokers, thing.bundles, thing.values, thing.others
     parts = iter(thing.to_pylist()) if isinstance(thing, pa.Array | pa.ChunkedArray) else _inside(thing)
     if parts is None:
         made.update(repr(thing).encode())

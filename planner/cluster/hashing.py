@@ -204,11 +204,14 @@ def _sorted(numbers: Int64Array | UInt32Array) -> Int64Array:
 
 def hash_map_size(keys: int, *, concurrent: bool = False) -> int:
     """Return the size of the table that a map of that many keys has grown to; see `hash_map_order`."""
-    return int(_table_sizes(np.array([keys]), concurrent=concurrent)[0])
+    size = _FIRST_SIZE
+    while keys + concurrent > size * 3 // 4:
+        size *= 2
+    return size
 
 
 def _table_sizes(counts: Int64Array, *, concurrent: bool) -> Int64Array:
-    sizes = np.full(len(counts), 16, dtype=np.int64)
+    sizes = np.full(len(counts), _FIRST_SIZE, dtype=np.int64)
     while (small := counts + concurrent > sizes * 3 // 4).any():
         sizes[small] *= 2
     return sizes

@@ -70,7 +70,7 @@ class Positions(Mapping[str, int]):
 
 
 def positions_of(names: Collection[str], known: Mapping[str, int]) -> Int64Array:
-    """Return the position of each of many names, -1 for one that is unknown; quicker than one by one. Shape (names,)."""
+    """Return the position of each of many names, -1 for one that is unknown. Shape (names,)."""
     if isinstance(known, Positions):
         return known.of_each(names)
     return np.fromiter((known.get(name, -1) for name in names), dtype=np.int64, count=len(names))
