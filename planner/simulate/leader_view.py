@@ -18,6 +18,7 @@ from planner.cluster.load_manager import LoadManager
 from planner.cluster.names import (
     HISTORY_RESOURCE_PERCENTAGE,
     MAX_NUMBER_OF_BUNDLES_IN_BUNDLE_LOAD_REPORT,
+    NAMESPACE_MAXIMUM_BUNDLES,
     REPORT_UPDATE_MAX_INTERVAL_MINUTES,
     SHEDDING_EXCLUDED_NAMESPACES,
 )
@@ -30,6 +31,7 @@ from planner.pulsar.load.averages import LONG_TERM_SAMPLES, SHORT_TERM_SAMPLES
 from planner.pulsar.load.broker_load import averages as known_averages
 from planner.pulsar.load.top_bundles import with_top_ranks
 from planner.pulsar.load.usage import max_usage, weighted_usage
+from planner.pulsar.splitting.limits import SplitLoads, limits_of
 from planner.simulate.load_model import COUNT_COLUMNS, LIMIT_COLUMNS, USAGE_COLUMNS, rows_of, with_values
 from planner.simulate.traffic import Renumbering
 
@@ -47,6 +49,10 @@ _AVERAGED = frozenset(
     )
 )
 _EMA_TICK_MS = 5_000
+_ROUNDING = 1e-9
+"""Share by which rounding may bring an average above what it comes from; far more than it can."""
+_BLOCK = 8_192
+"""Bundles that are worked on at once."""
 _THROUGHPUT_STEP = 1e5
 _RATE_STEP = 100.0
 
@@ -135,6 +141,12 @@ class LeaderView:
         """`samples` as the metadata store has them, 0 where nothing was written; likewise the two below."""
         self.stored_means = [means.copy() for means in self.means]
         self.stored_topics: Int64Array = np.where(self.known, self.data_topics, 0)
+        self._limits = limits_of(config)
+        self._most_bundles = config.integer(NAMESPACE_MAXIMUM_BUNDLES)
+        self._large: BoolArray = self._may_exceed(slice(None))
+        """Bundles whose reported values or averages may exceed a limit for splits until they are reported anew."""
+        self._has_room: BoolArray | None = None
+        """Which bundles are of a namespace that may have more bundles."""
         self.updated_ms: Int64Array = snapshot.brokers.updated_at_ms.copy()
         self.updated_ms[self.updated_ms == 0] = snapshot.info.captured_at_ms
         self.dirty: BoolArray = np.zeros(len(self.table), dtype=np.bool_)
@@ -248,6 +260,7 @@ class LeaderView:
             columns[name] = frozen(follow(getattr(self.bundles, name), -1 if name == "top_rank" else None))
         self.known, self.estimated = frozen(follow(self.known, 0)), follow(self.estimated, 0)
         self.data_topics, self.stored_topics = follow(self.data_topics), follow(self.stored_topics)
+        self._large, self._has_room = follow(self._large, 0), None
         self.samples = [follow(samples, 0) for samples in self.samples]
         self.means = [follow(means, 0) for means in self.means]
         self.stored_samples = [follow(samples, 0) for samples in self.stored_samples]
@@ -376,6 +389,7 @@ class LeaderView:
         self.reported_by[rows] = self.measured_by[rows]
         self.reported[:, rows] = self.measured[:, rows]
         if not self.extensible:
+            self._large[rows] = self._may_exceed(rows)
             self._refresh(len(who))
         self.touch()
 
@@ -390,6 +404,22 @@ class LeaderView:
         self.fresh[who] = False
 
     # What the leader makes of the reports
+
+    def _may_exceed(self, rows: Int64Array | slice) -> BoolArray:
+        """Say which bundles may be above a limit until they are reported anew: averages go to what is reported."""
+        reported, mean = self.reported[:, rows], self.means[1][:, rows]
+        rates = np.maximum(reported[:4], mean)
+        topics, sessions = reported[4].astype(np.int64), (reported[5] + reported[6]).astype(np.int64)
+        loads = SplitLoads(topics, sessions, rates[0] + rates[1], rates[2] + rates[3], self._limits)
+        return loads.may_exceed(_ROUNDING)
+
+    def may_split(self) -> bool:
+        """Say whether the modular leader may find a bundle to split now; quicker than to let it look."""
+        large = np.flatnonzero(self._large)
+        if self._has_room is None and len(large):
+            namespace = self.truth.traffic.namespace
+            self._has_room = (np.bincount(namespace) < self._most_bundles)[namespace]
+        return self._has_room is not None and bool(self._has_room[large].any())
 
     def _refresh(self, samples: int) -> None:
         """Take every reported bundle's values as so many samples, one for each report that was read."""
@@ -411,7 +441,9 @@ class LeaderView:
                 self.means[term] = np.where(full, self._full(term, samples), found)
             else:
                 self.means[term] = self._full(term, samples)
-                self.means[term][:, rest] = found
+                if not np.array_equal(self.means[term][:, rest], found):
+                    self.means[term] = self.means[term].copy()
+                    self.means[term][:, rest] = found
             self.samples[term] = self.samples[term].copy()
             self.samples[term][at] = counts
         self.data_topics = np.where(listed, self.reported[4], 0).astype(np.int64)
@@ -419,11 +451,22 @@ class LeaderView:
             self.known = frozen(listed)
 
     def _full(self, term: int, samples: int) -> FloatArray:
-        """Return averages after some samples where they have as many as their window. Shape (4, bundles)."""
-        mean = self.means[term] - self.reported[:4]
-        mean *= ((_WINDOWS[term] - 1) / _WINDOWS[term]) ** samples
-        mean += self.reported[:4]
-        return mean
+        """Return averages after some samples where they have as many as their window. Shape (4, bundles).
+
+        They are the same array where none changes: most averages have long become what is reported.
+        """
+        means, reported, kept = self.means[term], self.reported[:4], ((_WINDOWS[term] - 1) / _WINDOWS[term]) ** samples
+        found: FloatArray | None = None
+        for at in range(0, means.shape[1], _BLOCK):  # which stays in the cache of the processor
+            part = np.s_[:, at : at + _BLOCK]
+            mean = means[part] - reported[part]
+            if found is None:
+                if not mean.any():
+                    continue
+                found = means.copy()
+            mean *= kept
+            np.add(mean, reported[part], out=found[part])
+        return means if found is None else found
 
     def _growing(self, term: int, samples: int, at: Any, listed: BoolArray) -> tuple[FloatArray, Int64Array]:
         """Return averages after some samples where they may have fewer, 0 of bundles that are not listed, and samples.

@@ -310,6 +310,8 @@ class Simulation:
         config = self._in_force(now)
         if not config.flag(AUTO_BUNDLE_SPLIT_ENABLED):
             return
+        if not self.cluster.leader_view.may_split():
+            return
         view = self._view(now)
         decision = automatic_modular.decide_cycle(view, config, explain=False)
         unload = config.flag("loadBalancerAutoUnloadSplitBundlesEnabled")
