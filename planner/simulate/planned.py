@@ -66,6 +66,18 @@ class PlannedTopics:
     distribution: Distribution = "skewed"
     bundles: int = 64
 
+    def check(self) -> None:
+        """Refuse what cannot be planned.
+
+        Raises:
+            SettingError: Naming the field and its bounds.
+        """
+        _between("count", self.count, 1, _MOST_TOPICS)
+        _between("msg_rate_per_s", self.msg_rate_per_s, 0, 1e9)
+        _between("message_bytes", self.message_bytes, 1, 1e7)
+        _between("subscriptions", self.subscriptions, 0, 1_000)
+        _between("bundles", self.bundles, 1, _MOST_BUNDLES)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedCluster:
@@ -114,11 +126,7 @@ class PlannedCluster:
         _between("cpu_percent_per_1000_msg_per_s", self.cpu_percent_per_1000_msg_per_s, 0, 1e6)
         _between("topics", sum(one.count for one in self.topics), 1, _MOST_TOPICS)
         for one in self.topics:
-            _between("count", one.count, 1, _MOST_TOPICS)
-            _between("msg_rate_per_s", one.msg_rate_per_s, 0, 1e9)
-            _between("message_bytes", one.message_bytes, 1, 1e7)
-            _between("subscriptions", one.subscriptions, 0, 1_000)
-            _between("bundles", one.bundles, 1, _MOST_BUNDLES)
+            one.check()
         if not _CLUSTER.fullmatch(self.cluster):
             remedy = "Use 1 to 100 letters, digits, dots, hyphens and underscores."
             raise SettingError(f"{self.cluster[:100]!r} is not a valid cluster name.", where="cluster", remedy=remedy)
@@ -209,7 +217,7 @@ def _topics_and_bundles(
             cuts[namespace] = edges
         names += found
         spaces += [namespace] * len(found)
-        rates.append(_rates(group, rng))
+        rates.append(rates_of(group, rng))
     if len(set(names)) < len(names):
         raise SettingError("Two groups name the same topic.", where="pattern", remedy="Use another pattern.")
     namespaces = tuple(cuts)
@@ -246,7 +254,8 @@ def _topics_and_bundles(
     return topics, namespaces, bundles
 
 
-def _rates(group: PlannedTopics, rng: np.random.Generator) -> FloatArray:
+def rates_of(group: PlannedTopics, rng: np.random.Generator) -> FloatArray:
+    """Return the messages per second that are published to each topic of a group. Shape (topics,)."""
     weight = 1.0 / rng.permutation(np.arange(1, group.count + 1)) ** EXPONENTS[group.distribution]
     rates: FloatArray = np.round(group.msg_rate_per_s * weight / weight.sum(), 6)
     return rates
