@@ -144,7 +144,7 @@ class LeaderView:
         self._limits = limits_of(config)
         self._most_bundles = config.integer(NAMESPACE_MAXIMUM_BUNDLES)
         self._large: BoolArray = self._may_exceed(slice(None))
-        """Bundles whose reported values or averages may exceed a limit for splits until they are reported anew."""
+        """Bundles whose reported values or averages may exceed a limit for splits until they are reported again."""
         self._has_room: BoolArray | None = None
         """Which bundles are of a namespace that may have more bundles."""
         self.updated_ms: Int64Array = snapshot.brokers.updated_at_ms.copy()
@@ -406,7 +406,7 @@ class LeaderView:
     # What the leader makes of the reports
 
     def _may_exceed(self, rows: Int64Array | slice) -> BoolArray:
-        """Say which bundles may be above a limit until they are reported anew: averages go to what is reported."""
+        """Say which bundles may be above a limit until they are reported again: averages go to what is reported."""
         reported, mean = self.reported[:, rows], self.means[1][:, rows]
         rates = np.maximum(reported[:4], mean)
         topics, sessions = reported[4].astype(np.int64), (reported[5] + reported[6]).astype(np.int64)
