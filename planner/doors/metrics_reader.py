@@ -64,6 +64,9 @@ class MetricsReader:
 
     def add(self, name: str, labels: Mapping[str, str], value: float, at_ms: int = 0) -> None:
         """Take a sample of a metric that is `USED`, or the rate of a counter of a topic."""
+        only = _ONLY.get(name)
+        if only is not None and labels.get(only[0]) != only[1]:
+            return
         if not (math.isfinite(value) and 0 <= value <= MOST):
             self._wrong[name] = self._wrong.get(name, 0) + 1
             return
@@ -83,7 +86,7 @@ class MetricsReader:
                 self._take_topic(broker, found, topic, name, value)
             else:
                 self._of_namespaces += 1
-        elif (only := _ONLY.get(name)) is None or labels.get(only[0]) == only[1]:
+        else:
             kept = tuple((label, labels[label]) for label in _KEPT_LABELS if label in labels)
             found.plain[name, kept] = value
 
@@ -119,7 +122,7 @@ class MetricsReader:
         if self._wrong:
             many = count(sum(self._wrong.values()), "value")
             yield NotUsed(
-                source=self._source, why=f"{many} of {listed(self._wrong)} are not finite numbers of 0 or more"
+                source=self._source, why=f"{many} of {listed(self._wrong)} left out: not finite numbers of 0 or more"
             )
         if self._odd_bundles:
             yield NotUsed(source=self._source, why=f"{count(self._odd_bundles, 'sample')} do not name a valid bundle")
