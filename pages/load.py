@@ -5,7 +5,7 @@ from typing import Any
 
 import streamlit as st
 
-from planner.web import registry
+from planner.web import registry, state
 from planner.web.capture_form import capture_form
 from planner.web.load_files import files_part
 from planner.web.load_planned import planned_part
@@ -39,6 +39,7 @@ PARTS: Mapping[str, Callable[[], None]] = {
 
 def draw(_: Any) -> None:
     """Draw the page."""
+    state.workspace()  # what cannot be kept in the end is said at once
     have = st.radio("What do you have?", list(PARTS), horizontal=True, key="load-have")
     PARTS[have or "Files or text"]()
     registry.link("snapshots", "Snapshots in this workspace, and samples")

@@ -1,6 +1,5 @@
 """Where pieces do not agree with each other, or with themselves, and which one counts."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final
@@ -9,29 +8,26 @@ import numpy as np
 
 from planner.cluster.errors import FormatError
 from planner.cluster.hashing import topic_hashes
+from planner.cluster.names import LOAD_MANAGER_CLASS_NAME
 from planner.cluster.pulsar_json import BROKER_COUNTS, BUNDLE_STATS, RATES, RESOURCES, Json, bundle_numbers, last_stats
 from planner.cluster.ranges import FULL_HIGH, parse_bundle, parse_range
 from planner.cluster.text import count
+from planner.doors.boundaries import boundaries_in
 from planner.doors.pieces import Brokers, LoadReport, TopicsOfBundles
 from planner.history.assumed import listed
 
-_BOUNDARY: Final = re.compile("0x([0-9a-f]{8})")
 _APART: Final = 0.05
 _LEAST: Final = 1.0
+_OF_REPORTS: Final = ("lastStats", "numBundles")
+_OF_TABLES: Final = ("numTopics", "numBundles", "numProducers", "numConsumers")
+_OF_EXTENSIBLE: Final = ("bundleCount", "topics", "weightedMaxEMA", "msgThroughputEMA")
+_LOAD_MANAGERS: Final = frozenset(
+    ["ModularLoadManagerImpl", "SimpleLoadManagerImpl", "ExtensibleLoadManagerImpl", "NoopLoadManager"]
+)
 _SUMS: Final = {
     **dict(RATES.items()),
     **{BROKER_COUNTS[c][0]: c for c in ("topics", "producers", "consumers")},
 }
-
-
-def boundaries_in(value: Any) -> tuple[int, ...]:
-    """Return the boundaries that an answer gives; nothing where they do not ascend over the whole hash space."""
-    texts = value.get("boundaries") if isinstance(value, dict) else None
-    matches = [_BOUNDARY.fullmatch(t) if isinstance(t, str) else None for t in texts] if isinstance(texts, list) else []
-    edges = tuple(int(match[1], 16) for match in matches if match)
-    if len(edges) < 2 or len(edges) != len(matches) or edges[0] or edges[-1] != FULL_HIGH:  # noqa: PLR2004 - two ends
-        return ()
-    return edges if all(low < high for low, high in pairwise(edges)) else ()
 
 
 class Contradictions:
@@ -115,6 +111,8 @@ class Contradictions:
             self._layout(broker, names, bundles)
         for broker, of_broker in topics.items():
             self._hashes(broker, of_broker)
+            if broker in reports:
+                self._totals(broker, reports[broker], of_broker)
 
     def _complete(self, broker: str, one: LoadReport) -> None:
         """Note the fields that every report of its kind has, and this one does not."""
@@ -129,12 +127,19 @@ class Contradictions:
         lacking += [name for name in RATES if one.report.get(name) is None]
         if not one.parts:
             lacking += [] if _updated_ms(one) else ["lastUpdate"]
-        if not (one.parts or one.is_extensible):
-            lacking += [name for name in ("lastStats", "numBundles") if one.report.get(name) is None]
+        wanted = _OF_EXTENSIBLE if one.is_extensible else _OF_TABLES if one.parts else _OF_REPORTS
+        lacking += [name for name in wanted if one.report.get(name) is None]
         rows = last_stats(one.report).values()
         lacking += [name for name in BUNDLE_STATS if any(row.get(name) is None for row in rows)]
         if lacking:
-            self.add(f"The load report of {broker} lacks {listed(dict.fromkeys(lacking))}; 0 is shown there.")
+            names = listed(dict.fromkeys(lacking))
+            self.add(f"The load report of {broker} lacks {names}; sums over bundles, or 0, are shown there.")
+        unlimited = [name for name in RESOURCES if _limit(one.report.get(name)) <= 0]
+        if unlimited:
+            self.add(f"The load report of {broker} gives no limit of {listed(unlimited)}; usage counts as 0 % there.")
+        named = one.report.get(LOAD_MANAGER_CLASS_NAME)
+        if named is not None and not (isinstance(named, str) and named.rpartition(".")[2] in _LOAD_MANAGERS):
+            self.add(f"{broker} runs the load manager {str(named)[:200]!r}, which is none of Pulsar's own.")
 
     def _sums(self, broker: str, one: LoadReport) -> None:
         """Compare what a report says of the broker with the sums over the bundles that it lists."""
@@ -156,6 +161,23 @@ class Contradictions:
             self.add(
                 f"The load report of {broker} says numBundles {number:,}, but lists {count(len(stats), 'bundle')}."
             )
+
+    def _totals(self, broker: str, one: LoadReport, topics: TopicsOfBundles) -> None:
+        """Compare what a report says of topics and clients with the topics that the broker lists."""
+        listed_topics = [stats for spans in topics.values() for found in spans.values() for stats in found.values()]
+        totals = {
+            "numTopics": len(listed_topics),
+            "numProducers": sum(stats["producerCount"] for stats in listed_topics),
+            "numConsumers": sum(len(stats["subscriptions"][""]["consumers"]) for stats in listed_topics),
+        }
+        differing = {
+            key: total
+            for key, total in totals.items()
+            if isinstance(stated := one.report.get(key), int) and abs(stated - total) > _APART * max(stated, total)
+        }
+        if differing:
+            shown = ", ".join(f"{key} {one.report[key]:,} but lists {total:,}" for key, total in differing.items())
+            self.add(f"{broker} reports {shown} with its topics. The two answers may be of different moments.")
 
     def _layout(self, broker: str, names: Sequence[str], bundles: Mapping[str, Json]) -> None:
         for name in names:
@@ -189,6 +211,11 @@ def _rounded(value: Any) -> Any:
     if isinstance(value, list):
         return [_rounded(item) for item in value]
     return float(f"{value:.10g}") if isinstance(value, float) else value
+
+
+def _limit(pair: Any) -> float:
+    limit = pair.get("limit") if isinstance(pair, dict) else None
+    return limit if isinstance(limit, int | float) else 1.0  # what lacks is said otherwise
 
 
 def _updated_ms(one: LoadReport) -> int:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from planner.cluster.pulsar_json import BUNDLE_METRICS, RATES, USAGE_METRICS
+from planner.cluster.pulsar_json import BUNDLE_METRICS, MOST, RATES, USAGE_METRICS
 from planner.cluster.text import count, moment
 from planner.cluster.units import MS_PER_MIN
 from planner.doors.pieces import Metrics, NotUsed, Piece, Source
@@ -28,7 +28,6 @@ _OF_BROKERS: Final = (
 )
 _ONLY: Final = {"jvm_memory_bytes_max": ("area", "heap")}
 _KEPT_LABELS: Final = ("area", "feature", "reason", "result", "stat")
-_MOST: Final = 1e18
 
 USED: Final = frozenset([*_OF_BROKERS, *BUNDLE_METRICS, *TOPIC_METRICS])
 """Metrics of which a value at one moment is used."""
@@ -65,7 +64,10 @@ class MetricsReader:
 
     def add(self, name: str, labels: Mapping[str, str], value: float, at_ms: int = 0) -> None:
         """Take a sample of a metric that is `USED`, or the rate of a counter of a topic."""
-        if not (math.isfinite(value) and 0 <= value <= _MOST):
+        only = _ONLY.get(name)
+        if only is not None and labels.get(only[0]) != only[1]:
+            return
+        if not (math.isfinite(value) and 0 <= value <= MOST):
             self._wrong[name] = self._wrong.get(name, 0) + 1
             return
         broker = broker_of(labels)[0] or self._broker
@@ -84,7 +86,7 @@ class MetricsReader:
                 self._take_topic(broker, found, topic, name, value)
             else:
                 self._of_namespaces += 1
-        elif (only := _ONLY.get(name)) is None or labels.get(only[0]) == only[1]:
+        else:
             kept = tuple((label, labels[label]) for label in _KEPT_LABELS if label in labels)
             found.plain[name, kept] = value
 
@@ -112,6 +114,7 @@ class MetricsReader:
                 plain=[(name, dict(labels), value) for (name, labels), value in one.plain.items()],
                 bundles=one.bundles,
                 topics=one.topics,
+                lacking=_lacking(one),
             )
         yield from self._left_out()
 
@@ -119,13 +122,26 @@ class MetricsReader:
         if self._wrong:
             many = count(sum(self._wrong.values()), "value")
             yield NotUsed(
-                source=self._source, why=f"{many} of {listed(self._wrong)} are not finite numbers of 0 or more"
+                source=self._source, why=f"{many} of {listed(self._wrong)} left out: not finite numbers of 0 or more"
             )
         if self._odd_bundles:
             yield NotUsed(source=self._source, why=f"{count(self._odd_bundles, 'sample')} do not name a valid bundle")
         if self._of_namespaces and not any(one.topics for one in self._brokers.values()):
             why = "rates are of namespaces; set exposeTopicLevelMetricsInPrometheus=true for those of topics"
             yield NotUsed(source=self._source, why=why)
+
+
+def _lacking(one: _Broker) -> dict[str, int]:
+    """Return how many topics and bundles lack a value; of counters it says nothing, which give some values alone."""
+    found: dict[str, int] = {}
+    for what, wanted, rows in (
+        ("topics", dict.fromkeys(TOPIC_METRICS.values()), one.topics),
+        ("bundles", dict.fromkeys(BUNDLE_METRICS.values()), one.bundles),
+    ):
+        for name in wanted:
+            if number := sum(name not in values for values in rows.values()):
+                found[f"{name} of {what}"] = number
+    return found
 
 
 def of_another_time(source: Source, newest_ms: int, oldest_ms: int, *, is_range: bool, stale: int) -> Iterator[NotUsed]:

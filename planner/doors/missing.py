@@ -128,6 +128,14 @@ def _settings(made: Together) -> Iterator[Missing]:
             _ALL,
             f"{_at(broker)} brokers get-runtime-config",
         )
+    if lacking := _unnamed(made):
+        yield Missing(
+            "settings",
+            f"{count(len(lacking), 'setting')} of the brokers ({listed(lacking)})",
+            f"The running brokers do not name them; the defaults of Pulsar {made.decides.name} are assumed.",
+            "Decisions that read them may differ.",
+            f"{_at(broker)} brokers get-runtime-config",
+        )
     if not any(one.form in ("dynamic", "runtime") for one in configured):
         yield Missing(
             "settings",
@@ -145,6 +153,12 @@ def _settings(made: Together) -> Iterator[Missing]:
             "Rules and defaults that changed between releases may differ.",
             f"{_ADMIN} brokers version",
         )
+
+
+def _unnamed(made: Together) -> list[str]:
+    """Return the settings of the load balancer that no running broker names, though it names others."""
+    named = {name for values in made.runtime.values() for name in values}
+    return [name for name in made.decides.settings if name not in named] if named else []
 
 
 def _topics(made: Together) -> Iterator[Missing]:

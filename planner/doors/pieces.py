@@ -114,19 +114,34 @@ class AntiAffinityGroup(Piece):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerTopics(Piece):
-    """The topics of a broker with their rates."""
+    """The topics of a broker with their rates.
+
+    Attributes:
+        topics: The topics.
+        broker: The broker, where it is known.
+        lacking: How many topics lack a field, by its name.
+    """
 
     topics: TopicsOfBundles
     broker: str = ""
+    lacking: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicStatsOf(Piece):
-    """What the owner of a topic reports of it; the output does not say which broker that is."""
+    """What the owner of a topic reports of it; most releases do not say which broker that is.
+
+    Attributes:
+        topic: The topic.
+        stats: What is used of its statistics.
+        broker: The owner, where it is named.
+        lacking: Which fields are not there.
+    """
 
     topic: str
     stats: Json
     broker: str = ""
+    lacking: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,6 +229,7 @@ class Metrics(Piece):
         plain: Name, labels and value of the metrics of the broker itself.
         bundles: Values of `NamespaceBundleStats` by bundle.
         topics: Values of `TopicStats` by topic.
+        lacking: How many topics and bundles lack a value that others have, by its name.
     """
 
     broker: str = ""
@@ -222,6 +238,7 @@ class Metrics(Piece):
     plain: Sequence[tuple[str, Mapping[str, str], float]] = ()
     bundles: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     topics: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    lacking: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

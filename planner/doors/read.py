@@ -14,7 +14,16 @@ from planner.cluster.text import count, moment
 from planner.doors.chunks import chunks_of, unpacked
 from planner.doors.found import found_in
 from planner.doors.missing import missing_of
-from planner.doors.pieces import Configuration, Metrics, NotUsed, Piece, Source, WholeSnapshot
+from planner.doors.pieces import (
+    BrokerTopics,
+    Configuration,
+    Metrics,
+    NotUsed,
+    Piece,
+    Source,
+    TopicStatsOf,
+    WholeSnapshot,
+)
 from planner.doors.reading import Missing, Reading
 from planner.doors.recognise import pieces_of
 from planner.doors.settings import against_runtime, applied, spelling
@@ -24,6 +33,7 @@ from planner.formats.folder import MAX_UNPACKED_BYTES
 from planner.formats.raw_capture.snapshot import snapshot_of_capture
 from planner.formats.reading import is_own, read_snapshot, read_upload
 from planner.formats.validate import fitting_notes
+from planner.history.assumed import listed
 
 STANDARD_INPUT: Final = Path("-")
 """Stands for standard input among the files."""
@@ -201,10 +211,19 @@ def _built(
 
 
 def _placed_notes(made: Together) -> Iterator[str]:
+    if made.unowned:
+        yield (
+            f"{count(len(made.unowned), 'bundle')} of these namespaces have no owner in the files and are shown as "
+            f"unowned: {listed(made.unowned)}."
+        )
     if made.placed.nameless:
         yield f"{made.placed.nameless:,} topics have names that the release does not accept; they were left out."
     if made.placed.of_no_bundle:
         yield f"{made.placed.of_no_bundle:,} topics have the hash 0xffffffff, for which Pulsar finds no bundle."
+    for one in (*made.of(Metrics), *made.of(BrokerTopics), *made.of(TopicStatsOf)):
+        if lacking := {name: number for name, number in one.lacking.items() if number}:
+            shown = ", ".join(f"{name} ({number:,})" for name, number in lacking.items())
+            yield f"{one.source}: some topics or bundles lack {shown}; 0 is shown there."
     times = [one.at_ms for one in made.of(Metrics) if one.at_ms]
     if times and max(times) - min(times) > _LONGEST_MS:
         yield f"The metrics are {(max(times) - min(times)) / 60e3:,.0f} min apart, so rates and owners may not match."

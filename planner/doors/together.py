@@ -3,20 +3,23 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Final
 
 from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace
 from planner.cluster.moments import LAST_MS
 from planner.cluster.names import DEFAULT_NUMBER_OF_NAMESPACE_BUNDLES, LOAD_MANAGER_CLASS_NAME
 from planner.cluster.pulsar_json import BUNDLE_METRICS, RATES, Json, service_unit_owner
+from planner.cluster.ranges import bundle_name
 from planner.cluster.releases import Release, release
 from planner.doors import pieces as kinds
+from planner.doors.boundaries import boundaries_in
 from planner.doors.capture_form import CaptureForm
-from planner.doors.contradictions import Contradictions, boundaries_in
+from planner.doors.contradictions import Contradictions
 from planner.doors.metrics_text import as_text
 from planner.doors.pieces import Piece, TopicsOfBundles
 from planner.doors.placing import Placed, edges_of, place
-from planner.doors.slim import slim, slim_stats
+from planner.doors.slim import slim
 from planner.doors.vocabulary import is_before_and_after, merged
 from planner.doors.who import Who, bundles_of
 from planner.doors.words import BUNDLE
@@ -75,6 +78,19 @@ class Together:
         return list(self.who.brokers)
 
     @property
+    def unowned(self) -> list[str]:
+        """Bundles that no broker names, of namespaces of which brokers name others."""
+        owned = {name for names in self.owned.values() for name in names}
+        served = {name.rpartition("/")[0] for name in owned}
+        return [
+            name
+            for namespace, edges in self.known.items()
+            if namespace in served and not is_heartbeat_or_sla_namespace(namespace, self.decides)
+            for low, high in pairwise(edges)
+            if (name := bundle_name(namespace, low, high)) not in owned
+        ]
+
+    @property
     def is_extensible(self) -> bool:
         """Whether anything shows that the cluster runs the extensible load manager."""
         named = [values.get(LOAD_MANAGER_CLASS_NAME, "") for values in self.runtime.values()]
@@ -98,7 +114,9 @@ class Together:
             name
             for one in policies
             for key in ("topicDispatchRate", "subscriptionDispatchRate", "replicatorDispatchRate")
-            for name in (one.get(key) or {})
+            for rates in [one.get(key)]
+            if isinstance(rates, dict)
+            for name in rates
         ]
         replicated = [names for one in policies if isinstance(names := one.get("replication_clusters"), list)]
         alone = [str(names[0]) for names in replicated if len(names) == 1]
@@ -171,6 +189,7 @@ def _merged_metrics(before: kinds.Metrics | None, after: kinds.Metrics) -> kinds
         plain=[(name, dict(labels), value) for (name, labels), value in seen.items()],
         bundles={**early.bundles, **late.bundles},
         topics={**early.topics, **late.topics},
+        lacking=late.lacking,
     )
 
 
@@ -238,9 +257,7 @@ def _place_singles(made: Together, singles: Sequence[kinds.TopicStatsOf], known:
     owners = {
         name: broker for piece in made.pieces for name in bundles_of(piece) if (broker := getattr(piece, "broker", ""))
     }
-    lone = place(
-        {"": {one.topic: slim_stats(one.stats) for one in singles}}, known, _default_bundles(made), made.decides
-    )
+    lone = place({"": {one.topic: one.stats for one in singles}}, known, _default_bundles(made), made.decides)
     named = {one.topic: one.broker for one in singles}
     for namespace, spans in lone.topics.get("", {}).items():
         for span, topics in spans.items():
@@ -379,7 +396,7 @@ def _write_namespaces(form: CaptureForm, made: Together) -> None:
         if namespace not in made.bundles and not is_heartbeat_or_sla_namespace(namespace, made.decides)
     }
     bundles = {**made.bundles, **assumed}
-    every = dict.fromkeys([*bundles, *policies, *groups, *names, *partitioned])
+    every = sorted({*bundles, *policies, *groups, *names, *partitioned})
     for number, namespace in enumerate(every, 1):
         if namespace in bundles:
             form.of_namespace("bundles", number, namespace, bundles[namespace], "/bundles")

@@ -1,43 +1,25 @@
 """Topics of a broker: `pulsar-admin broker-stats topics`, of any size."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Annotated, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 
 from planner.cluster.errors import FormatError
-from planner.cluster.pulsar_json import RATES, Json
 from planner.doors.chunks import Chunk
 from planner.doors.kind import NO, SURE, Kind
 from planner.doors.pieces import BrokerTopics
-from planner.doors.slim import slim
+from planner.doors.slim import Topic, slim_topic
 from planner.doors.words import NAMESPACE, broker_in
 
+if TYPE_CHECKING:
+    from planner.cluster.pulsar_json import Json
+
 _RANGES: Final = re.compile(r'\s*\{\s*(?:\}|"0x[0-9a-f]{8}_0x[0-9a-f]{8}"\s*:)')
-_MOST: Final = 1e18
-_Rate: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=_MOST)]
-_Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
 
-
-class _Client(msgspec.Struct):
-    """A producer or consumer, of which nothing is read."""
-
-
-class _Subscription(msgspec.Struct):
-    consumers: list[_Client] = []
-
-
-_Topic = msgspec.defstruct(
-    "_Topic",
-    [
-        *((key, _Rate, 0.0) for key in RATES),
-        ("producerCount", _Count | None, None),
-        ("publishers", list[_Client], msgspec.field(default_factory=list)),
-        ("subscriptions", dict[str, _Subscription], msgspec.field(default_factory=dict)),
-    ],
-)
-_Topics: TypeAlias = dict[str, dict[str, dict[str, dict[str, _Topic]]]]  # type: ignore[valid-type]
+_Topics: TypeAlias = dict[str, dict[str, dict[str, dict[str, Topic]]]]  # type: ignore[valid-type]
 _read_topics: Callable[[memoryview], dict[str, dict[str, dict[str, dict[str, Any]]]]] = msgspec.json.Decoder(
     _Topics
 ).decode
@@ -66,16 +48,15 @@ def _read(chunk: Chunk) -> Iterator[BrokerTopics]:
             f"Not valid JSON: {error}.", where=str(chunk.source), remedy="Save the whole answer again."
         ) from error
     topics: dict[str, dict[str, dict[str, Json]]] = {}
+    lacking: Counter[str] = Counter()
     for namespace, ranges in given.items():
         for span, domains in ranges.items():
             found = topics.setdefault(namespace, {}).setdefault(span, {})
             for named in domains.values():
                 for name, topic in named.items():
-                    consumers = sum(len(one.consumers) for one in topic.subscriptions.values())
-                    producers = len(topic.publishers) if topic.producerCount is None else topic.producerCount
-                    found[name] = slim(producers, consumers, {key: getattr(topic, key) for key in RATES})
+                    found[name] = slim_topic(topic, lacking)
     broker = chunk.about or broker_in(f"x {chunk.source.command}")
-    yield BrokerTopics(source=chunk.source, topics=topics, broker=broker)
+    yield BrokerTopics(source=chunk.source, topics=topics, broker=broker, lacking=lacking)
 
 
 KIND = Kind("topics of a broker", "pulsar-admin broker-stats topics", _recognise, _read)

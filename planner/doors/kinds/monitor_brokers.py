@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from planner.cluster.pulsar_json import MOST
 from planner.doors.chunks import Chunk
 from planner.doors.kind import NO, SURE, Kind
 from planner.doors.pieces import LoadReport, NotUsed, Piece
@@ -34,9 +35,10 @@ def _cells(line: str) -> list[str]:
 
 def _number(text: str) -> float | None:
     try:
-        return float(text.replace(",", "."))  # some locales write a comma
+        value = float(text.replace(",", "."))  # some locales write a comma
     except ValueError:
         return None
+    return value if 0 <= value <= MOST else None
 
 
 def _read(chunk: Chunk) -> Iterator[Piece]:

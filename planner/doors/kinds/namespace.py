@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from planner.cluster.errors import FormatError
+from planner.doors.boundaries import boundaries_in
 from planner.doors.chunks import Chunk
 from planner.doors.kind import LIKELY, NO, SURE, Kind
 from planner.doors.pieces import AntiAffinityGroup, NamespaceBundles, NamespacePolicies
@@ -34,6 +35,9 @@ def _check_bundles(value: object, where: str) -> None:
     texts = value.get("boundaries") if isinstance(value, dict) else None
     if not isinstance(value, dict) or not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise FormatError("The boundaries are not a list of texts.", where=where, remedy="Save the answer unchanged.")
+    if not boundaries_in(value):
+        what = "The boundaries do not ascend from 0x00000000 to 0xffffffff."
+        raise FormatError(what, where=where, remedy="Save the answer unchanged.")
     count = value.get("numBundles", len(texts) - 1)
     if count != len(texts) - 1:
         raise FormatError(
@@ -51,8 +55,7 @@ def _recognise_policies(chunk: Chunk) -> int:
 
 def _read_policies(chunk: Chunk) -> Iterator[NamespacePolicies]:
     value = chunk.value
-    if isinstance(value.get("bundles"), dict) and value["bundles"].get("boundaries") is not None:
-        _check_bundles(value["bundles"], f"{chunk.source}: bundles")
+    _check_bundles(value.get("bundles"), f"{chunk.source}: bundles")
     yield NamespacePolicies(source=chunk.source, policies=value, namespace=_namespace(chunk))
 
 

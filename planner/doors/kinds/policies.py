@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+from planner.cluster.errors import FormatError
 from planner.doors.chunks import Chunk
 from planner.doors.kind import NO, SURE, Kind
 from planner.doors.pieces import FailureDomains, IsolationPolicies
@@ -42,7 +43,9 @@ def _read_isolation(chunk: Chunk) -> Iterator[IsolationPolicies]:
         value = chunk.value
         if _is_isolation(value):  # `ns-isolation-policy get CLUSTER NAME` does not print the name
             value = {chunk.about or (chunk.source.command.split() or ["policy"])[-1]: value}
-        yield IsolationPolicies(source=chunk.source, policies={n: p for n, p in value.items() if _is_isolation(p)})
+        for name, policy in value.items():
+            _check(policy, f"{chunk.source}: {name}")
+        yield IsolationPolicies(source=chunk.source, policies=value)
         return
     policies: dict[str, Json] = {}
     for line in chunk.lines:
@@ -56,6 +59,25 @@ def _read_isolation(chunk: Chunk) -> Iterator[IsolationPolicies]:
                 "auto_failover_policy": {"parameters": {name: value for name, _, value in pairs}},
             }
     yield IsolationPolicies(source=chunk.source, policies=policies)
+
+
+def _check(policy: Any, where: str) -> None:
+    """Refuse a policy that is not one.
+
+    Raises:
+        FormatError: A list of expressions is missing, or has something else.
+    """
+    for name in ("namespaces", "primary", "secondary"):
+        given = policy.get(name, [] if name == "secondary" else None) if isinstance(policy, dict) else None
+        if not isinstance(given, list) or not all(isinstance(text, str) for text in given):
+            raise FormatError(f"'{name}' is not a list of texts.", where=where, remedy="Save the answer unchanged.")
+    failover = policy.get("auto_failover_policy")
+    if not isinstance(failover, dict) or not isinstance(failover.get("parameters"), dict):
+        what = "'auto_failover_policy' has no parameters."
+        raise FormatError(what, where=where, remedy="Save the answer unchanged.")
+    for name, value in failover["parameters"].items():
+        if not str(value).strip().isdecimal():
+            raise FormatError(f"'{name}' is not a whole number.", where=where, remedy="Save the answer unchanged.")
 
 
 def _recognise_domains(chunk: Chunk) -> int:

@@ -1,5 +1,6 @@
 """Metrics as brokers expose them: Prometheus' text, OpenMetrics, and `/federate` of a server."""
 
+import math
 import re
 from collections.abc import Iterator
 from typing import Final
@@ -77,12 +78,13 @@ def _read_part(chunk: Chunk, text: str, given: str) -> Iterator[Piece]:
         if name not in USED:
             continue
         found = _SAMPLE.fullmatch(line.strip())
-        if found is None:
-            continue
         try:
-            value = float(found[3])
-            at = float(found[4]) if found[4] else 0.0
+            value = float(found[3]) if found is not None else math.nan
+            at = float(found[4]) if found is not None and found[4] else 0.0
         except ValueError:
+            value, at = math.nan, 0.0
+        if found is None:
+            reader.add(name, {}, value)
             continue
         labels = {label: _plain(text) for label, text in _LABEL.findall(found[2] or "")}
         reader.add(name, labels, value, int(at * 1_000 if 0 < at < _SECONDS else at))

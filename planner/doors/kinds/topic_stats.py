@@ -1,5 +1,6 @@
 """Statistics of single topics: `topics stats` and `topics partitioned-stats`."""
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Any, Final
@@ -9,6 +10,7 @@ from planner.cluster.pulsar_json import host_and_port, objects
 from planner.doors.chunks import Chunk
 from planner.doors.kind import LIKELY, NO, SURE, Kind
 from planner.doors.pieces import NotUsed, Piece, TopicStatsOf
+from planner.doors.slim import slim_stats
 from planner.doors.words import BROKER, TOPIC, topic_in
 
 _OF_TOPICS: Final = frozenset(["subscriptions", "publishers", "replication", "averageMsgSize", "storageSize"])
@@ -52,8 +54,13 @@ def _read(chunk: Chunk) -> Iterator[Piece]:
 def _piece(chunk: Chunk, topic: str, stats: Any) -> TopicStatsOf:
     owner = stats.get("ownerBroker")
     broker = (host_and_port(owner) or owner) if isinstance(owner, str) else ""
+    lacking: Counter[str] = Counter()
     return TopicStatsOf(
-        source=chunk.source, topic=topic, stats=stats, broker=broker if BROKER.fullmatch(broker) else ""
+        source=chunk.source,
+        topic=topic,
+        stats=slim_stats(stats, str(chunk.source), lacking),
+        broker=broker if BROKER.fullmatch(broker) else "",
+        lacking=lacking,
     )
 
 

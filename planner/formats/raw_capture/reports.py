@@ -128,13 +128,11 @@ def _of_metrics(answers: Answers, tag: str | None, config: Settings, why: str) -
     }
     if USAGE_METRICS["cpu"] not in named:
         return {}
-    answers.warn(
-        f"{why}. CPU usage, and bandwidth if the NIC speed is not configured, is known only as a percentage and "
-        "shown with a limit of 100."
-    )
+    limits = _limits(metrics, config)
+    without = [resource for resource in USAGE_METRICS if resource not in limits]
+    answers.warn(f"{why}. Usage of {', '.join(without)} is known only as a percentage and shown with a limit of 100.")
     if absent := [resource for resource, name in USAGE_METRICS.items() if name not in named]:
         answers.warn(f"The metrics of {tag} do not have the usage of {', '.join(absent)}; it is shown as 0.")
-    limits = _limits(metrics, config)
     report: dict[str, Any] = {"source": f"metrics.{tag}", "lastUpdate": answers.time_ms(f"metrics.{tag}")}
     for resource, name in USAGE_METRICS.items():
         limit = limits.get(resource, _PERCENT)
