@@ -14,6 +14,7 @@ TYPE_CHECKING = (
 if TYPE_CHECKING:
     from planner.cluster.errors import PlannerError
     from planner.cluster.snapshot import Snapshot
+    from planner.doors.read import read_outputs
     from planner.explain.diagnosis import diagnose
     from planner.explain.outcome import Outcome
     from planner.notebook import (
@@ -46,6 +47,7 @@ __all__ = [
     "load_snapshot",
     "make_scenario",
     "open_link",
+    "read_outputs",
     "replay_history",
     "run_scenario",
     "to_arrow",
@@ -58,6 +60,7 @@ _HOMES = {
     "Scenario": "simulate.scenario",
     "Snapshot": "cluster.snapshot",
     "diagnose": "explain.diagnosis",
+    "read_outputs": "doors.read",
 }
 
 

@@ -22,6 +22,7 @@ COMMANDS = (
     "plan",
     "replay",
     "shadow",
+    "snapshot",
     "upgrade",
     "watch",
 )

@@ -25,6 +25,7 @@ LAYERS = (
     "formats",
     "spark",
     "history",
+    "doors",
     "capture",
     "shadow",
     "workspace",
@@ -49,6 +50,7 @@ HOMES = {
     "kazoo": {"capture"},
     "oauthlib": {"capture"},
     "highspy": {"optimize"},
+    "yaml": {"doors"},
 }
 
 

@@ -19,22 +19,9 @@ def generate(*, out: Path, seed: int = 1, spec: Annotated[ClusterSpec, Parameter
         seed: Seed of the random numbers.
         spec: Properties of the cluster.
     """
-    from planner.cluster.errors import FormatError
-    from planner.cluster.files import whole_file, writing
-    from planner.formats.archive import write_zip
-    from planner.formats.document import write_document
-    from planner.formats.folder import write_folder
+    from planner.cli.output import write_snapshot
     from planner.simulate import generate as module
 
     snapshot = module.generate(spec, seed)
-    with writing(out, FormatError, "Choose another place with --out."):
-        if out.suffix in (".zip", ".json"):
-            out.parent.mkdir(parents=True, exist_ok=True)
-            with whole_file(out) as target:
-                if out.suffix == ".zip":
-                    write_zip(snapshot, target)
-                else:
-                    target.write(write_document(snapshot).encode())
-        else:
-            write_folder(snapshot, out)
+    write_snapshot(snapshot, out)
     sys.stdout.write(f"{out}: {snapshot.info.description}\n")

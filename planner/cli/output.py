@@ -33,6 +33,30 @@ def write_file(path: Path, content: str | bytes) -> None:
         write_whole(path, content)
 
 
+def write_snapshot(snapshot: "Snapshot", out: Path) -> None:
+    """Write a snapshot: as a zip or a JSON document where the name ends so, else as a folder.
+
+    Raises:
+        FormatError: It cannot be written there.
+    """
+    from planner.cluster.errors import FormatError
+    from planner.cluster.files import whole_file, writing
+    from planner.formats.archive import write_zip
+    from planner.formats.document import write_document
+    from planner.formats.folder import write_folder
+
+    with writing(out, FormatError, "Choose another place with --out."):
+        if out.suffix not in (".zip", ".json"):
+            write_folder(snapshot, out)
+            return
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with whole_file(out) as target:
+            if out.suffix == ".zip":
+                write_zip(snapshot, target)
+            else:
+                target.write(write_document(snapshot).encode())
+
+
 def say_where(history: Path) -> None:
     """Say on standard error whether the dashboard reads a folder of histories."""
     from planner.replay.jobs import where_shown

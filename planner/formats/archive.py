@@ -5,7 +5,8 @@ import stat
 import struct
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import PurePosixPath
 from typing import BinaryIO
 
@@ -52,23 +53,59 @@ def read_zip(source: BinaryIO, file: str, marks: Sequence[str]) -> Mapping[str, 
         FormatError: It is refused, cut off, or no zip, or holds no such folder or several.
     """
     _check_directory(source, file)
+    with _whole(file), zipfile.ZipFile(source) as archive:
+        members = _members(archive, file)
+        folder = _folder(members, file, marks)
+        files: dict[str, bytes] = {}
+        room = MAX_UNPACKED_BYTES
+        for path, info in members.items():
+            if path.parent == folder:
+                files[path.name] = _unpack(archive, info, room, file)
+                room -= len(files[path.name])
+    return files
+
+
+def members_of_zip(source: BinaryIO, file: str) -> Iterator[tuple[str, bytes]]:
+    """Yield path and content of every file of a zip, in the order of the zip; refused is what `read_zip` refuses.
+
+    Raises:
+        FormatError: It is refused, truncated, or not a zip.
+    """
+    _check_directory(source, file)
+    with _whole(file), zipfile.ZipFile(source) as archive:
+        room = MAX_UNPACKED_BYTES
+        for path, info in _members(archive, file).items():
+            content = _unpack(archive, info, room, file)
+            room -= len(content)
+            yield str(path), content
+
+
+def names_in_zip(source: BinaryIO, file: str) -> tuple[str, ...]:
+    """Return the names of the files of a zip without their folders.
+
+    Raises:
+        FormatError: It is refused, truncated, or not a zip.
+    """
+    _check_directory(source, file)
+    with _whole(file), zipfile.ZipFile(source) as archive:
+        return tuple(path.name for path in _members(archive, file))
+
+
+@contextmanager
+def _whole(file: str) -> Iterator[None]:
+    """Say what is wrong with a zip that cannot be read.
+
+    Raises:
+        FormatError: Something is.
+    """
     try:
-        with zipfile.ZipFile(source) as archive:
-            members = _members(archive, file)
-            folder = _folder(members, file, marks)
-            files: dict[str, bytes] = {}
-            room = MAX_UNPACKED_BYTES
-            for path, info in members.items():
-                if path.parent == folder:
-                    files[path.name] = _unpack(archive, info, room, file)
-                    room -= len(files[path.name])
+        yield
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError, RuntimeError, ValueError) as error:
         raise FormatError(
             f"The zip is not complete: {str(error)[:200].rstrip('.') or 'it ends too early'}.",
             where=file,
             remedy="Part of it may be missing or damaged. Copy or upload it again.",
         ) from error
-    return files
 
 
 def _refuse(what: str, file: str, remedy: str = _AGAIN) -> FormatError:

@@ -48,6 +48,7 @@ MOST_BYTES = 64_000_000
 _VERSION = 1
 _FIELDS = ("format", "version", "info", "settings", "policies", *TABLES)
 _SHOWN = 80
+_HEAD_BYTES = 4_096
 
 _OTHERWISE: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
@@ -57,6 +58,11 @@ _OTHERWISE: Mapping[str, Mapping[str, str]] = MappingProxyType(
     }
 )
 """Columns that are written under another key."""
+
+
+def is_document(data: bytes) -> bool:
+    """Say whether a text is a document, or one that was damaged, by its beginning."""
+    return f'"{FORMAT}"'.encode() in data[:_HEAD_BYTES]
 
 
 def _is_whole(value: Any, bits: int) -> bool:

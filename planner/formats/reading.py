@@ -9,8 +9,8 @@ from typing import BinaryIO
 from planner.cluster.errors import FormatError
 from planner.cluster.files import reading
 from planner.cluster.snapshot import Snapshot
-from planner.formats.archive import read_zip
-from planner.formats.document import snapshot_of_document
+from planner.formats.archive import names_in_zip, read_zip
+from planner.formats.document import is_document, snapshot_of_document
 from planner.formats.folder import FILES, MANIFEST, MAX_UNPACKED_BYTES, snapshot_of_parts
 from planner.formats.raw_capture.answers import INDEX
 from planner.formats.raw_capture.snapshot import snapshot_of_capture
@@ -92,6 +92,25 @@ def read_snapshot(path: Path) -> Snapshot:
             with path.open("rb") as data:
                 return read_upload(path.name, data, max_bytes=MAX_UNPACKED_BYTES)
     raise FormatError("There is no such file or folder.", where=str(path), remedy="Check the name.")
+
+
+def is_own(given: BinaryIO | bytes | Path, name: str = "") -> bool:
+    """Say whether a zip, a text or a folder is a snapshot or raw capture of the planner's own, by its content.
+
+    Args:
+        given: A zip, seekable; or the content of a text; or a folder.
+        name: What messages call a zip.
+
+    Raises:
+        FormatError: The zip is refused.
+    """
+    if isinstance(given, Path):
+        return given.is_dir() and any((given / mark).is_file() for mark in _MARKS)
+    if isinstance(given, bytes):
+        return is_document(given)
+    names = names_in_zip(given, name)
+    given.seek(0)
+    return any(mark in names for mark in _MARKS)
 
 
 def _snapshot_of_files(files: Mapping[str, bytes], where: str, *, trusted: bool) -> Snapshot:

@@ -29,7 +29,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "Plan": ("best_plan", "what_if", "compare", "failure_review", "upgrade"),
     "Execute": ("moves",),
     "History": ("replay", "advisor", "shadow"),
-    "Data": ("snapshots",),
+    "Data": ("load", "snapshots"),
 }
 """The entries of the menu with their pages, by purpose; the first one is a page itself."""
 NAMES: tuple[str, ...] = tuple(name for names in GROUPS.values() for name in names)

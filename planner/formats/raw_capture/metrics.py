@@ -53,7 +53,12 @@ def leader_metrics(answers: Answers, tag: str) -> dict[str, float]:
 
 def _of_admin(answers: Answers, tag: str) -> Iterator[Metric]:
     instead = "The Prometheus metrics are used, if they were captured."
-    for group in answers.json(f"metrics.{tag}", list, instead) or []:
+    yield from metrics_of_admin(answers.json(f"metrics.{tag}", list, instead))
+
+
+def metrics_of_admin(answer: Any) -> Iterator[Metric]:
+    """Yield the metrics of an answer to `/admin/v2/broker-stats/metrics`, by the names that Prometheus shows."""
+    for group in answer if isinstance(answer, list) else ():
         if not isinstance(group, dict) or not isinstance(group.get("metrics"), dict):
             continue
         labels = group.get("dimensions")

@@ -40,7 +40,7 @@ def read_reports(
 
     Modular: what the metadata store holds, since that is what the leader decides with; else the answer to
     `/broker-stats/load-report`, which is about the broker asked, whatever the path. Extensible: the load data in the
-    system topic; else the metrics, which know usages as percentages only.
+    system topic. Else the metrics, which know usages as percentages only.
     """
     answered = _answered(answers, brokers) if manager is LoadManager.MODULAR else {}
     reports: dict[str, Report] = {}
@@ -51,8 +51,10 @@ def read_reports(
             reports[broker] = {**stored, **_extensible(answers, topics, broker, tag, config)}
         elif "cpu" in stored:
             reports[broker] = {**stored, "source": f"{DUMP}, {REPORTS}/{broker}"}
+        elif broker in answered:
+            reports[broker] = answered[broker]
         else:
-            reports[broker] = answered.get(broker, {})
+            reports[broker] = _of_metrics(answers, tag, config, f"Broker {broker} ({tag}) returned no load report")
         known = "cpu" in reports[broker]
         if tag is None:
             shown = "Its load comes from the metadata store or system topic." if known else _UNKNOWN
@@ -92,12 +94,6 @@ def _answered(answers: Answers, brokers: CapturedBrokers) -> dict[str, Report]:
 def _extensible(
     answers: Answers, topics: SystemTopics, broker: str, tag: str | None, config: Settings
 ) -> dict[str, Any]:
-    metrics = read_metrics(answers, tag) if tag is not None else []
-    named = {
-        name: value
-        for name, labels, value in reversed(metrics)
-        if name.startswith("pulsar_lb_") and "feature" not in labels
-    }
     load = topics.loads.get(broker)
     if load is not None and isinstance(load.get("cpu"), dict):
         return {
@@ -107,14 +103,36 @@ def _extensible(
             "numBundles": load.get("bundleCount"),
             "lastUpdate": load.get("updatedAt"),
         }
+    return _of_metrics(
+        answers,
+        tag,
+        config,
+        "The extensible load manager has no load report, and its system topic was not captured",
+    )
+
+
+def _of_metrics(answers: Answers, tag: str | None, config: Settings, why: str) -> dict[str, Any]:
+    """Return the usages that a broker's metrics show; nothing where there are none.
+
+    Args:
+        answers: The capture.
+        tag: `b1`, `b2`, …; None of a broker that did not answer.
+        config: Settings, which may give the speed of NICs.
+        why: Why there is no better source, the beginning of a warning.
+    """
+    metrics = read_metrics(answers, tag) if tag is not None else []
+    named = {
+        name: value
+        for name, labels, value in reversed(metrics)
+        if name.startswith("pulsar_lb_") and "feature" not in labels
+    }
     if USAGE_METRICS["cpu"] not in named:
         return {}
-    answers.warn(
-        "The extensible load manager has no load report, and its system topic was not captured. CPU "
-        "usage, and bandwidth if the NIC speed is not configured, is known only as a percentage and "
-        "shown with a limit of 100."
-    )
     limits = _limits(metrics, config)
+    without = [resource for resource in USAGE_METRICS if resource not in limits]
+    answers.warn(f"{why}. Usage of {', '.join(without)} is known only as a percentage and shown with a limit of 100.")
+    if absent := [resource for resource, name in USAGE_METRICS.items() if name not in named]:
+        answers.warn(f"The metrics of {tag} do not have the usage of {', '.join(absent)}; it is shown as 0.")
     report: dict[str, Any] = {"source": f"metrics.{tag}", "lastUpdate": answers.time_ms(f"metrics.{tag}")}
     for resource, name in USAGE_METRICS.items():
         limit = limits.get(resource, _PERCENT)

@@ -11,7 +11,7 @@ from planner.cluster.names import REPORT_UPDATE_MAX_INTERVAL_MINUTES, SHEDDING_I
 from planner.cluster.ranges import bundle_name
 from planner.cluster.releases import REFERENCE, Release, release
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import MAX_VERSION, Snapshot, SnapshotInfo
+from planner.cluster.snapshot import MAX_TEXT, MAX_VERSION, Snapshot, SnapshotInfo
 from planner.cluster.tables import make_brokers, make_bundles
 from planner.cluster.units import MS_PER_MIN
 from planner.formats.raw_capture.answers import Answers, read_answers
@@ -54,10 +54,14 @@ _SLOW = frozenset(
 """Answers about what people change; their age does not part rates from owners."""
 
 
-def snapshot_of_capture(files: Mapping[str, bytes]) -> Snapshot:
+def snapshot_of_capture(files: Mapping[str, bytes], source: str = "") -> Snapshot:
     """Build and validate the snapshot that a raw capture shows, given its files by name, `index.json` among them.
 
     What nobody answered is taken from elsewhere, estimated or left out; each time a warning in `info.warnings` says so.
+
+    Args:
+        files: Content by name.
+        source: What `info.source` says of it; the number of answers by default.
 
     Raises:
         FormatError: The capture lacks what no snapshot can do without, or an answer holds what is no number.
@@ -110,7 +114,7 @@ def snapshot_of_capture(files: Mapping[str, bytes]) -> Snapshot:
             leader_metrics=leader_metrics(answers, brokers.aliases.get(leader, "")),
             settings_from=captured.source,
             dynamic_settings=captured.dynamic,
-            source=_source(answers, brokers),
+            source=(source or _source(answers, brokers))[:MAX_TEXT],
         ),
         settings=config,
         brokers=make_brokers(brokers.names, **broker_columns(answers, store, brokers, completed)),

@@ -54,6 +54,7 @@ OPTIONS = {
         last-day list loss name release retry runner scenarios setting show strategy weight workers
     """,
     "shadow": "at-least cluster history json record",
+    "snapshot": "base cluster out release scenario-out",
     "upgrade": "hours json scenario snapshot to",
     "watch": f"{_OF_A_CAPTURE} captures failures history interval max-gib raw-gib refresh shadow spare-admin-url",
 }

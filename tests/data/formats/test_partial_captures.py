@@ -130,7 +130,10 @@ class TestBrokers:
         snapshot = snapshot_of_capture(files)
         found = new_warnings(snapshot)
         assert found[0].startswith("load-report.b1: the answer is missing.")
-        assert found[1].startswith(f"Broker {B1} (b1) returned no load report. Its load is unknown")
+        assert found[1].startswith(f"Broker {B1} (b1) returned no load report. Usage of cpu")
+        place = snapshot.brokers.position[B1]
+        assert snapshot.brokers.cpu_limit_percent[place] == 100  # the metrics stand in, as percentages
+        assert 0 < snapshot.brokers.cpu_usage_percent[place] < 100
         owned = snapshot.bundles_of(snapshot.brokers.position[B1])
         stats = json.loads(files["metrics.b1.json"])
         rates = {

@@ -1,0 +1,75 @@
+"""`python -m planner snapshot`: makes a snapshot of outputs of tools."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from planner.cli.output import write_file, write_snapshot
+
+if TYPE_CHECKING:
+    from planner.doors.reading import Reading
+
+
+def snapshot(
+    *files: Path,
+    out: Path | None = None,
+    scenario_out: Path | None = None,
+    base: str = "",
+    cluster: str = "",
+    release: str = "",
+) -> int:
+    """Make a snapshot of outputs of tools.
+
+    Recognises load reports, topics, lists of bundles, settings, metrics and other outputs by their content. Lists what
+    it found, what is missing, and the command that supplies it.
+
+    Args:
+        files: Outputs, zips of them, or folders; without one, standard input.
+        out: A folder, or a file that ends in .zip or .json; without it nothing is written.
+        scenario_out: File for a scenario with the settings files: one as it is, of two what differs between them.
+        base: Snapshot or sample that the scenario changes; by default the one that the files make.
+        cluster: Name of the cluster, where the files do not say it.
+        release: Release of the brokers, such as 4.0.8, where the files do not say it.
+
+    Returns:
+        0, or 2 where the files are not enough for a snapshot or scenario.
+    """
+    from planner.cluster.errors import FormatError
+    from planner.doors.lines import lines_of
+    from planner.doors.read import STANDARD_INPUT, read_outputs
+
+    reading = read_outputs(*(files or (STANDARD_INPUT,)), cluster=cluster, release=release)
+    for line in lines_of(reading):
+        sys.stderr.write(f"{line}\n")
+    if scenario_out is not None:
+        _write_scenario(reading, base, scenario_out)
+    if reading.snapshot is None and (scenario_out is None or out is not None):
+        raise FormatError(reading.not_enough, remedy="Add the output of the commands above.")
+    if out is not None and reading.snapshot is not None:
+        write_snapshot(reading.snapshot, out)
+        sys.stdout.write(f"{out}: {reading.text}\n")
+    return 0
+
+
+def _write_scenario(reading: "Reading", base: str, path: Path) -> None:
+    """Write the settings files as a scenario over a snapshot.
+
+    Raises:
+        FormatError: There is no settings file, or no snapshot.
+    """
+    from planner.cluster.digest import snapshot_digest
+    from planner.cluster.errors import FormatError
+    from planner.doors.settings import scenario_of
+    from planner.share.scenario_file import scenario_file
+    from planner.workspace.opening import open_snapshot
+
+    if not reading.configurations:
+        raise FormatError("The files hold no settings file.", remedy="Add broker.conf, or leave out --scenario-out.")
+    name, over = open_snapshot(base) if base else ("", reading.snapshot)
+    if over is None:
+        raise FormatError("A scenario needs a snapshot.", remedy="Name one with --base, or add outputs of the cluster.")
+    scenario, wrong = scenario_of(reading.configurations, over)
+    for text in wrong:
+        sys.stderr.write(f"not used: {text}\n")
+    write_file(path, scenario_file(scenario, snapshot_digest(over), name or over.info.cluster))
+    sys.stdout.write(f"{path}: {len(scenario.settings):,} settings\n")

@@ -1,0 +1,32 @@
+"""The commands whose outputs make a cluster; their answers may be copied from a terminal as they are."""
+
+from collections.abc import Sequence
+
+ANY_BROKER, EACH_BROKER, EACH_NAMESPACE = "", "for each broker", "for each namespace"
+
+COMMANDS: Sequence[tuple[str, str]] = (
+    ("pulsar-admin brokers list {cluster}", ANY_BROKER),
+    ("pulsar-admin brokers leader-broker", ANY_BROKER),
+    ("pulsar-admin brokers version", ANY_BROKER),
+    ("curl -s http://{broker}/admin/v2/broker-stats/load-report", EACH_BROKER),
+    ("pulsar-admin --admin-url http://{broker} broker-stats topics", EACH_BROKER),
+    ("pulsar-admin brokers namespaces {cluster} --url {broker}", EACH_BROKER),
+    ("pulsar-admin namespaces bundles {namespace}", EACH_NAMESPACE),
+    ("pulsar-admin --admin-url http://{broker} brokers get-runtime-config", ANY_BROKER),
+    ("pulsar-admin brokers get-all-dynamic-config", ANY_BROKER),
+    ("pulsar-admin ns-isolation-policy list {cluster}", ANY_BROKER),
+)
+"""Ten commands, and how often each is run."""
+
+
+def script(cluster: str = "CLUSTER", brokers: Sequence[str] = (), namespaces: Sequence[str] = ()) -> str:
+    """Return the commands as lines for a terminal, with the names that are known filled in."""
+    of = {EACH_BROKER: list(brokers) or ["BROKER"], EACH_NAMESPACE: list(namespaces) or ["TENANT/NAMESPACE"]}
+    lines: list[str] = []
+    for command, often in COMMANDS:
+        for name in of.get(often, [""]):
+            broker = name if often == EACH_BROKER else (brokers or ["BROKER"])[0]
+            filled = command.format(cluster=cluster, broker=broker, namespace=name)
+            comment = f"    # {often}" if often and name in ("BROKER", "TENANT/NAMESPACE") else ""
+            lines.append(f"{filled}{comment}")
+    return "\n".join(lines)

@@ -1,0 +1,223 @@
+"""Where pieces do not agree with each other, or with themselves, and which one counts."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+
+from planner.cluster.errors import FormatError
+from planner.cluster.hashing import topic_hashes
+from planner.cluster.names import LOAD_MANAGER_CLASS_NAME
+from planner.cluster.pulsar_json import BROKER_COUNTS, BUNDLE_STATS, RATES, RESOURCES, Json, bundle_numbers, last_stats
+from planner.cluster.ranges import FULL_HIGH, parse_bundle, parse_range
+from planner.cluster.text import count
+from planner.doors.boundaries import boundaries_in
+from planner.doors.pieces import Brokers, LoadReport, TopicsOfBundles
+from planner.history.assumed import listed
+
+_APART: Final = 0.05
+_LEAST: Final = 1.0
+_OF_REPORTS: Final = ("lastStats", "numBundles")
+_OF_TABLES: Final = ("numTopics", "numBundles", "numProducers", "numConsumers")
+_OF_EXTENSIBLE: Final = ("bundleCount", "topics", "weightedMaxEMA", "msgThroughputEMA")
+_LOAD_MANAGERS: Final = frozenset(
+    ["ModularLoadManagerImpl", "SimpleLoadManagerImpl", "ExtensibleLoadManagerImpl", "NoopLoadManager"]
+)
+_SUMS: Final = {
+    **dict(RATES.items()),
+    **{BROKER_COUNTS[c][0]: c for c in ("topics", "producers", "consumers")},
+}
+
+
+class Contradictions:
+    """Collects what does not agree.
+
+    Attributes:
+        texts: One sentence for each.
+    """
+
+    def __init__(self) -> None:
+        self.texts: dict[str, None] = {}
+
+    def add(self, text: str) -> None:
+        """Remember a sentence once."""
+        self.texts[text] = None
+
+    def newer_report(self, before: LoadReport, after: LoadReport) -> LoadReport:
+        """Return the newer one of two reports of a broker; one that is there twice is one."""
+        if _rounded(before.report) == _rounded(after.report):
+            return before
+        _early, late = sorted((before, after), key=_updated_ms)
+        self.add(f"There are two load reports of {late.broker}; the newer one counts ({late.source}).")
+        return late
+
+    def apart(self, broker: str, names: Sequence[str], topics: TopicsOfBundles | None) -> list[str]:
+        """Return bundles of a broker without those that overlap with others; the topics are newer than its report."""
+        fresh = {f"{space}/{span}" for space, spans in (topics or {}).items() for span in spans}
+        taken: dict[str, list[tuple[int, int]]] = {}
+        kept: list[str] = []
+        dropped: list[str] = []
+        for name in sorted(names, key=lambda one: one not in fresh):
+            try:
+                namespace, low, high = parse_bundle(name)
+            except FormatError:
+                self.add(f"{name[:120]!r} of {broker} is not a bundle; it was left out.")
+                continue
+            others = taken.setdefault(namespace, [])
+            if any(low < top and bottom < high for bottom, top in others) if fresh else False:
+                dropped.append(name)
+                continue
+            others.append((low, high))
+            kept.append(name)
+        if dropped:
+            self.add(
+                f"{broker} reports {listed(dropped)}, which it has split since then; the parts that its topics are in "
+                "count."
+            )
+        order = {name: at for at, name in enumerate(names)}
+        return sorted(kept, key=lambda one: order[one])
+
+    def owners(self, owned: Mapping[str, Sequence[str]]) -> None:
+        """Note the bundles that several brokers name as theirs."""
+        first: dict[str, str] = {}
+        twice: dict[tuple[str, str], list[str]] = {}
+        for broker, names in owned.items():
+            for name in names:
+                if name in first:
+                    twice.setdefault((first[name], broker), []).append(name)
+                else:
+                    first[name] = broker
+        for (one, other), names in twice.items():
+            self.add(f"{one} and {other} both name {listed(names)} as their own; the first counts.")
+
+    def check(
+        self,
+        reports: Mapping[str, LoadReport],
+        owned: Mapping[str, Sequence[str]],
+        topics: Mapping[str, TopicsOfBundles],
+        bundles: Mapping[str, Json],
+        brokers: Sequence[str],
+        lists: Iterable[Brokers],
+    ) -> None:
+        """Note what else does not agree."""
+        given = {name for one in lists for name in one.brokers}
+        if given and (more := [name for name in brokers if name not in given]):
+            self.add(f"{listed(more)} is not in the list of brokers, but other files are about it; it is kept.")
+        for broker, one in reports.items():
+            self._complete(broker, one)
+            self._sums(broker, one)
+        for broker, names in owned.items():
+            self._layout(broker, names, bundles)
+        for broker, of_broker in topics.items():
+            self._hashes(broker, of_broker)
+            if broker in reports:
+                self._totals(broker, reports[broker], of_broker)
+
+    def _complete(self, broker: str, one: LoadReport) -> None:
+        """Note the fields that every report of its kind has, and this one does not."""
+        lacking = [name for name in RESOURCES if not isinstance(one.report.get(name), dict)]
+        lacking += [
+            f"{name}.{part}"
+            for name in RESOURCES
+            if isinstance(pair := one.report.get(name), dict)
+            for part in ("usage", "limit")
+            if pair.get(part) is None
+        ]
+        lacking += [name for name in RATES if one.report.get(name) is None]
+        if not one.parts:
+            lacking += [] if _updated_ms(one) else ["lastUpdate"]
+        wanted = _OF_EXTENSIBLE if one.is_extensible else _OF_TABLES if one.parts else _OF_REPORTS
+        lacking += [name for name in wanted if one.report.get(name) is None]
+        rows = last_stats(one.report).values()
+        lacking += [name for name in BUNDLE_STATS if any(row.get(name) is None for row in rows)]
+        if lacking:
+            names = listed(dict.fromkeys(lacking))
+            self.add(f"The load report of {broker} lacks {names}; sums over bundles, or 0, are shown there.")
+        unlimited = [name for name in RESOURCES if _limit(one.report.get(name)) <= 0]
+        if unlimited:
+            self.add(f"The load report of {broker} gives no limit of {listed(unlimited)}; usage counts as 0 % there.")
+        named = one.report.get(LOAD_MANAGER_CLASS_NAME)
+        if named is not None and not (isinstance(named, str) and named.rpartition(".")[2] in _LOAD_MANAGERS):
+            self.add(f"{broker} runs the load manager {str(named)[:200]!r}, which is none of Pulsar's own.")
+
+    def _sums(self, broker: str, one: LoadReport) -> None:
+        """Compare what a report says of the broker with the sums over the bundles that it lists."""
+        stats = last_stats(one.report)
+        if not stats:
+            return
+        try:
+            rows = [bundle_numbers(row, "") for row in stats.values()]
+        except FormatError:
+            return  # its reader says which number it is
+        for key, column in _SUMS.items():
+            total, stated = sum(row[column] for row in rows), one.report.get(key)
+            if isinstance(stated, int | float) and abs(stated - total) > max(_APART * max(stated, total), _LEAST):
+                self.add(
+                    f"The load report of {broker} says {key} {stated:,.6g}, but its bundles add up to {total:,.6g}."
+                )
+        number = one.report.get("numBundles")
+        if isinstance(number, int) and number != len(stats):
+            self.add(
+                f"The load report of {broker} says numBundles {number:,}, but lists {count(len(stats), 'bundle')}."
+            )
+
+    def _totals(self, broker: str, one: LoadReport, topics: TopicsOfBundles) -> None:
+        """Compare what a report says of topics and clients with the topics that the broker lists."""
+        listed_topics = [stats for spans in topics.values() for found in spans.values() for stats in found.values()]
+        totals = {
+            "numTopics": len(listed_topics),
+            "numProducers": sum(stats["producerCount"] for stats in listed_topics),
+            "numConsumers": sum(len(stats["subscriptions"][""]["consumers"]) for stats in listed_topics),
+        }
+        differing = {
+            key: total
+            for key, total in totals.items()
+            if isinstance(stated := one.report.get(key), int) and abs(stated - total) > _APART * max(stated, total)
+        }
+        if differing:
+            shown = ", ".join(f"{key} {one.report[key]:,} but lists {total:,}" for key, total in differing.items())
+            self.add(f"{broker} reports {shown} with its topics. The two answers may be of different moments.")
+
+    def _layout(self, broker: str, names: Sequence[str], bundles: Mapping[str, Json]) -> None:
+        for name in names:
+            namespace, low, high = parse_bundle(name)
+            edges = boundaries_in(bundles.get(namespace))
+            if edges and (low, high) not in set(pairwise(edges)):
+                self.add(f"{broker} owns {name}, which is not among the bundles of {namespace}.")
+
+    def _hashes(self, broker: str, topics: TopicsOfBundles) -> None:
+        """Note topics that are listed under a bundle that Pulsar would not hash them into."""
+        wrong: list[str] = []
+        for namespace, spans in topics.items():
+            for span, found in spans.items():
+                names = list(found)
+                low, high = parse_range(span)
+                hashes = topic_hashes((name.encode() for name in names), len(names)).astype(np.int64)
+                outside = (hashes < low) | ((hashes >= high) & (high < FULL_HIGH))
+                wrong += [names[at] for at in np.flatnonzero(outside).tolist()]
+                wrong += [name for name in names if f"://{namespace}/" not in name]
+        if wrong:
+            self.add(
+                f"{count(len(wrong), 'topic')} of {broker} are listed under a bundle that does not hold their hash "
+                f"({listed(wrong[:1])}). They are shown in the bundle of their hash."
+            )
+
+
+def _rounded(value: Any) -> Any:
+    """Return a JSON value with numbers of ten digits: tools that print it anew keep no more."""
+    if isinstance(value, dict):
+        return {key: _rounded(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_rounded(item) for item in value]
+    return float(f"{value:.10g}") if isinstance(value, float) else value
+
+
+def _limit(pair: Any) -> float:
+    limit = pair.get("limit") if isinstance(pair, dict) else None
+    return limit if isinstance(limit, int | float) else 1.0  # what lacks is said otherwise
+
+
+def _updated_ms(one: LoadReport) -> int:
+    times = [one.report.get(key) for key in ("lastUpdate", "updatedAt")]
+    return max((at for at in times if isinstance(at, int)), default=0)

@@ -1,0 +1,1 @@
+"""One file for each kind of output that an operator has."""

@@ -1,0 +1,62 @@
+"""Topics of a broker: `pulsar-admin broker-stats topics`, of any size."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import msgspec
+
+from planner.cluster.errors import FormatError
+from planner.doors.chunks import Chunk
+from planner.doors.kind import NO, SURE, Kind
+from planner.doors.pieces import BrokerTopics
+from planner.doors.slim import Topic, slim_topic
+from planner.doors.words import NAMESPACE, broker_in
+
+if TYPE_CHECKING:
+    from planner.cluster.pulsar_json import Json
+
+_RANGES: Final = re.compile(r'\s*\{\s*(?:\}|"0x[0-9a-f]{8}_0x[0-9a-f]{8}"\s*:)')
+
+_Topics: TypeAlias = dict[str, dict[str, dict[str, dict[str, Topic]]]]  # type: ignore[valid-type]
+_read_topics: Callable[[memoryview], dict[str, dict[str, dict[str, dict[str, Any]]]]] = msgspec.json.Decoder(
+    _Topics
+).decode
+
+
+def _recognise(chunk: Chunk) -> int:
+    keys = chunk.keys
+    if not keys or not all(NAMESPACE.fullmatch(name) for name in keys):
+        return NO
+    return (
+        SURE
+        if all(_RANGES.match(bytes(memoryview(part)[:200]).decode("utf-8", "replace")) for part in keys.values())
+        else NO
+    )
+
+
+def _read(chunk: Chunk) -> Iterator[BrokerTopics]:
+    try:
+        given = _read_topics(chunk.data)
+    except msgspec.ValidationError as error:
+        raise FormatError(
+            f"The topics cannot be read: {error}.", where=str(chunk.source), remedy="Save the answer unchanged."
+        ) from error
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise FormatError(
+            f"Not valid JSON: {error}.", where=str(chunk.source), remedy="Save the whole answer again."
+        ) from error
+    topics: dict[str, dict[str, dict[str, Json]]] = {}
+    lacking: Counter[str] = Counter()
+    for namespace, ranges in given.items():
+        for span, domains in ranges.items():
+            found = topics.setdefault(namespace, {}).setdefault(span, {})
+            for named in domains.values():
+                for name, topic in named.items():
+                    found[name] = slim_topic(topic, lacking)
+    broker = chunk.about or broker_in(f"x {chunk.source.command}")
+    yield BrokerTopics(source=chunk.source, topics=topics, broker=broker, lacking=lacking)
+
+
+KIND = Kind("topics of a broker", "pulsar-admin broker-stats topics", _recognise, _read)

@@ -1,0 +1,75 @@
+"""Settings: `broker.conf`, environment variables, `get-runtime-config` and `get-all-dynamic-config`."""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import PurePath
+from typing import Final
+
+import msgspec
+
+from planner.cluster.releases import REFERENCE
+from planner.doors.chunks import Chunk
+from planner.doors.kind import LIKELY, NO, SURE, Kind, no_chunk
+from planner.doors.pieces import Configuration
+from planner.doors.vocabulary import PREFIX, configuration, is_known
+from planner.doors.words import broker_in
+
+_NAME: Final = r"[A-Za-z_][A-Za-z0-9_.-]*"
+_CONF_LINE: Final = re.compile(rf"\s*(?:export\s+|-e\s+|--env\s+|-\s+)?[\"']?({_NAME})\s*=(?!=)\s*(.*?)\s*")
+_TABLE_LINE: Final = re.compile(r"\s*([A-Za-z][A-Za-z0-9_.]*)(?: {3,}|\t+)(\S.*)|\s*([a-z]+[A-Z][A-Za-z0-9]*)")
+_DYNAMIC: Final = "dynamic-config"
+_RUNTIME: Final = "runtime"
+_MOST_DYNAMIC: Final = 60
+"""A runtime configuration has hundreds of settings; overrides are few."""
+_UNQUOTED: Final = re.compile(r"([\"'])(.*)\1")
+
+
+def _plain(value: str) -> str:
+    """Return a value without quotes around it."""
+    value = value.removesuffix("\\").strip()
+    found = _UNQUOTED.fullmatch(value)
+    return found[2] if found else value.strip("\"'") if value.count('"') == 1 or value.count("'") == 1 else value
+
+
+def _read_conf(chunk: Chunk) -> Iterator[Configuration]:
+    pairs = [(found[1], _plain(found[2])) for line in chunk.lines if (found := _CONF_LINE.fullmatch(line))]
+    if any(name.startswith(PREFIX) for name, _ in pairs):  # other variables of a container are no settings
+        pairs = [(name, value) for name, value in pairs if name.startswith(PREFIX) or is_known(name)]
+    yield configuration(pairs, chunk.source, "file")
+
+
+def _read_table(chunk: Chunk) -> Iterator[Configuration]:
+    pairs = [(found[1] or found[3], found[2] or "") for line in chunk.lines if (found := _TABLE_LINE.fullmatch(line))]
+    yield _of_broker(chunk, pairs)
+
+
+def _of_broker(chunk: Chunk, pairs: Sequence[tuple[str, object]]) -> Configuration:
+    command = chunk.source.command
+    named = f"{command} {PurePath(chunk.source.file).name}"
+    is_dynamic = _DYNAMIC in named or (_RUNTIME not in named and len(pairs) <= _MOST_DYNAMIC and _may_be_dynamic(pairs))
+    if is_dynamic:
+        return configuration(pairs, chunk.source, "dynamic")
+    return configuration(pairs, chunk.source, "runtime", chunk.about or broker_in(f"x {command}"))
+
+
+def _may_be_dynamic(pairs: Sequence[tuple[str, object]]) -> bool:
+    """Say whether Pulsar would accept all of these as overrides; of those that the planner does not know it may."""
+    known = [setting for name, _ in pairs if (setting := REFERENCE.settings.get(name))]
+    return all(setting.dynamic for setting in known)
+
+
+def _recognise_json(chunk: Chunk) -> int:
+    keys = chunk.keys
+    if not keys or not all(bytes(memoryview(part)[:1]) in b'"tfn-0123456789' for part in keys.values()):
+        return NO
+    known = sum(map(is_known, keys))
+    return SURE if known > 1 else LIKELY if known or _DYNAMIC in chunk.source.command else NO
+
+
+def _read_json(chunk: Chunk) -> Iterator[Configuration]:
+    yield _of_broker(chunk, list(msgspec.json.decode(chunk.data, type=dict[str, object]).items()))
+
+
+CONF = Kind("settings file", "cat conf/broker.conf", no_chunk, _read_conf, _CONF_LINE)
+TABLE = Kind("settings of a broker", "pulsar-admin brokers get-runtime-config", no_chunk, _read_table, _TABLE_LINE)
+JSON = Kind("settings as JSON", "curl BROKER/admin/v2/brokers/configuration/runtime", _recognise_json, _read_json)

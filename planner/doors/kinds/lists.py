@@ -1,0 +1,112 @@
+"""Lists of names: brokers, owned bundles, namespaces, topics; a line each, or a JSON list."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Final
+
+from planner.cluster.pulsar_json import host_and_port
+from planner.doors.chunks import Chunk
+from planner.doors.kind import LIKELY, NO, SURE, Kind, no_chunk
+from planner.doors.pieces import Brokers, Leader, Namespaces, OwnedBundles, Piece, Source, TopicNames, Version
+from planner.doors.words import BROKER, BUNDLE, NAMESPACE, TOPIC, broker_in
+
+_QUOTED: Final = r"[\"']?{}[\"']?,?"
+_OWNED_LINE: Final = re.compile(rf"\s*({BUNDLE.pattern})(?:\s+\[?broker_assignment[=:].*|\s+\[.*\])?\s*")
+_VERSION_LINE: Final = re.compile(r"\s*\"?([1-9]\.[0-9]+\.[0-9]+(?:\.[0-9]+)?(?:[-+][\w.+-]*)?)\"?\s*")
+_PARTITIONED: Final = "list-partitioned-topics"
+
+
+def _plain(line: str) -> str:
+    return line.strip().strip(",").strip("\"'")
+
+
+def _lines_of(pattern: re.Pattern[str]) -> re.Pattern[str]:
+    return re.compile(rf"\s*{_QUOTED.format(f'(?:{pattern.pattern})')}\s*")
+
+
+def _names(chunk: Chunk) -> Sequence[str]:
+    if chunk.is_json:
+        return [name for name in chunk.value if isinstance(name, str)]
+    return [_plain(line) for line in chunk.lines]
+
+
+def _recognise_list(pattern: re.Pattern[str], chunk: Chunk) -> int:
+    names = chunk.outline
+    if not isinstance(names, list) or not names:
+        return NO
+    texts = [bytes(memoryview(name)[:2_000]).decode("utf-8", "replace").strip() for name in names[:200]]
+    return SURE if all(text[:1] == '"' and pattern.fullmatch(text.strip('"')) for text in texts) else NO
+
+
+def _read_list(make: Callable[[Source, Sequence[str]], Piece], chunk: Chunk) -> Iterator[Piece]:
+    yield make(chunk.source, tuple(dict.fromkeys(_names(chunk))))
+
+
+def _topics(source: Source, names: Sequence[str]) -> Piece:
+    return TopicNames(source=source, names=names, are_partitioned=_PARTITIONED in source.command)
+
+
+def _list(name: str, command: str, pattern: re.Pattern[str], make: Callable[[Source, Sequence[str]], Piece]) -> Kind:
+    return Kind(name, command, partial(_recognise_list, pattern), partial(_read_list, make), _lines_of(pattern))
+
+
+BROKERS = _list(
+    "list of brokers", "pulsar-admin brokers list CLUSTER", BROKER, lambda at, names: Brokers(source=at, brokers=names)
+)
+NAMESPACES = _list(
+    "list of namespaces",
+    "pulsar-admin namespaces list TENANT",
+    NAMESPACE,
+    lambda at, names: Namespaces(source=at, namespaces=names),
+)
+TOPICS = _list("list of topics", "pulsar-admin topics list TENANT/NAMESPACE", TOPIC, _topics)
+
+
+def _recognise_owned(chunk: Chunk) -> int:
+    keys = chunk.keys
+    if not keys or not all(BUNDLE.fullmatch(name) for name in keys):
+        return NO
+    return SURE if all(b"broker_assignment" in bytes(memoryview(part)[:500]) for part in keys.values()) else LIKELY
+
+
+def _read_owned(chunk: Chunk) -> Iterator[OwnedBundles]:
+    if chunk.is_json:
+        names = list(chunk.value)
+    else:
+        names = [found[1] for line in chunk.lines if (found := _OWNED_LINE.fullmatch(line))]
+    broker = chunk.about or broker_in(f"x {chunk.source.command}")
+    yield OwnedBundles(source=chunk.source, bundles=tuple(dict.fromkeys(names)), broker=broker)
+
+
+OWNED = Kind(
+    "bundles of a broker",
+    "pulsar-admin brokers namespaces CLUSTER --url BROKER",
+    _recognise_owned,
+    _read_owned,
+    _OWNED_LINE,
+)
+
+
+def _recognise_leader(chunk: Chunk) -> int:
+    keys = chunk.keys.keys()
+    return SURE if keys and keys <= {"serviceUrl", "brokerId"} else NO
+
+
+def _read_leader(chunk: Chunk) -> Iterator[Leader]:
+    value = chunk.value
+    broker = value.get("brokerId") or host_and_port(value.get("serviceUrl"))
+    if isinstance(broker, str) and broker:
+        yield Leader(source=chunk.source, broker=broker)
+
+
+LEADER = Kind("leader", "pulsar-admin brokers leader-broker", _recognise_leader, _read_leader)
+
+
+def _read_version(chunk: Chunk) -> Iterator[Version]:
+    for line in chunk.lines:
+        if found := _VERSION_LINE.fullmatch(line):
+            yield Version(source=chunk.source, version=found[1])
+
+
+VERSION = Kind("version", "pulsar-admin brokers version", no_chunk, _read_version, _VERSION_LINE)

@@ -1,0 +1,65 @@
+"""Load reports of brokers: `LocalBrokerData` (modular), `LoadReport` (simple), `BrokerLoadData` (extensible)."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from planner.cluster.errors import FormatError
+from planner.cluster.pulsar_json import RESOURCES, Json, broker_numbers, bundle_numbers, last_stats
+from planner.doors.chunks import Chunk
+from planner.doors.kind import LIKELY, NO, SURE, Kind
+from planner.doors.pieces import LoadReport
+from planner.doors.words import broker_in
+
+_LOCAL: Final = frozenset(["lastStats", "webServiceUrl", "webServiceUrlTls", "bundles"])
+_EXTENSIBLE: Final = frozenset(["updatedAt", "weightedMaxEMA", "bundleCount", "msgThroughputEMA"])
+_SIMPLE: Final = "systemResourceUsage"
+_OF_SIMPLE: Final = {"timestamp": "lastUpdate", "bundleStats": "lastStats"}
+
+
+def _recognise(chunk: Chunk) -> int:
+    keys = chunk.keys.keys()
+    if _SIMPLE in keys or ("cpu" in keys and _LOCAL & keys):
+        return SURE
+    return LIKELY if "cpu" in keys and (_EXTENSIBLE & keys or "memory" in keys) else NO
+
+
+def _read(chunk: Chunk) -> Iterator[LoadReport]:
+    yield report_of(chunk.value, chunk, broker_in(f"x {chunk.source.command}") or broker_in(f"x {chunk.before}"))
+
+
+def report_of(value: dict[str, Any], chunk: Chunk, broker: str = "") -> LoadReport:
+    """Return the piece of a report in any of the three forms; the simple one in the shape of the modular one.
+
+    Raises:
+        FormatError: A value is not a number.
+    """
+    where = str(chunk.source)
+    value = {key: given for key, given in value.items() if given is not None}
+    if _SIMPLE not in value:
+        _check(value, where)
+        is_extensible = not _LOCAL & value.keys()
+        return LoadReport(source=chunk.source, report=value, broker=chunk.about or broker, is_extensible=is_extensible)
+    usage = value[_SIMPLE] if isinstance(value[_SIMPLE], dict) else {}
+    report = {key: usage[key] for key in RESOURCES if key in usage}
+    report |= {_OF_SIMPLE.get(key, key): given for key, given in value.items() if key != _SIMPLE}
+    _check(report, where)
+    return LoadReport(source=chunk.source, report=report, broker=chunk.about or broker, is_simple=True)
+
+
+def _check(report: Json, where: str) -> None:
+    """Refuse a report with something that is not a number, so that others are read all the same.
+
+    Raises:
+        FormatError: Naming the field.
+    """
+    broker_numbers(report, f"{where}: ")
+    for name, stats in last_stats(report).items():
+        bundle_numbers(stats, f"{where}: {name}: ")
+    given = report.get("lastStats")
+    if given is not None and not isinstance(given, dict):
+        raise FormatError(
+            "The value is not an object.", where=f"{where}: lastStats", remedy="Save the report unchanged."
+        )
+
+
+KIND = Kind("load report", "pulsar-admin broker-stats load-report", _recognise, _read)

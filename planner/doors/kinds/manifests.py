@@ -1,0 +1,187 @@
+"""Settings in YAML: values of Helm charts, ConfigMaps, resources of operators, Compose files."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import yaml
+
+from planner.cluster.errors import FormatError
+from planner.cluster.units import MIB
+from planner.doors.chunks import Chunk
+from planner.doors.kind import LIKELY, NO, SURE, Kind
+from planner.doors.pieces import NotUsed, Piece
+from planner.doors.vocabulary import PREFIX, configuration, is_known
+from planner.history.assumed import listed
+
+_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_MOST_BYTES: Final = 4 * MIB
+_MOST_NODES: Final = 500_000
+_DEEPEST: Final = 60
+_KEY_LINE: Final = re.compile(r"\s*(?:- )?[\"']?[A-Za-z_][\w./-]*[\"']?:(?:\s|$)")
+_MARKS: Final = ("configData:", "kind: ConfigMap", "kind: PulsarBroker", "environment:", "valuesContent:", PREFIX)
+_NESTED: Final = frozenset(["valuesContent"])
+_FILES: Final = (".conf", ".properties", ".env")
+_PROPERTY: Final = re.compile(r"\s*([A-Za-z_][\w.-]*)\s*=\s*(.*?)\s*")
+_OTHERS: Final = re.compile(
+    r"^(?:.*[-_.])?(?:proxy|proxies|book(?:keeper|ie)s?|zoo(?:keeper|kp)?|autorecovery|recovery|toolset|functions?|"
+    r"functions?[-_]?worker|websocket|presto|trino|sql[-_]?worker|bastion|pulsar[-_]?manager|grafana|prometheus)"
+    r"(?:[-_.]?[0-9]+)?$",
+    re.IGNORECASE,
+)
+_SHOWN: Final = ("name", "component", "kind")
+
+
+def _recognise(chunk: Chunk) -> int:
+    if chunk.is_json:
+        return LIKELY if "kind" in chunk.keys and "apiVersion" in chunk.keys else NO
+    lines = [line for line in chunk.head.split("\n")[:400] if line.strip() and not line.lstrip().startswith("#")]
+    found = sum(_KEY_LINE.match(line) is not None for line in lines)
+    if not lines or found * 3 < len(lines):
+        return NO
+    if any(mark in chunk.head for mark in _MARKS):
+        return SURE
+    names = (line.partition(":")[0].strip(" -\"'") for line in chunk.lines[:20_000])
+    return LIKELY if found > 1 and any(map(is_known, names)) else NO
+
+
+def _documents(text: str, where: str) -> list[Any]:
+    """Read YAML; an alias is one object however often it stands there, and each is visited once.
+
+    Raises:
+        FormatError: It is too large, or not valid.
+    """
+    if len(text) > _MOST_BYTES:
+        raise FormatError(
+            f"The YAML text has more than {_MOST_BYTES >> 20} MiB.", where=where, remedy="Leave out other resources."
+        )
+    try:
+        _check_depth(text, where)
+        return list(yaml.load_all(text, Loader=_LOADER))
+    except (yaml.YAMLError, ValueError) as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f", line {mark.line + 1}" if mark is not None else ""
+        what = getattr(error, "problem", None) or "a value cannot be read"
+        raise FormatError(
+            f"Not valid YAML: {str(what)[:120].rstrip('.')}{place}.",
+            where=where,
+            remedy="Use the values after templates are filled in, as `helm get values --all` prints them.",
+        ) from error
+
+
+def _check_depth(text: str, where: str) -> None:
+    """Refuse a text whose parts would be built one inside the other without end: the loader ends the process then.
+
+    Raises:
+        FormatError: It is nested too deeply, or has too many parts.
+    """
+    depth = 0
+    for number, event in enumerate(yaml.parse(text, Loader=_LOADER)):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > _DEEPEST or number > _MOST_NODES:
+            what = "is nested too deeply" if depth > _DEEPEST else "has too many parts"
+            raise FormatError(f"The YAML text {what}.", where=where, remedy="Leave out other resources.")
+
+
+def _read(chunk: Chunk) -> Iterator[Piece]:
+    documents = [chunk.value] if chunk.is_json else _documents("\n".join(chunk.lines), str(chunk.source))
+    found = _Found(str(chunk.source))
+    for document in documents:
+        found.visit(document, (), 0)
+    if not found.values:
+        why = "YAML without settings of brokers that the planner uses"
+        yield NotUsed(source=chunk.source, why=why, is_expected=not found.others)
+        return
+    if found.others:
+        why = f"settings of {listed(found.others)} are not those of brokers"
+        yield NotUsed(source=chunk.source, why=why, is_expected=True)
+    if found.differing:
+        why = f"brokers differ in {listed(found.differing)}; the first one counts"
+        yield NotUsed(source=chunk.source, why=why)
+    yield configuration(found.values.items(), chunk.source, "file")
+
+
+class _Found:
+    """Settings of brokers in a document."""
+
+    def __init__(self, where: str) -> None:
+        self.values: dict[str, Any] = {}
+        self.differing: dict[str, None] = {}
+        self.others: dict[str, None] = {}
+        self._where = where
+        self._seen: set[int] = set()
+        self._kept: list[Any] = []
+
+    def visit(self, node: Any, path: tuple[str, ...], depth: int) -> None:
+        """Look for settings in a part of a document.
+
+        Raises:
+            FormatError: It has more parts than any.
+        """
+        if not isinstance(node, dict | list) or id(node) in self._seen or depth > _DEEPEST:
+            return
+        self._seen.add(id(node))
+        self._kept.append(node)  # so that no other one gets its id
+        if len(self._seen) > _MOST_NODES:
+            raise FormatError("The YAML text has too many parts.", where=self._where, remedy="Leave out the others.")
+        if isinstance(node, list):
+            self._take(_of_list(node), path)
+            for item in node:
+                self.visit(item, path, depth + 1)
+            return
+        names = (*path, *_called(node))
+        self._take(node, names)
+        for key, value in node.items():
+            inside = (*names, str(key))
+            if isinstance(value, str) and str(key) in _NESTED:
+                for document in _documents(value, self._where):
+                    self.visit(document, inside, depth + 1)
+            elif isinstance(value, str) and str(key).endswith(_FILES):
+                self._take(dict(_properties(value)), inside)
+            else:
+                self.visit(value, inside, depth + 1)
+
+    def _take(self, given: Mapping[Any, Any], path: tuple[str, ...]) -> None:
+        plain = {str(name): value for name, value in given.items() if not isinstance(value, dict | list)}
+        if not any(map(is_known, plain)):
+            return
+        if other := next((name for name in reversed(path) if _OTHERS.match(name)), ""):
+            self.others[other] = None
+            return
+        prefixed = any(name.startswith(PREFIX) for name in plain)
+        for name, value in plain.items():
+            if prefixed and not (name.startswith(PREFIX) or is_known(name)):
+                continue
+            setting = name.removeprefix(PREFIX)
+            if self.values.setdefault(setting, value) != value and is_known(setting):
+                self.differing[setting] = None
+
+
+def _called(node: Mapping[Any, Any]) -> Iterator[str]:
+    """Yield what a resource is called, and of which component it is."""
+    if not {"kind", "metadata"} <= node.keys():
+        return
+    metadata = node["metadata"] if isinstance(node["metadata"], dict) else {}
+    labels = metadata.get("labels")
+    for given in (metadata, labels if isinstance(labels, dict) else {}):
+        yield from (str(given[name]) for name in _SHOWN if isinstance(given.get(name), str))
+
+
+def _of_list(items: list[Any]) -> dict[str, Any]:
+    """Return the variables of a list, written `NAME=value` or as name and value."""
+    found: dict[str, Any] = {}
+    for item in items:
+        if isinstance(item, str) and (match := _PROPERTY.fullmatch(item)):
+            found[match[1]] = match[2]
+        elif isinstance(item, dict) and isinstance(item.get("name"), str) and "value" in item:
+            found[item["name"]] = item["value"]
+    return found
+
+
+def _properties(text: str) -> Iterator[tuple[str, str]]:
+    for line in text.splitlines():
+        if not line.lstrip().startswith("#") and (match := _PROPERTY.fullmatch(line)):
+            yield match[1], match[2]
+
+
+KIND = Kind("settings in YAML", "helm get values --all RELEASE", _recognise, _read)

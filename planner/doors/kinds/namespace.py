@@ -1,0 +1,79 @@
+"""What a namespace says: the boundaries of its bundles, its policies, its anti-affinity group."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from planner.cluster.errors import FormatError
+from planner.doors.boundaries import boundaries_in
+from planner.doors.chunks import Chunk
+from planner.doors.kind import LIKELY, NO, SURE, Kind
+from planner.doors.pieces import AntiAffinityGroup, NamespaceBundles, NamespacePolicies
+from planner.doors.words import namespace_in
+
+_OF_POLICIES: Final = frozenset(
+    ["auth_policies", "replication_clusters", "topicDispatchRate", "subscriptionDispatchRate", "backlog_quota_map"]
+)
+_GROUP_COMMAND: Final = "get-anti-affinity-group"
+
+
+def _recognise_bundles(chunk: Chunk) -> int:
+    keys = chunk.keys.keys()
+    return SURE if "boundaries" in keys and keys <= {"boundaries", "numBundles"} else NO
+
+
+def _namespace(chunk: Chunk) -> str:
+    return chunk.about or namespace_in(chunk.source.command)
+
+
+def _read_bundles(chunk: Chunk) -> Iterator[NamespaceBundles]:
+    value = chunk.value
+    _check_bundles(value, str(chunk.source))
+    yield NamespaceBundles(source=chunk.source, bundles=value, namespace=_namespace(chunk))
+
+
+def _check_bundles(value: object, where: str) -> None:
+    texts = value.get("boundaries") if isinstance(value, dict) else None
+    if not isinstance(value, dict) or not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise FormatError("The boundaries are not a list of texts.", where=where, remedy="Save the answer unchanged.")
+    if not boundaries_in(value):
+        what = "The boundaries do not ascend from 0x00000000 to 0xffffffff."
+        raise FormatError(what, where=where, remedy="Save the answer unchanged.")
+    count = value.get("numBundles", len(texts) - 1)
+    if count != len(texts) - 1:
+        raise FormatError(
+            f"The answer says numBundles {str(count)[:20]}, but has {len(texts)} boundaries.",
+            where=where,
+            remedy="Save the answer unchanged.",
+        )
+
+
+def _recognise_policies(chunk: Chunk) -> int:
+    keys = chunk.keys.keys()
+    found = len(_OF_POLICIES & keys)
+    return SURE if found > 1 else LIKELY if found and "bundles" in keys else NO
+
+
+def _read_policies(chunk: Chunk) -> Iterator[NamespacePolicies]:
+    value = chunk.value
+    _check_bundles(value.get("bundles"), f"{chunk.source}: bundles")
+    yield NamespacePolicies(source=chunk.source, policies=value, namespace=_namespace(chunk))
+
+
+def _recognise_group(chunk: Chunk) -> int:
+    return SURE if _GROUP_COMMAND in chunk.source.command and not chunk.is_json and len(chunk.lines) == 1 else NO
+
+
+def _read_group(chunk: Chunk) -> Iterator[AntiAffinityGroup]:
+    if (group := chunk.lines[0].strip().strip('"')) not in ("", "null"):
+        yield AntiAffinityGroup(source=chunk.source, group=group, namespace=_namespace(chunk))
+
+
+BUNDLES = Kind(
+    "bundles of a namespace", "pulsar-admin namespaces bundles TENANT/NAMESPACE", _recognise_bundles, _read_bundles
+)
+POLICIES = Kind(
+    "policies of a namespace", "pulsar-admin namespaces policies TENANT/NAMESPACE", _recognise_policies, _read_policies
+)
+GROUP = Kind(
+    "anti-affinity group", f"pulsar-admin namespaces {_GROUP_COMMAND} TENANT/NAMESPACE", _recognise_group, _read_group
+)

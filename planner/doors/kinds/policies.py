@@ -1,0 +1,112 @@
+"""Isolation policies and failure domains: as JSON, or as Java prints them."""
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from planner.cluster.errors import FormatError
+from planner.doors.chunks import Chunk
+from planner.doors.kind import NO, SURE, Kind
+from planner.doors.pieces import FailureDomains, IsolationPolicies
+
+if TYPE_CHECKING:
+    from planner.cluster.pulsar_json import Json
+
+_ISOLATION_LINE: Final = re.compile(
+    r"\s*(.*?)\s{2,}NamespaceIsolationData\w*[({]\s*"
+    r"namespaces=\[(.*?)\], primary=\[(.*?)\], secondary=(?:\[(.*?)\]|null)"
+    r"(?:, (?:autoFailoverPolicy|auto_failover_policy)=(?:null|\w+[({](.*?)[)}]))?(?:, unloadScope=\w+)?[)}]\s*"
+)
+_PARAMETERS: Final = re.compile(r"parameters=\{([^}]*)\}?")
+_DOMAIN_LINE: Final = re.compile(r"\s*(.*?)\s{2,}FailureDomain\w*[({]\s*brokers=\[(.*?)\]\s*[)}]\s*")
+_OF_ISOLATION: Final = frozenset(["namespaces", "primary"])
+
+
+def _listed(text: str | None) -> list[str]:
+    return [part for part in (text or "").split(", ") if part]
+
+
+def _is_isolation(value: Any) -> bool:
+    return isinstance(value, dict) and value.keys() >= _OF_ISOLATION
+
+
+def _recognise_isolation(chunk: Chunk) -> int:
+    keys = chunk.keys
+    if keys.keys() >= _OF_ISOLATION:
+        return SURE
+    found = bool(keys) and all(b'"primary"' in bytes(memoryview(part)) for part in keys.values())
+    return SURE if found else NO
+
+
+def _read_isolation(chunk: Chunk) -> Iterator[IsolationPolicies]:
+    if chunk.is_json:
+        value = chunk.value
+        if _is_isolation(value):  # `ns-isolation-policy get CLUSTER NAME` does not print the name
+            value = {chunk.about or (chunk.source.command.split() or ["policy"])[-1]: value}
+        for name, policy in value.items():
+            _check(policy, f"{chunk.source}: {name}")
+        yield IsolationPolicies(source=chunk.source, policies=value)
+        return
+    policies: dict[str, Json] = {}
+    for line in chunk.lines:
+        if found := _ISOLATION_LINE.fullmatch(line):
+            given = _PARAMETERS.search(found[5] or "")
+            pairs = (part.partition("=") for part in _listed(given[1] if given else ""))
+            policies[found[1]] = {
+                "namespaces": _listed(found[2]),
+                "primary": _listed(found[3]),
+                "secondary": _listed(found[4]),
+                "auto_failover_policy": {"parameters": {name: value for name, _, value in pairs}},
+            }
+    yield IsolationPolicies(source=chunk.source, policies=policies)
+
+
+def _check(policy: Any, where: str) -> None:
+    """Refuse a policy that is not one.
+
+    Raises:
+        FormatError: A list of expressions is missing, or has something else.
+    """
+    for name in ("namespaces", "primary", "secondary"):
+        given = policy.get(name, [] if name == "secondary" else None) if isinstance(policy, dict) else None
+        if not isinstance(given, list) or not all(isinstance(text, str) for text in given):
+            raise FormatError(f"'{name}' is not a list of texts.", where=where, remedy="Save the answer unchanged.")
+    failover = policy.get("auto_failover_policy")
+    if not isinstance(failover, dict) or not isinstance(failover.get("parameters"), dict):
+        what = "'auto_failover_policy' has no parameters."
+        raise FormatError(what, where=where, remedy="Save the answer unchanged.")
+    for name, value in failover["parameters"].items():
+        if not str(value).strip().isdecimal():
+            raise FormatError(f"'{name}' is not a whole number.", where=where, remedy="Save the answer unchanged.")
+
+
+def _recognise_domains(chunk: Chunk) -> int:
+    keys = chunk.keys
+    if not keys:
+        return NO
+    parts = [bytes(memoryview(part)).split() for part in keys.values()]
+    return SURE if all(b"".join(part).startswith(b'{"brokers":') for part in parts) else NO
+
+
+def _read_domains(chunk: Chunk) -> Iterator[FailureDomains]:
+    if chunk.is_json:
+        yield FailureDomains(source=chunk.source, domains=chunk.value)
+        return
+    rows = [found for line in chunk.lines if (found := _DOMAIN_LINE.fullmatch(line))]
+    yield FailureDomains(source=chunk.source, domains={row[1]: {"brokers": _listed(row[2])} for row in rows})
+
+
+ISOLATION = Kind(
+    "isolation policies",
+    "pulsar-admin ns-isolation-policy list CLUSTER",
+    _recognise_isolation,
+    _read_isolation,
+    _ISOLATION_LINE,
+)
+DOMAINS = Kind(
+    "failure domains",
+    "pulsar-admin clusters list-failure-domains CLUSTER",
+    _recognise_domains,
+    _read_domains,
+    _DOMAIN_LINE,
+)

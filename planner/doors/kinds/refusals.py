@@ -1,0 +1,63 @@
+"""Answers that hold nothing: errors of a server or a tool, and statistics that no decision reads."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from planner.doors.chunks import Chunk, quoted
+from planner.doors.kind import LIKELY, NO, SURE, Kind
+from planner.doors.pieces import NotUsed
+
+_EXTENSIBLE: Final = "ExtensibleLoadManager"
+_ERROR_LINE: Final = re.compile(
+    r"^\s*(?:---.*error occurred|Stacktrace:|at [\w.$]+\(|\w+(?:\.\w+)+(?:Exception|Error)\b|HTTP \d{3}\b|Reason: |"
+    r"Message: |null$|rc \d+$|Caused by: |\.\.\. \d+ more|command terminated with exit code|javax?\.|org\.|curl: \(|"
+    r"\[--- stacktrace|Error: |Error response)"
+)
+_TRUNCATED: Final = re.compile(r'\s*\{\s*"reason"\s*:')
+_ALLOCATOR: Final = frozenset(["numDirectArenas", "directArenas", "heapArenas", "numHeapArenas"])
+
+
+def _recognise_error(chunk: Chunk) -> int:
+    if chunk.is_json and chunk.outline is None:  # the text of an error is long, and often truncated
+        return SURE if _TRUNCATED.match(chunk.head) else NO
+    if chunk.is_json:
+        return SURE if chunk.keys.keys() in ({"reason"}, {"reason", "requestId"}, {"message", "status"}) else NO
+    found = sum(_ERROR_LINE.match(line) is not None for line in chunk.lines[:200])
+    return LIKELY if found and found * 2 >= min(len(chunk.lines), 200) else NO
+
+
+def _reason(chunk: Chunk) -> str:
+    if not chunk.is_json:
+        return "\n".join(chunk.lines)
+    if chunk.outline is not None:
+        return str(next(iter(chunk.value.values()), ""))
+    return chunk.head.replace("\\n", "\n").partition(":")[2].strip(' "')
+
+
+def _read_error(chunk: Chunk) -> Iterator[NotUsed]:
+    shows = _EXTENSIBLE in chunk.head
+    reason = _reason(chunk)
+    first = next((line.strip() for line in reason.splitlines() if line.strip().strip("-")), "no text")
+    why = (
+        "an error of a broker with the extensible load manager, which has no load report"
+        if shows
+        else f"an error: {quoted(first.strip(' -')).rstrip('.')}"
+    )
+    yield NotUsed(source=chunk.source, why=why, shows_extensible=shows)
+
+
+def _recognise_allocator(chunk: Chunk) -> int:
+    return SURE if _ALLOCATOR & chunk.keys.keys() else NO
+
+
+def _read_allocator(chunk: Chunk) -> Iterator[NotUsed]:
+    yield NotUsed(
+        source=chunk.source, why="statistics of a memory allocator, which no decision reads", is_expected=True
+    )
+
+
+ERROR = Kind("error", "", _recognise_error, _read_error)
+ALLOCATOR = Kind(
+    "allocator statistics", "pulsar-admin broker-stats allocator-stats ALLOCATOR", _recognise_allocator, _read_allocator
+)

@@ -1,0 +1,103 @@
+"""Metrics as brokers expose them: Prometheus' text, OpenMetrics, and `/federate` of a server."""
+
+import math
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from planner.doors.chunks import Chunk
+from planner.doors.kind import NO, SURE, Kind
+from planner.doors.metrics_reader import USED, MetricsReader
+from planner.doors.pieces import Metrics, NotUsed, Piece
+from planner.doors.words import broker_in
+from planner.history.labels import broker_of
+
+_SAMPLE: Final = re.compile(
+    r"([A-Za-z_:][A-Za-z0-9_:]*)(?:\{(.*)\})?[ \t]+([-+0-9.eEnNaAiIfF]+)(?:[ \t]+(-?[0-9.]+))?(?:[ \t]+# .*)?"
+)
+_HEADER: Final = re.compile(r"# (?:TYPE|HELP|UNIT) \S+|# EOF")
+_LABEL: Final = re.compile(r'([A-Za-z_][A-Za-z0-9_]*)="((?:[^"\\]|\\.)*)"')
+_TYPE: Final = "# TYPE "
+_LOOKED_AT: Final = 60
+_SECONDS: Final = 1e11
+"""Timestamps of OpenMetrics are in seconds, those of the older text in milliseconds."""
+
+
+def _recognise(chunk: Chunk) -> int:
+    if chunk.is_json:
+        return NO
+    lines = [line.strip() for line in chunk.head.split("\n")[:_LOOKED_AT] if line.strip()]
+    found = sum(bool(_HEADER.match(line) or _is_sample(line)) for line in lines)
+    return SURE if found and found * 2 > len(lines) else NO
+
+
+def _is_sample(line: str) -> bool:
+    found = _SAMPLE.fullmatch(line)
+    return found is not None and ("{" in line or found[1].startswith(("pulsar_", "jvm_", "process_")))
+
+
+def _read(chunk: Chunk) -> Iterator[Piece]:
+    parts = list(_parts(bytes(chunk.data).decode("utf-8", "replace")))
+    given = chunk.about or broker_in(f"x {chunk.source.command}")
+    for part in parts:
+        yield from _read_part(chunk, part, given)
+
+
+def _parts(text: str) -> Iterator[str]:
+    """Yield the scrapes of a text that has several in a row: each begins with the same metric."""
+    start = text.find(_TYPE)
+    first = text[start : text.find("\n", start) + 1] if start >= 0 else ""
+    if not first or text.count(first) == 1:
+        yield text
+        return
+    places = [found.start() for found in re.finditer(rf"(?m)^{re.escape(first)}", text)]
+    several = [text[low:high] for low, high in zip(places, [*places[1:], len(text)], strict=True)]
+    brokers = [_brokers(part) for part in several]
+    # Older releases repeat a header in one scrape; parts are scrapes only if each is of a broker of its own.
+    if all(len(one) == 1 for one in brokers) and len({*map(tuple, brokers)}) == len(brokers):
+        yield from several
+    else:
+        yield text
+
+
+def _brokers(text: str) -> list[str]:
+    named = {
+        broker
+        for line in text.split("\n")
+        if line.startswith(("pulsar_lb_", "pulsar_bundle_")) and (broker := broker_of(dict(_LABEL.findall(line)))[0])
+    }
+    return sorted(named)
+
+
+def _read_part(chunk: Chunk, text: str, given: str) -> Iterator[Piece]:
+    named = _brokers(text)
+    alone = given or (named[0] if len(named) == 1 else "")
+    reader = MetricsReader(chunk.source, alone)
+    for line in text.split("\n"):
+        name = line.partition("{")[0].partition(" ")[0]
+        if name not in USED:
+            continue
+        found = _SAMPLE.fullmatch(line.strip())
+        try:
+            value = float(found[3]) if found is not None else math.nan
+            at = float(found[4]) if found is not None and found[4] else 0.0
+        except ValueError:
+            value, at = math.nan, 0.0
+        if found is None:
+            reader.add(name, {}, value)
+            continue
+        labels = {label: _plain(text) for label, text in _LABEL.findall(found[2] or "")}
+        reader.add(name, labels, value, int(at * 1_000 if 0 < at < _SECONDS else at))
+    pieces = list(reader.pieces())
+    if len(named) > 1 and any(isinstance(one, Metrics) and not one.broker for one in pieces):
+        pieces = [one for one in pieces if not isinstance(one, Metrics) or one.broker]
+        why = f"{len(named)} brokers are in one text, and its topics do not name theirs; use one file for each broker"
+        pieces.append(NotUsed(source=chunk.source, why=why))
+    yield from pieces or [NotUsed(source=chunk.source, why="metrics, none of which the planner uses")]
+
+
+def _plain(text: str) -> str:
+    return text.replace('\\"', '"').replace("\\\\", "\\") if "\\" in text else text
+
+
+KIND = Kind("metrics", "curl -s http://BROKER/metrics/", _recognise, _read)

@@ -1,0 +1,161 @@
+"""Series over time: answers of Prometheus, Thanos and Mimir, and exports of VictoriaMetrics."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgspec
+
+from planner.cluster.errors import FormatError
+from planner.cluster.moments import LAST_MS
+from planner.cluster.text import count
+from planner.doors.chunks import Chunk, quoted
+from planner.doors.kind import NO, SURE, Kind
+from planner.doors.metrics_reader import COUNTERS, USED, VALID_MS, MetricsReader, of_another_time
+from planner.doors.pieces import NotUsed, Piece
+from planner.history.labels import REPLICA_LABELS
+
+_AGAIN: Final = "Query again, and save the whole answer."
+_NAME: Final = "__name__"
+
+
+@dataclass
+class _Series:
+    labels: Mapping[str, str]
+    samples: list[tuple[int, float]] = field(default_factory=list)
+
+
+class _Item(msgspec.Struct):
+    metric: dict[str, str]
+    values: list[Any] = []
+    value: list[Any] | None = None
+    timestamps: list[Any] = []
+
+
+class _Data(msgspec.Struct):
+    result: list[_Item] = []
+    resultType: str = ""  # noqa: N815 - Prometheus' name
+
+
+class _Answer(msgspec.Struct):
+    data: _Data | None = None
+    status: str = ""
+    error: str = ""
+
+
+def _recognise_answer(chunk: Chunk) -> int:
+    keys = chunk.keys.keys()
+    if chunk.is_json and chunk.outline is None:  # truncated
+        return SURE if "".join(chunk.head[:200].split()).startswith('{"status":"success","data":{') else NO
+    return SURE if "status" in keys and ("data" in keys or "error" in keys) else NO
+
+
+def _recognise_export(chunk: Chunk) -> int:
+    keys = chunk.keys.keys()
+    return SURE if {"metric", "values", "timestamps"} <= keys else NO
+
+
+def _read_answer(chunk: Chunk) -> Iterator[Piece]:
+    answer = _decoded(chunk, _Answer)
+    if answer.data is None or not answer.data.result:
+        reason = quoted(answer.error or "it contains no series").rstrip(".")
+        yield NotUsed(source=chunk.source, why=f"Prometheus answered without data: {reason}")
+        return
+    yield from _pieces(chunk, answer.data.result)
+
+
+def _read_export(chunk: Chunk) -> Iterator[Piece]:
+    yield from _pieces(chunk, [_decoded(chunk, _Item)])
+
+
+def _decoded(chunk: Chunk, shape: Any) -> Any:
+    try:
+        return msgspec.json.decode(chunk.data, type=shape)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise FormatError(f"The series cannot be read: {error}.", where=str(chunk.source), remedy=_AGAIN) from error
+
+
+def _samples(item: _Item) -> tuple[list[tuple[int, float]], int]:
+    """Return time in ms and value of the samples of a series in order, and how many are none."""
+    if item.timestamps:
+        pairs = list(zip(item.timestamps, item.values, strict=False))
+        factor, wrong = 1, abs(len(item.timestamps) - len(item.values))
+    else:
+        pairs = [tuple(pair) if isinstance(pair, list) else (pair,) for pair in item.values or [item.value]]
+        factor, wrong = 1_000, 0
+    found: list[tuple[int, float]] = []
+    for pair in pairs:
+        try:
+            at, text = pair
+            time_ms, value = round(float(at) * factor), float(text)
+        except (TypeError, ValueError, OverflowError):
+            wrong += 1
+            continue
+        if 0 < time_ms <= LAST_MS:
+            found.append((time_ms, value))
+        else:
+            wrong += 1
+    return sorted(found), wrong
+
+
+def _pieces(chunk: Chunk, items: Sequence[_Item]) -> Iterator[Piece]:
+    wrong, useless = 0, 0
+    every: list[_Series] = []
+    for item in items:
+        samples, bad = _samples(item)
+        wrong += bad
+        name = item.metric.get(_NAME, "")
+        if name in USED or name in COUNTERS:
+            if samples:
+                every.append(_Series(item.metric, samples))
+        else:
+            useless += 1
+    if every:
+        yield from _of_moment(chunk, every)
+    if wrong:
+        yield NotUsed(source=chunk.source, why=f"{count(wrong, 'sample')} are not pairs of time and number")
+    if useless and not every:
+        yield NotUsed(source=chunk.source, why="series, none of which the planner uses")
+
+
+def _of_moment(chunk: Chunk, every: Sequence[_Series]) -> Iterator[Piece]:
+    newest = max(one.samples[-1][0] for one in every)
+    oldest = min(one.samples[0][0] for one in every)
+    reader = MetricsReader(chunk.source)
+    stale, lonely = 0, 0
+    seen: dict[tuple[tuple[str, str], ...], float] = {}
+    for one in every:
+        at, value = one.samples[-1]
+        name = one.labels[_NAME]
+        if at < newest - VALID_MS:
+            stale += 1
+            continue
+        if name in COUNTERS:
+            rate = _rate(one.samples)
+            lonely += rate is None
+            if rate is None:
+                continue
+            value = rate
+        key = tuple(sorted((k, v) for k, v in one.labels.items() if k not in REPLICA_LABELS))
+        if key in seen:  # the same series of another server
+            continue
+        seen[key] = value
+        reader.add(name, one.labels, value, at)
+    yield from reader.pieces()
+    yield from of_another_time(chunk.source, newest, oldest, is_range=newest > oldest, stale=stale)
+    if lonely:
+        why = f"{count(lonely, 'counter')} have one sample, which gives no rate; query a range"
+        yield NotUsed(source=chunk.source, why=why)
+
+
+def _rate(samples: Sequence[tuple[int, float]]) -> float | None:
+    """Return the rate of a counter per second between its last two samples; after a restart it counts from 0."""
+    if len(samples) < 2:  # noqa: PLR2004 - a rate needs two
+        return None
+    (before_ms, before), (after_ms, after) = samples[-2:]
+    grown = after - before if after >= before else after
+    return grown / (after_ms - before_ms) * 1_000 if after_ms > before_ms else None
+
+
+ANSWER = Kind("answer of Prometheus", "curl -s 'PROMETHEUS/api/v1/query?query=…'", _recognise_answer, _read_answer)
+EXPORT = Kind("export of VictoriaMetrics", "curl -s 'VICTORIA/api/v1/export?match=…'", _recognise_export, _read_export)

@@ -1,0 +1,157 @@
+"""Collects samples of metrics by broker: what the broker says of itself, of its bundles and of its topics."""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from planner.cluster.pulsar_json import BUNDLE_METRICS, MOST, RATES, USAGE_METRICS
+from planner.cluster.text import count, moment
+from planner.cluster.units import MS_PER_MIN
+from planner.doors.pieces import Metrics, NotUsed, Piece, Source
+from planner.doors.words import BUNDLE
+from planner.history.assumed import listed
+from planner.history.labels import broker_of, topic_of
+from planner.history.prometheus import COUNTER_METRICS, TOPIC_METRICS
+
+VALID_MS: Final = 5 * MS_PER_MIN
+"""How long a sample counts, as in Prometheus."""
+
+_OF_BROKERS: Final = (
+    *USAGE_METRICS.values(),
+    "pulsar_lb_resource_usage",
+    "pulsar_lb_resource_usage_stats",
+    "pulsar_lb_unload_bundle_total",
+    "pulsar_lb_unload_broker_breakdown_total",
+    "jvm_memory_bytes_max",
+    "jvm_memory_direct_bytes_max",
+)
+_ONLY: Final = {"jvm_memory_bytes_max": ("area", "heap")}
+_KEPT_LABELS: Final = ("area", "feature", "reason", "result", "stat")
+
+USED: Final = frozenset([*_OF_BROKERS, *BUNDLE_METRICS, *TOPIC_METRICS])
+"""Metrics of which a value at one moment is used."""
+
+COUNTERS: Final = frozenset(COUNTER_METRICS)
+"""Counters, of which two values give a rate."""
+
+
+@dataclass
+class _Broker:
+    cluster: str = ""
+    at_ms: int = 0
+    plain: dict[tuple[str, tuple[tuple[str, str], ...]], float] = field(default_factory=dict)
+    bundles: dict[str, dict[str, float]] = field(default_factory=dict)
+    topics: dict[str, dict[str, float]] = field(default_factory=dict)
+
+
+class MetricsReader:
+    """Collects samples.
+
+    Args:
+        source: Where they are from.
+        broker: The broker of samples that do not name one; empty unknown.
+    """
+
+    def __init__(self, source: Source, broker: str = "") -> None:
+        self._source = source
+        self._broker = broker
+        self._brokers: dict[str, _Broker] = {}
+        self._wrong: dict[str, int] = {}
+        self._odd_bundles = 0
+        self._of_namespaces = 0
+        self._counted: dict[tuple[str, str, str], float] = {}
+
+    def add(self, name: str, labels: Mapping[str, str], value: float, at_ms: int = 0) -> None:
+        """Take a sample of a metric that is `USED`, or the rate of a counter of a topic."""
+        only = _ONLY.get(name)
+        if only is not None and labels.get(only[0]) != only[1]:
+            return
+        if not (math.isfinite(value) and 0 <= value <= MOST):
+            self._wrong[name] = self._wrong.get(name, 0) + 1
+            return
+        broker = broker_of(labels)[0] or self._broker
+        found = self._brokers.setdefault(broker, _Broker())
+        found.at_ms = max(found.at_ms, at_ms)
+        found.cluster = found.cluster or labels.get("cluster", "")
+        if name in BUNDLE_METRICS:
+            bundle = labels.get("bundle", "")
+            if BUNDLE.fullmatch(bundle):
+                key = BUNDLE_METRICS[name]
+                found.bundles.setdefault(bundle, {})[key] = value if key in RATES else int(value)
+            else:
+                self._odd_bundles += 1
+        elif name in TOPIC_METRICS or name in COUNTER_METRICS:
+            if topic := topic_of(labels):
+                self._take_topic(broker, found, topic, name, value)
+            else:
+                self._of_namespaces += 1
+        else:
+            kept = tuple((label, labels[label]) for label in _KEPT_LABELS if label in labels)
+            found.plain[name, kept] = value
+
+    def _take_topic(self, broker: str, found: _Broker, topic: str, name: str, value: float) -> None:
+        values = found.topics.setdefault(topic, {})
+        if name in TOPIC_METRICS:
+            values[TOPIC_METRICS[name]] = value
+            return
+        column = COUNTER_METRICS[name]  # of each subscription
+        key = (broker, topic, column)
+        self._counted[key] = self._counted.get(key, 0.0) + value
+
+    def pieces(self) -> Iterator[Piece]:
+        """Yield the metrics of each broker, and what was left out."""
+        for (broker, topic, column), rate in self._counted.items():
+            self._brokers[broker].topics[topic].setdefault(column, rate)
+        for broker, one in self._brokers.items():
+            if not (one.plain or one.bundles or one.topics):
+                continue
+            yield Metrics(
+                source=self._source,
+                broker=broker,
+                cluster=one.cluster,
+                at_ms=one.at_ms,
+                plain=[(name, dict(labels), value) for (name, labels), value in one.plain.items()],
+                bundles=one.bundles,
+                topics=one.topics,
+                lacking=_lacking(one),
+            )
+        yield from self._left_out()
+
+    def _left_out(self) -> Iterator[NotUsed]:
+        if self._wrong:
+            many = count(sum(self._wrong.values()), "value")
+            yield NotUsed(
+                source=self._source, why=f"{many} of {listed(self._wrong)} left out: not finite numbers of 0 or more"
+            )
+        if self._odd_bundles:
+            yield NotUsed(source=self._source, why=f"{count(self._odd_bundles, 'sample')} do not name a valid bundle")
+        if self._of_namespaces and not any(one.topics for one in self._brokers.values()):
+            why = "rates are of namespaces; set exposeTopicLevelMetricsInPrometheus=true for those of topics"
+            yield NotUsed(source=self._source, why=why)
+
+
+def _lacking(one: _Broker) -> dict[str, int]:
+    """Return how many topics and bundles lack a value; of counters it says nothing, which give some values alone."""
+    found: dict[str, int] = {}
+    for what, wanted, rows in (
+        ("topics", dict.fromkeys(TOPIC_METRICS.values()), one.topics),
+        ("bundles", dict.fromkeys(BUNDLE_METRICS.values()), one.bundles),
+    ):
+        for name in wanted:
+            if number := sum(name not in values for values in rows.values()):
+                found[f"{name} of {what}"] = number
+    return found
+
+
+def of_another_time(source: Source, newest_ms: int, oldest_ms: int, *, is_range: bool, stale: int) -> Iterator[NotUsed]:
+    """Yield what a person must know of samples over time of which one moment is shown."""
+    if is_range:
+        why = (
+            f"it has samples from {moment(oldest_ms)} on; the last moment, {moment(newest_ms)}, is shown. "
+            "`python -m planner history ingest` reads all of them"
+        )
+        yield NotUsed(source=source, why=why, is_expected=True)
+    if stale:
+        why = f"{count(stale, 'series')} ended more than {VALID_MS // MS_PER_MIN} min before the last moment"
+        yield NotUsed(source=source, why=why.replace("seriess", "series"))

@@ -1,0 +1,271 @@
+"""Reads whatever an operator has: files, zips of them, pasted text."""
+
+import io
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from planner.cluster.errors import FormatError, PlannerError
+from planner.cluster.files import reading
+from planner.cluster.snapshot import Snapshot
+from planner.cluster.text import count, moment
+from planner.doors.chunks import chunks_of, unpacked
+from planner.doors.found import found_in
+from planner.doors.missing import missing_of
+from planner.doors.pieces import (
+    BrokerTopics,
+    Configuration,
+    Metrics,
+    NotUsed,
+    Piece,
+    Source,
+    TopicStatsOf,
+    WholeSnapshot,
+)
+from planner.doors.reading import Missing, Reading
+from planner.doors.recognise import pieces_of
+from planner.doors.settings import against_runtime, applied, spelling
+from planner.doors.together import Together, capture_of, moment_of, together
+from planner.formats.archive import members_of_zip
+from planner.formats.folder import MAX_UNPACKED_BYTES
+from planner.formats.raw_capture.snapshot import snapshot_of_capture
+from planner.formats.reading import is_own, read_snapshot, read_upload
+from planner.formats.validate import fitting_notes
+from planner.history.assumed import listed
+
+STANDARD_INPUT: Final = Path("-")
+"""Stands for standard input among the files."""
+
+PASTED: Final = "pasted text"
+"""Name of what was pasted."""
+
+_ZIP: Final = (b"PK\x03\x04", b"PK\x05\x06")
+_MOST_FILES: Final = 10_000
+_ENOUGH: Final = "A snapshot needs at least a broker with its load, or the bundles of a namespace and their owners."
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A file to read.
+
+    Attributes:
+        name: What the person calls it; it decides only where the content leaves two readings.
+        data: Its content, seekable.
+    """
+
+    name: str
+    data: BinaryIO
+
+
+def read_outputs(*files: str | Path, cluster: str = "", release: str = "", now_ms: int = 0) -> Reading:
+    """Read files and folders of outputs.
+
+    Args:
+        files: Paths; of a folder every file in it is read.
+        cluster: Name of the cluster, where the files do not say it.
+        release: The release that its brokers run, where the files do not say it.
+        now_ms: Moment of the outputs, ms since 1970, where they do not say it; the newest time of the files by default.
+
+    Raises:
+        FormatError: There is no such file, or nothing in it can be read.
+        SnapshotError: The files contradict each other so that they are not one cluster.
+    """
+    paths = [path for given in files for path in _paths(Path(given))]
+    if len(paths) > _MOST_FILES:
+        raise FormatError(f"There are more than {_MOST_FILES:,} files.", remedy="Use fewer files.")
+    changed_ms = max((int(path.stat().st_mtime * 1_000) for path in paths if path != STANDARD_INPUT), default=0)
+    return read_given(_opened(paths), cluster=cluster, release=release, now_ms=now_ms or changed_ms)
+
+
+def _paths(path: Path) -> Iterator[Path]:
+    if path == STANDARD_INPUT:
+        yield path
+        return
+    with reading(path, FormatError, "Check the permissions of the file."):
+        if path.is_dir() and not is_own(path):
+            yield from sorted(one for one in path.rglob("*") if one.is_file() and not one.name.startswith("."))
+            return
+        if path.exists():
+            yield path
+            return
+    raise FormatError("There is no such file or folder.", where=str(path), remedy="Check the name.")
+
+
+def _opened(paths: Sequence[Path]) -> Iterator[Given | WholeSnapshot]:
+    for path in paths:
+        if path == STANDARD_INPUT:
+            yield Given(PASTED, io.BytesIO(sys.stdin.buffer.read(MAX_UNPACKED_BYTES + 1)))
+            continue
+        if path.is_dir():
+            yield WholeSnapshot(source=Source(path.name), snapshot=read_snapshot(path))
+            continue
+        with reading(path, FormatError, "Check the permissions of the file."), path.open("rb") as data:
+            yield Given(path.name, data)
+
+
+def read_given(
+    files: Iterable[Given | WholeSnapshot],
+    *,
+    cluster: str = "",
+    release: str = "",
+    now_ms: int = 0,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Reading:
+    """Read opened files; see `read_outputs`. Each is read when the one before it is done.
+
+    Raises:
+        FormatError: One has more than any file may have.
+        SnapshotError: They are not one cluster.
+    """
+    pieces: list[Piece] = []
+    for given in files:
+        if isinstance(given, WholeSnapshot):
+            pieces.append(given)
+            continue
+        progress(given.name)
+        pieces += _pieces_of_file(given)
+    return _reading(pieces, cluster, release, now_ms)
+
+
+def _pieces_of_file(given: Given) -> Iterator[Piece]:
+    source = Source(given.name)
+    try:
+        yield from _of_file(given)
+    except FormatError as error:
+        yield NotUsed(source=source, why=f"{error.what.rstrip('.')}. {error.remedy}".rstrip("."))
+    except MemoryError:
+        yield NotUsed(source=source, why="there is not enough memory to read it")
+
+
+def _of_file(given: Given) -> Iterator[Piece]:
+    size = given.data.seek(0, io.SEEK_END)
+    if size > MAX_UNPACKED_BYTES:
+        raise FormatError(f"It has more than {MAX_UNPACKED_BYTES >> 20} MiB.", where=given.name, remedy="Split it.")
+    given.data.seek(0)
+    magic = given.data.read(4)
+    given.data.seek(0)
+    if magic in _ZIP:
+        if is_own(given.data, given.name):
+            yield WholeSnapshot(source=Source(given.name), snapshot=_whole(given))
+            return
+        for name, content in members_of_zip(given.data, given.name):
+            yield from _pieces_of_file(Given(f"{given.name}: {name}", io.BytesIO(content)))
+        return
+    data = unpacked(given.data.read(), given.name)
+    if not data.strip():
+        yield NotUsed(source=Source(given.name), why="the file is empty", is_expected=True)
+    elif is_own(data, given.name):
+        yield WholeSnapshot(source=Source(given.name), snapshot=_whole(replace(given, data=io.BytesIO(data))))
+    else:
+        for chunk in chunks_of(data, given.name):
+            yield from pieces_of(chunk)
+
+
+def _whole(given: Given) -> Snapshot:
+    try:
+        return read_upload(given.name, given.data, max_bytes=MAX_UNPACKED_BYTES)
+    except PlannerError as error:
+        raise FormatError(error.what, where=error.where, remedy=error.remedy) from error
+
+
+def _reading(pieces: Sequence[Piece], cluster: str, release: str, now_ms: int) -> Reading:
+    files = tuple(one for one in pieces if isinstance(one, Configuration) and one.form == "file")
+    not_used = tuple(dict.fromkeys(f"{p.source}: {p.why}." for p in pieces if isinstance(p, NotUsed)))
+    not_used = (*not_used, *spelling(files))
+    wholes = [one for one in pieces if isinstance(one, WholeSnapshot)]
+    if wholes:
+        return _of_whole(wholes, pieces, files, not_used)
+    made = together(pieces, cluster)
+    found = found_in(made.pieces)
+    assumed = list(made.who.assumed)
+    assumed += [
+        f"{one.source}: it does not say which broker or namespace it is about. Put the command above it, or name the "
+        "file after it."
+        for one in made.who.unknown
+        if not isinstance(one, Configuration)
+    ]
+    reading = Reading(None, found, (), tuple(assumed), tuple(made.said.texts), not_used, files)
+    if not made.brokers or not (made.owned or made.placed.topics):
+        return replace(reading, missing=tuple(_needed(made)), not_enough=_not_enough(made))
+    missing = tuple(missing_of(made))
+    snapshot, assumptions = _built(made, reading, missing, release, now_ms)
+    return replace(reading, missing=missing, snapshot=snapshot, assumed=assumptions)
+
+
+def _built(
+    made: Together, reading: Reading, missing: Sequence[Missing], release: str, now_ms: int
+) -> tuple[Snapshot, tuple[str, ...]]:
+    """Return the snapshot, and what is assumed with it."""
+    at_ms, assumed = moment_of(made), list(reading.assumed)
+    if not at_ms:
+        at_ms = now_ms
+        assumed.append(f"The files do not say when they were written; {moment(at_ms)} is assumed.")
+    assumed += _placed_notes(made)
+    notes = [*(one.note for one in missing), *assumed, *reading.contradictions, *reading.not_used]
+    snapshot = snapshot_of_capture(capture_of(made, at_ms, release), source=f"Outputs: {reading.text}")
+    notes += against_runtime(made.file, reading.configurations, made.runtime.values())
+    info = replace(snapshot.info, warnings=fitting_notes([*notes, *snapshot.info.warnings]))
+    return replace(snapshot, info=info), tuple(assumed)
+
+
+def _placed_notes(made: Together) -> Iterator[str]:
+    if made.unowned:
+        yield (
+            f"{count(len(made.unowned), 'bundle')} of these namespaces have no owner in the files and are shown as "
+            f"unowned: {listed(made.unowned)}."
+        )
+    if made.placed.nameless:
+        yield f"{made.placed.nameless:,} topics have names that the release does not accept; they were left out."
+    if made.placed.of_no_bundle:
+        yield f"{made.placed.of_no_bundle:,} topics have the hash 0xffffffff, for which Pulsar finds no bundle."
+    for one in (*made.of(Metrics), *made.of(BrokerTopics), *made.of(TopicStatsOf)):
+        if lacking := {name: number for name, number in one.lacking.items() if number}:
+            shown = ", ".join(f"{name} ({number:,})" for name, number in lacking.items())
+            yield f"{one.source}: some topics or bundles lack {shown}; 0 is shown there."
+    times = [one.at_ms for one in made.of(Metrics) if one.at_ms]
+    if times and max(times) - min(times) > _LONGEST_MS:
+        yield f"The metrics are {(max(times) - min(times)) / 60e3:,.0f} min apart, so rates and owners may not match."
+
+
+_LONGEST_MS: Final = 15 * 60 * 1_000
+
+
+def _of_whole(
+    wholes: Sequence[WholeSnapshot],
+    pieces: Sequence[Piece],
+    files: tuple[Configuration, ...],
+    not_used: tuple[str, ...],
+) -> Reading:
+    """Return a snapshot of the planner's own, with the settings beside it; other outputs are not mixed with it."""
+    snapshot = wholes[-1].snapshot
+    said = [f"There are {len(wholes)} snapshots; the last one counts."] if len(wholes) > 1 else []
+    others = [one for one in pieces if not isinstance(one, WholeSnapshot | Configuration | NotUsed)]
+    if others:
+        not_used = (*not_used, f"{others[0].source}: outputs are not mixed with a whole snapshot; read them alone.")
+    snapshot, more = applied(snapshot, files[:1])
+    if more:
+        info = replace(snapshot.info, warnings=fitting_notes([*snapshot.info.warnings, *more]))
+        snapshot = replace(snapshot, info=info)
+    found = found_in([wholes[-1], *files])
+    return Reading(snapshot, found, contradictions=tuple(said), not_used=not_used, configurations=files)
+
+
+def _not_enough(made: Together) -> str:
+    if not made.brokers and not made.of(Configuration):
+        return f"Nothing in the files says what brokers there are. {_ENOUGH}"
+    if not made.brokers:
+        return "The files hold settings alone."
+    return f"The files name {count(len(made.brokers), 'broker')} and no bundle. {_ENOUGH}"
+
+
+def _needed(made: Together) -> Iterator[Missing]:
+    broker = next(iter(made.brokers), "BROKER:8080")
+    yield Missing(
+        "load",
+        "the brokers, their bundles and their load",
+        "Nothing can be assumed.",
+        "There is no cluster to decide about.",
+        f"curl -s http://{broker}/admin/v2/broker-stats/load-report",
+    )

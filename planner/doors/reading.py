@@ -1,0 +1,64 @@
+"""What became of the files that were read: a snapshot, settings, and what a person must know about both."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from planner.cluster.snapshot import Snapshot
+from planner.doors.pieces import Configuration
+
+PieceKind = Literal["brokers", "load", "owners", "bundles", "topics", "settings", "release", "policies"]
+"""The pieces of a cluster that files may lack."""
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """Something that the files do not say.
+
+    Attributes:
+        kind: Which of the pieces of a cluster it is.
+        what: What is missing.
+        assumed: What is assumed instead, one sentence.
+        uncertain: Which decisions that makes uncertain, one sentence.
+        command: The command that supplies it.
+    """
+
+    kind: PieceKind
+    what: str
+    assumed: str
+    uncertain: str
+    command: str
+
+    @property
+    def note(self) -> str:
+        """Everything in one text, for the notes of a snapshot."""
+        return f"Missing: {self.what}. {self.assumed} {self.uncertain} To add it: {self.command}"
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What the files hold.
+
+    Attributes:
+        snapshot: The cluster; None where they are not enough for one.
+        found: What there is, such as `load reports of 3 brokers`.
+        missing: What is not there, the most important first.
+        assumed: What was concluded from little, one sentence each.
+        contradictions: Where two pieces do not agree, one sentence each.
+        not_used: What was not read, with the reason, one sentence each.
+        configurations: Settings files, in the order of the files.
+        not_enough: Why there is no snapshot; empty where there is one.
+    """
+
+    snapshot: Snapshot | None
+    found: tuple[str, ...] = ()
+    missing: tuple[Missing, ...] = ()
+    assumed: tuple[str, ...] = ()
+    contradictions: tuple[str, ...] = ()
+    not_used: tuple[str, ...] = ()
+    configurations: tuple[Configuration, ...] = ()
+    not_enough: str = ""
+
+    @property
+    def text(self) -> str:
+        """What was found, as one line."""
+        return ", ".join(self.found) or "nothing that is known"

@@ -1,0 +1,131 @@
+"""Finds the kind of each chunk by its content, and reads it into pieces."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, Final
+
+import msgspec
+
+from planner.cluster.errors import FormatError
+from planner.doors.chunks import Chunk, quoted
+from planner.doors.kind import NO, Kind
+from planner.doors.pieces import NotUsed, Piece, Source
+from planner.doors.registry import KINDS
+from planner.doors.words import BROKER, NAMESPACE
+
+_ABOUT: Final = ("broker", "namespace", "key")
+_INSIDE: Final = ("report", "topics", "value", "bundles", "policies")
+_AT_MS: Final = ("time_ms", "publish_time_ms")
+_COMMENT: Final = re.compile(r"\s*(?:#|//|;)")
+_MOST_MAPPED: Final = 10_000
+_DEEPEST: Final = 3
+
+
+def kind_of(chunk: Chunk) -> Kind | None:
+    """Return the kind that is surest of a chunk; None where none is."""
+    best, found = NO, None
+    for kind in KINDS:
+        sure = kind.recognise(chunk)
+        if sure > best:
+            best, found = sure, kind
+    return found
+
+
+def pieces_of(chunk: Chunk, depth: int = 0) -> Iterator[Piece]:
+    """Yield what a chunk says; a part that cannot be read is a `NotUsed` with the reason, and the others are read."""
+    kind = kind_of(chunk)
+    if kind is not None:
+        yield from _read(kind, chunk)
+    elif not chunk.is_json:
+        yield from _of_lines(chunk)
+    elif depth < _DEEPEST and (inside := list(_inside(chunk))):
+        for part in inside:
+            yield from pieces_of(part, depth + 1)
+    else:
+        yield NotUsed(source=chunk.source, why=_unknown(chunk))
+
+
+def _read(kind: Kind, chunk: Chunk) -> Iterator[Piece]:
+    try:
+        yield from kind.read(chunk)
+    except FormatError as error:
+        what = f"{kind.name}: {error.what[:1].lower()}{error.what[1:].rstrip('.')}"
+        yield NotUsed(source=chunk.source, why=f"{what}. {error.remedy}".rstrip("."))
+
+
+def _unknown(chunk: Chunk) -> str:
+    if chunk.outline is None:
+        try:
+            _ = chunk.value
+        except FormatError as error:
+            return f"{error.what.rstrip('.')}. {error.remedy}".rstrip(".")
+    if chunk.outline == {}:
+        return "an empty object, which may be the answer to anything; put the command above it"
+    if chunk.outline == []:
+        return "an empty list"
+    return f"JSON of an unknown kind, which begins with {quoted(' '.join(chunk.head.split())[:60])}"
+
+
+def _inside(chunk: Chunk) -> Iterator[Chunk]:
+    """Yield the parts of a JSON text that wraps others: a list, a map by broker or namespace, a recorded line."""
+    outline = chunk.outline
+    if isinstance(outline, list):
+        for at, part in enumerate(outline, 1):
+            position = ", ".join(filter(None, (chunk.source.position, f"item {at}")))
+            yield _part(chunk, part, chunk.about, position)
+        return
+    keys = chunk.keys
+    named = _named(keys, _ABOUT)
+    for name in _INSIDE:
+        if name in keys and bytes(memoryview(keys[name])[:1]) == b"{":
+            part = _part(chunk, keys[name], named or chunk.about, chunk.source.position)
+            part.at_ms = next((int(at) for key in _AT_MS if isinstance(at := _plain(keys.get(key)), int)), 0)
+            part.before = str(_plain(keys.get("topic")) or "")
+            yield part
+            return
+    if 0 < len(keys) <= _MOST_MAPPED and all(BROKER.fullmatch(n) or NAMESPACE.fullmatch(n) for n in keys):
+        for name, part in keys.items():
+            yield _part(chunk, part, name, ", ".join(filter(None, (chunk.source.position, name))))
+
+
+def _named(keys: dict[str, msgspec.Raw], names: tuple[str, ...]) -> str:
+    return next((text for name in names if isinstance(text := _plain(keys.get(name)), str)), "")
+
+
+def _plain(part: msgspec.Raw | None) -> Any:
+    if part is None or len(memoryview(part)) > 10_000:  # noqa: PLR2004 - longer than any name
+        return None
+    return msgspec.json.decode(part)
+
+
+def _part(chunk: Chunk, part: msgspec.Raw, about: str, position: str) -> Chunk:
+    source = replace(chunk.source, position=position)
+    return Chunk(source, memoryview(part), is_json=True, about=about)
+
+
+def _of_lines(chunk: Chunk) -> Iterator[Piece]:
+    """Give each line to the first kind that it matches."""
+    by_kind: dict[str, list[str]] = {}
+    unknown: list[str] = []
+    kinds = [kind for kind in KINDS if kind.line is not None]
+    for line in chunk.lines:
+        found = next((kind for kind in kinds if kind.line is not None and kind.line.fullmatch(line)), None)
+        if found is not None:
+            by_kind.setdefault(found.name, []).append(line)
+        elif not _COMMENT.match(line):
+            unknown.append(line)
+    for kind in kinds:
+        if kind.name in by_kind:
+            data = memoryview("\n".join(by_kind[kind.name]).encode())
+            yield from _read(kind, Chunk(chunk.source, data, is_json=False, before=chunk.before))
+    if unknown:
+        yield _not_known(chunk.source, unknown, is_all=not by_kind)
+
+
+def _not_known(source: Source, lines: list[str], *, is_all: bool) -> NotUsed:
+    first = quoted(" ".join(lines[0].split()))
+    if is_all:
+        return NotUsed(source=source, why=f"text of an unknown kind, which begins with {first!r}")
+    more = f" and {len(lines) - 1:,} other lines" if len(lines) > 1 else ""
+    return NotUsed(source=source, why=f"text of an unknown kind among the rest: {first!r}{more}")

@@ -1,0 +1,119 @@
+"""Settings files on a cluster: their values in force, what they misspell, and what differs between two of them."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from planner.cluster.errors import SettingError
+from planner.cluster.releases import REFERENCE
+from planner.cluster.setting import SettingValue
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import Snapshot
+from planner.doors.pieces import Configuration
+from planner.doors.vocabulary import is_before_and_after, merged
+from planner.history.assumed import listed
+from planner.simulate.scenario import Scenario, scenario_from_json, scenario_to_json, unchanged
+
+_LONGEST = 100
+"""Characters of the name of a scenario."""
+
+
+def spelling(files: Sequence[Configuration]) -> Iterator[str]:
+    """Yield what is odd about the names in settings files, one sentence for each file."""
+    for one in files:
+        for name, meant in one.misspelt.items():
+            yield f"{one.source}: {name} is not a setting of Pulsar's load balancer. It may mean {meant}."
+        if one.foreign:
+            yield (
+                f"{one.source}: {listed(one.foreign)} {'is' if len(one.foreign) == 1 else 'are'} not used, because the "
+                "load balancer does not read them."
+            )
+
+
+def valid(config: Settings, values: Mapping[str, object]) -> tuple[dict[str, SettingValue], list[str]]:
+    """Return the values that are valid settings, and a sentence for each other one."""
+    kept: dict[str, SettingValue] = {}
+    wrong: list[str] = []
+    for name, value in values.items():
+        try:
+            kept |= {name: config.of(name).parse(value)}
+        except (SettingError, KeyError) as error:
+            wrong.append(f"{error} It was left out.")
+    return kept, wrong
+
+
+def against_runtime(
+    values: Mapping[str, str], files: Sequence[Configuration], runtime: Iterable[Mapping[str, str]]
+) -> Iterator[str]:
+    """Yield a sentence where a settings file and the settings of running brokers differ."""
+    running = next((one for one in runtime if one), {})
+    differing = [name for name, value in values.items() if name in running and not _same(name, value, running[name])]
+    if differing and files:
+        yield (
+            f"{files[0].source} and the settings of the running brokers differ in {listed(differing)}. Those of the "
+            "running brokers count."
+        )
+
+
+def _same(name: str, one: str, other: str) -> bool:
+    """Say whether two texts of a setting are one value."""
+    setting = REFERENCE.settings.get(name) or REFERENCE.others[name]
+    try:
+        return setting.parse(one) == setting.parse(other)
+    except SettingError:
+        return one == other
+
+
+def applied(snapshot: Snapshot, files: Sequence[Configuration]) -> tuple[Snapshot, list[str]]:
+    """Return a snapshot with the settings of files in force, and notes; dynamic overrides stay above them.
+
+    Settings that the files leave out have the defaults of the release, as in a broker that starts with them, unless
+    the brokers' own settings are known.
+    """
+    if not files:
+        return snapshot, []
+    kept, notes = valid(snapshot.settings, merged(files))
+    above = snapshot.info.dynamic_settings or {}
+    base = snapshot.settings.overrides if snapshot.info.settings_from == "brokers" else {}
+    if base and (differing := [n for n, v in kept.items() if n in snapshot.settings and snapshot.settings[n] != v]):
+        notes.append(
+            f"{files[0].source} and the settings of the running brokers differ in {listed(differing)}. Those of the "
+            "running brokers count."
+        )
+        return snapshot, notes
+    overridden, _ = valid(snapshot.settings, above)
+    config = Settings({**kept, **base, **overridden}, snapshot.settings.release)
+    info = replace(snapshot.info, settings_from="brokers")
+    return replace(snapshot, settings=config, info=info), notes
+
+
+def scenario_of(files: Sequence[Configuration], snapshot: Snapshot) -> tuple[Scenario, list[str]]:
+    """Return settings files as a scenario over a snapshot, and a sentence for each value that is not valid.
+
+    One file: its settings, where they differ from those of the snapshot. Two that are one before and after a change:
+    what differs between them.
+    """
+    config = snapshot.settings
+    if is_before_and_after(files):
+        before, after = (one.values for one in files)
+        changes, wrong = difference(config, before, after), valid(config, after)[1]
+        name = f"{files[0].source.file} to {files[1].source.file}"
+    else:
+        kept, wrong = valid(config, merged(files))
+        changes = {name: value for name, value in kept.items() if name in config and config[name] != value}
+        name = f"settings of {files[0].source.file}"
+    plain = {name: ",".join(value) if isinstance(value, tuple) else value for name, value in changes.items()}
+    version = snapshot.info.pulsar_version
+    return scenario_from_json({**scenario_to_json(unchanged(version, name=name[:_LONGEST])), "settings": plain}), wrong
+
+
+def difference(config: Settings, before: Mapping[str, object], after: Mapping[str, object]) -> dict[str, SettingValue]:
+    """Return what a settings file changes against another one, as the values of a scenario.
+
+    A setting that only the first one has goes back to the default of the release.
+    """
+    first, _ = valid(config, before)
+    second, _ = valid(config, after)
+    names = [name for name in (*first, *second) if name in config]
+    of_first = {name: first.get(name, config.of(name).default) for name in names}
+    of_second = {name: second.get(name, config.of(name).default) for name in names}
+    return {name: value for name, value in of_second.items() if value != of_first[name]}

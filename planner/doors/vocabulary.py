@@ -1,0 +1,89 @@
+"""Which names of a configuration are settings of the planner; nothing else is kept, so that no secret is."""
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, Literal
+
+from planner.cluster.releases import REFERENCE
+from planner.cluster.snapshot import MAX_TEXT
+from planner.doors.pieces import Configuration, Source
+
+KNOWN: Final = frozenset(REFERENCE.settings) | frozenset(REFERENCE.others)
+"""Settings that the planner knows, of any release."""
+
+PREFIX: Final = "PULSAR_PREFIX_"
+"""How the name of an environment variable begins that the images of Pulsar write into `broker.conf`."""
+
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,200}")
+_LIKE: Final = 0.88
+_MOST: Final = 10_000
+_LOWER: Final = {name.lower(): name for name in KNOWN}
+
+
+def is_known(name: str) -> bool:
+    """Say whether a name is a setting of the planner, with or without the prefix of environment variables."""
+    return name.removeprefix(PREFIX) in KNOWN
+
+
+def configuration(
+    pairs: Iterable[tuple[str, object]],
+    source: Source,
+    form: Literal["runtime", "dynamic", "file"],
+    broker: str = "",
+) -> Configuration:
+    """Return the settings among names and values; the last value of a name counts, as in Java's properties."""
+    values: dict[str, str] = {}
+    misspelt: dict[str, str] = {}
+    foreign: dict[str, None] = {}
+    for given, value in pairs:
+        name = given.strip().removeprefix(PREFIX)
+        if name in KNOWN:
+            text = _text(value)
+            if len(text) <= MAX_TEXT:
+                values[name] = text
+        elif _NAME.fullmatch(name) and len(foreign) + len(misspelt) < _MOST:
+            near = _nearest(name) if form == "file" else ""
+            if near:
+                misspelt[name] = near
+            else:
+                foreign[name] = None
+    return Configuration(
+        source=source,
+        values=values,
+        form=form,
+        broker=broker,
+        misspelt=misspelt,
+        foreign=tuple(foreign),
+    )
+
+
+def _nearest(name: str) -> str:
+    if exact := _LOWER.get(name.lower()):
+        return exact
+    found = difflib.get_close_matches(name, KNOWN, n=1, cutoff=_LIKE)
+    return found[0] if found else ""
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple):
+        return ",".join(map(_text, value))
+    return "" if value is None else str(value).strip()
+
+
+def merged(configurations: Iterable[Configuration]) -> Mapping[str, str]:
+    """Return the values of several configurations; the last one that says something counts."""
+    found: dict[str, str] = {}
+    for one in configurations:
+        found |= one.values
+    return found
+
+
+def is_before_and_after(files: Sequence[Configuration]) -> bool:
+    """Say whether two settings files are one before and after a change: they differ in a setting that both have."""
+    if len(files) != 2:  # noqa: PLR2004 - before and after
+        return False
+    before, after = (one.values for one in files)
+    return any(before[name] != after[name] for name in before.keys() & after.keys())

@@ -1,0 +1,243 @@
+"""Finds the broker or namespace of pieces that do not name it: by their content, by other pieces, by the file name."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import PurePath
+from typing import Any, Final
+
+from planner.cluster.pulsar_json import last_stats, service_unit_owner, top_bundles, web_services
+from planner.doors.pieces import (
+    AntiAffinityGroup,
+    Brokers,
+    BrokerTopics,
+    Configuration,
+    Leader,
+    LoadReport,
+    Metrics,
+    NamespaceBundles,
+    NamespacePolicies,
+    OwnedBundles,
+    OwnershipChange,
+    Piece,
+    TopBundles,
+)
+from planner.doors.words import BUNDLE, NAMESPACE, RANGE, broker_of_own_namespace
+from planner.history.assumed import Hosts
+from planner.history.labels import has_port
+
+_ALIAS: Final = re.compile(r"(?:^|[^a-z0-9])((?:[a-z0-9]+-)*broker[-_]?[0-9]+|b[0-9]+)(?![a-z0-9])", re.IGNORECASE)
+_NOT_A_NAME: Final = re.compile(r"[^A-Za-z0-9]+")
+_GENERIC: Final = re.compile(
+    r"^(?:(?:pulsar-admin|namespaces?|bundles?|policies|policy|anti-?affinity|group|get|ns)[._ -]+)+", re.IGNORECASE
+)
+_DEFAULT_PORT: Final = 8080
+_OF_BROKERS = (LoadReport, TopBundles, OwnedBundles, BrokerTopics, Metrics, Configuration)
+_OF_NAMESPACES = (NamespaceBundles, NamespacePolicies, AntiAffinityGroup)
+
+
+def bundles_of(piece: Piece) -> Iterator[str]:
+    """Yield the bundles that a piece says a broker owns, in its order."""
+    if isinstance(piece, LoadReport):
+        yield from last_stats(piece.report)
+        listed = piece.report.get("bundles")
+        yield from (name for name in (listed if isinstance(listed, list) else ()) if isinstance(name, str))
+    elif isinstance(piece, OwnedBundles):
+        yield from piece.bundles
+    elif isinstance(piece, BrokerTopics):
+        yield from (f"{ns}/{span}" for ns, spans in piece.topics.items() for span, topics in spans.items() if topics)
+    elif isinstance(piece, Metrics):
+        yield from piece.bundles
+    elif isinstance(piece, TopBundles):
+        yield from (name for name, _ in top_bundles(piece.report))
+
+
+def _own_broker(piece: Piece) -> str:
+    """Return the broker whose own namespace is among the bundles of a piece; empty where there is not one."""
+    namespaces = (name.rpartition("/")[0] for name in bundles_of(piece))
+    own = {broker for namespace in namespaces if (broker := broker_of_own_namespace(namespace))}
+    return own.pop() if len(own) == 1 else ""
+
+
+class Who:
+    """Names the broker or namespace of pieces.
+
+    Attributes:
+        brokers: Every broker that is known, in the order of appearance.
+        assumed: What was concluded from little, one sentence each.
+        unknown: Pieces whose broker or namespace was not found.
+    """
+
+    def __init__(self, pieces: Sequence[Piece]) -> None:
+        self.brokers: dict[str, None] = {}
+        self.assumed: dict[str, None] = {}
+        self.unknown: list[Piece] = []
+        self._aliases: dict[str, str] = {}
+        self._pieces = pieces
+        for piece in pieces:
+            if isinstance(piece, Brokers):
+                self.brokers |= dict.fromkeys(piece.brokers)
+            elif isinstance(piece, Leader):
+                self.brokers.setdefault(piece.broker)
+            elif isinstance(piece, OwnershipChange) and (owner := service_unit_owner(piece.message)):
+                self.brokers.setdefault(owner)
+
+    def named(self) -> list[Piece]:
+        """Return the pieces, each with its broker or namespace; those without one are `unknown`."""
+        sure = [self._by_itself(piece) for piece in self._pieces]
+        for piece in sure:
+            if isinstance(piece, _OF_BROKERS) and piece.broker and has_port(piece.broker):
+                self.brokers.setdefault(piece.broker)
+                if alias := _alias(piece):
+                    self._aliases.setdefault(alias, piece.broker)
+        sure = [self._by_host(piece) for piece in sure]
+        found = [self._by_others(piece, sure) for piece in sure]
+        self._name_the_rest(found)
+        ranges = _ranges_of(found)
+        return [self._with_namespace(piece, ranges) for piece in found]
+
+    def _by_itself(self, piece: Piece) -> Piece:
+        if not isinstance(piece, _OF_BROKERS) or piece.broker:
+            return piece
+        if isinstance(piece, LoadReport) and (urls := list(web_services(piece.report))):
+            return replace(piece, broker=next((url for url in urls if url in self.brokers), urls[0]))
+        return replace(piece, broker=_own_broker(piece))
+
+    def _by_host(self, piece: Piece) -> Piece:
+        if not isinstance(piece, _OF_BROKERS) or not piece.broker or has_port(piece.broker):
+            return piece
+        hosts = Hosts(self.brokers)
+        broker = hosts.broker_of(piece.broker)
+        if hosts.assumed:
+            self.assumed[f"{piece.source} names {piece.broker} without a port; {_DEFAULT_PORT} is assumed."] = None
+        if hosts.unclear:
+            self.assumed[f"{piece.source} names {piece.broker}, where several brokers run."] = None
+        if broker:
+            self.brokers.setdefault(broker)
+            if alias := _alias(piece):
+                self._aliases.setdefault(alias, broker)
+        return replace(piece, broker=broker)
+
+    def _by_others(self, piece: Piece, every: Sequence[Piece]) -> Piece:
+        """Name a broker by the file name, or by the bundles that other pieces say it owns."""
+        if not isinstance(piece, _OF_BROKERS) or piece.broker:
+            return piece
+        if broker := self._by_file(piece):
+            return replace(piece, broker=broker)
+        mine = set(bundles_of(piece))
+        shared = Counter(
+            other.broker
+            for other in every
+            if isinstance(other, _OF_BROKERS) and other.broker and mine & set(bundles_of(other))
+        )
+        if len(shared) == 1:
+            broker = next(iter(shared))
+            self.assumed[f"{piece.source} does not name its broker; it has bundles of {broker}."] = None
+            return replace(piece, broker=broker)
+        return piece
+
+    def _by_file(self, piece: Piece) -> str:
+        name = PurePath(piece.source.file).name
+        plain = _NOT_A_NAME.sub("_", name).lower()
+        ids = [one for one in self.brokers if _NOT_A_NAME.sub("_", one).lower() in plain]
+        hosts = [one for one in self.brokers if _NOT_A_NAME.sub("_", one.rpartition(":")[0]).lower() in plain]
+        for found in (ids, hosts):
+            if len(found) == 1:
+                return found[0]
+        return self._aliases.get(_alias(piece), "")
+
+    def _name_the_rest(self, pieces: list[Piece]) -> None:
+        """Give brokers to what is left: the only one there is, or one that is called like the file."""
+        for at, piece in enumerate(pieces):
+            if not isinstance(piece, _OF_BROKERS) or piece.broker or isinstance(piece, Configuration):
+                continue
+            alias = _alias(piece)
+            if len(self.brokers) == 1 and (not alias or not self._aliases):
+                broker = next(iter(self.brokers))
+                self.assumed[f"{piece.source} does not name its broker; it is taken for {broker}."] = None
+            elif not self.brokers or (alias and not isinstance(piece, LoadReport)):
+                broker = f"{(alias or 'broker').lower()}:{_DEFAULT_PORT}"
+                self.assumed[f"{piece.source} does not name its broker; it is called {broker} here."] = None
+                self._aliases.setdefault(alias, broker)
+                self.brokers.setdefault(broker)
+            else:
+                self.unknown.append(piece)
+                continue
+            pieces[at] = replace(piece, broker=broker)
+
+    def _with_namespace(self, piece: Piece, ranges: Mapping[str, set[str]]) -> Piece:
+        if not isinstance(piece, _OF_NAMESPACES) or piece.namespace:
+            return piece
+        given = _boundaries(piece)
+        fitting = [name for name, known in ranges.items() if not given or known <= given]
+        like = _like_the_file(piece, fitting)
+        guess = _spelled(piece)
+        if len(like) == 1:
+            found, why = like[0], f"it is taken for {like[0]}"
+        elif guess:
+            found, why = guess, f"its file name suggests {guess}"
+        elif len(fitting) == 1 and given:
+            found, why = fitting[0], f"only {fitting[0]} has such bundles"
+        else:
+            found, why = "", ""
+        if found:
+            self.assumed[f"{piece.source} does not name its namespace; {why}."] = None
+            return replace(piece, namespace=found)
+        self.unknown.append(piece)
+        return piece
+
+
+def _alias(piece: Piece) -> str:
+    found = _ALIAS.findall(PurePath(piece.source.file).name)
+    return found[-1].lower() if found else ""
+
+
+def _ranges_of(pieces: Iterable[Piece]) -> dict[str, set[str]]:
+    """Return the ranges that pieces of brokers name, by namespace."""
+    found: dict[str, set[str]] = {}
+    for piece in pieces:
+        for name in bundles_of(piece):
+            if BUNDLE.fullmatch(name):
+                namespace, _, span = name.rpartition("/")
+                found.setdefault(namespace, set()).add(span)
+    return found
+
+
+def _boundaries(piece: Piece) -> set[str]:
+    """Return the ranges between the boundaries that a piece of a namespace gives."""
+    given: Any = None
+    if isinstance(piece, NamespaceBundles):
+        given = piece.bundles.get("boundaries")
+    elif isinstance(piece, NamespacePolicies) and isinstance(piece.policies.get("bundles"), dict):
+        given = piece.policies["bundles"].get("boundaries")
+    texts = [text for text in given if isinstance(text, str)] if isinstance(given, list) else []
+    return {span for low, high in pairwise(texts) if RANGE.fullmatch(span := f"{low}_{high}")}
+
+
+def _like_the_file(piece: Piece, names: Sequence[str]) -> list[str]:
+    """Return the namespaces whose name stands in the name of the file, the longest alone; else those that begin so."""
+    stem = _NOT_A_NAME.sub("_", PurePath(piece.source.file).stem).lower()
+    plain = {name: _NOT_A_NAME.sub("_", name).strip("_").lower() for name in names}
+    inside = [name for name in names if re.search(rf"(?:^|_){re.escape(plain[name])}$", stem)]
+    if inside:
+        longest = max(len(plain[name]) for name in inside)
+        return [name for name in inside if len(plain[name]) == longest]
+    endings = [stem.split("_", at)[-1] for at in range(1, stem.count("_"))]
+    return next(
+        (found for end in endings if len(found := [name for name in names if plain[name].startswith(end)]) == 1), []
+    )
+
+
+def _spelled(piece: Piece) -> str:
+    """Return the namespace that a file name such as `bundles.acme_orders.json` suggests; empty where it does not."""
+    stem = PurePath(piece.source.file).stem
+    parts = _GENERIC.sub("", stem)
+    if parts == stem:
+        return ""
+    for sign in ("%2F", "%2f", "__", "_", "."):
+        tenant, found, rest = parts.partition(sign)
+        if found and NAMESPACE.fullmatch(name := f"{tenant}/{rest}"):
+            return name
+    return ""

@@ -1,0 +1,116 @@
+"""The page on which whatever an operator has becomes a snapshot."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from planner.doors.commands import script
+from planner.web import registry, state
+
+INPUTS = Path(__file__).parents[2] / "data" / "doors" / "inputs"
+
+
+Page = Callable[..., AppTest]
+
+
+def text(test: AppTest) -> str:
+    parts = (test.markdown, test.caption, test.success, test.warning, test.info, test.error, test.code, test.text)
+    shown = "\n".join(str(one.value) for group in parts for one in group)
+    return "".join(sign for sign in shown if sign.isprintable() or sign == "\n").replace("\\", "")
+
+
+def press(test: AppTest, label: str) -> AppTest:
+    found = next(one for one in test.button if one.label == label)
+    return found.click().run()
+
+
+def paste(test: AppTest, *names: str) -> AppTest:
+    area = next(one for one in test.text_area if one.label == "Text")
+    area.set_value("\n".join((INPUTS / name).read_text() for name in names))
+    return press(test, "Read")
+
+
+def test_pasted_reports_become_a_cluster_piece_by_piece(page: Page) -> None:
+    test = paste(page("load"), "load_report/two_in_a_row_3_3.txt")
+    assert not test.exception
+    assert "load reports of 2 brokers" in text(test)
+    assert "A cluster: 2 brokers, 6 bundles, 0 topics." in text(test)
+    assert "pulsar-admin --admin-url http://10.2.0.11:8080 broker-stats topics" in text(test)
+    assert "The topics of 10.2.0.11:8080, 10.2.0.12:8080" in text(test)
+    test = paste(test, "broker_topics/terminal_3_0.txt", "isolation/java_2_10.txt")
+    assert not test.exception
+    assert "A cluster: 2 brokers, 6 bundles, 4 topics." in text(test)
+    assert "The topics of 10.2.0.11:8080" in text(test)
+    assert "Isolation policies" not in text(test)
+    test = press(test, "Open this cluster")
+    assert not test.exception
+    (saved,) = state.workspace().saved()
+    assert saved.brokers == 2
+    assert "Outputs: load reports of 2 brokers" in saved.source
+    assert any("10.2.0.11:8080" in one for one in saved.warnings)
+
+
+def test_too_little_says_what_is_needed(page: Page) -> None:
+    test = paste(page("load"), "brokers/quoted_2_9.txt")
+    assert "a list of 2 brokers" in text(test)
+    assert "at least a broker with its load" in text(test)
+    assert "curl -s http://10.2.0.11:8080/admin/v2/broker-stats/load-report" in text(test)
+    assert state.workspace().saved() == ()
+
+
+def test_what_cannot_be_read_is_named_and_nothing_is_lost(page: Page) -> None:
+    test = paste(page("load"), "load_report/one_line_4_2.jsonl")
+    area = next(one for one in test.text_area if one.label == "Text")
+    area.set_value('{"cpu": {"usage": ')
+    test = press(test, "Read")
+    assert not test.exception
+    assert "A cluster: 2 brokers" in text(test)
+    assert "pasted text 2: Not valid JSON" in text(test)
+    assert "Nothing" not in text(press(test, "Start over"))
+
+
+def test_nothing_is_read_from_empty_fields(page: Page) -> None:
+    assert "There is nothing to read" in text(press(page("load"), "Read"))
+
+
+def test_settings_become_a_scenario_on_the_snapshot_in_view(page: Page) -> None:
+    test = paste(page("load"), "settings_file/broker_4_0.conf")
+    assert not test.exception
+    assert "settings would change on" in text(test)
+    assert "loadBalancerBrokerThresholdSheddderPercentage" in text(test)
+    assert "SECRET" not in text(test)
+    assert any(one.label == "Open as a scenario" for one in test.button)
+
+
+@pytest.mark.parametrize("have", ["Files or text", "Admin URL", "Prometheus", "Nothing yet"])
+def test_every_part_is_drawn(page: Page, have: str) -> None:
+    test = page("load")
+    (choice,) = (one for one in test.radio if one.label == "What do you have?")
+    test = choice.set_value(have).run()
+    assert not test.exception
+    assert not test.error
+
+
+def test_nothing_yet_makes_a_planned_cluster(page: Page) -> None:
+    test = page("load")
+    (choice,) = (one for one in test.radio if one.label == "What do you have?")
+    choice.set_value("Nothing yet").run()
+    test = press(test, "Plan this cluster")
+    assert not test.exception
+    (saved,) = state.workspace().saved()
+    assert (saved.brokers, saved.topics, saved.source) == (6, 26_000, "Planned")
+    assert "planned" in saved.name
+    assert any("No broker was measured" in one for one in saved.warnings)
+
+
+def test_the_page_stands_before_snapshots() -> None:
+    assert registry.GROUPS["Data"] == ("load", "snapshots")
+
+
+def test_the_ten_commands_are_in_the_documentation() -> None:
+    document = (Path(__file__).parents[3] / "docs" / "getting-in.md").read_text()
+    written = [" ".join(line.split("(for")[0].split()) for line in document.splitlines()]
+    for line in script().splitlines():
+        assert line.partition("    #")[0] in written

@@ -1,0 +1,195 @@
+"""Nothing is silently wrong: each field that is dropped or falsified gives a note, a refusal, or has no effect.
+
+One test over all kinds: it walks every field of an input, whatever the field is called, and compares the reading with
+that of the input as it was.
+"""
+
+import io
+import json
+import re
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from planner.cluster.digest import snapshot_digest
+from planner.cluster.errors import PlannerError
+from planner.doors.read import Given, read_given
+from planner.doors.reading import Reading
+
+INPUTS = Path(__file__).parent / "inputs"
+AROUND = ("load_report/one_line_4_2.jsonl", "brokers/lines_4_2.txt")
+ALONE: tuple[str, ...] = ()
+OLD = ("load_report/two_in_a_row_3_3.txt", "brokers/rest.json")
+
+CASES: dict[str, tuple[str, ...]] = {
+    "load_report/pretty_4_0.json": ("brokers/lines_4_2.txt",),
+    "load_report/simple_2_5.json": ALONE,
+    "broker_topics/one_line_4_0.broker-0.json": AROUND,
+    "broker_topics/pretty_2_10.10.2.0.11_8080.json": OLD,
+    "metrics/scrape_4_2.prom": ALONE,
+    "metrics/federate.txt": ALONE,
+    "metrics_in_json/one_line_4_2.json": ALONE,
+    "prometheus/instant.json": ALONE,
+    "prometheus/counters.json": ALONE,
+    "victoria_metrics/export.jsonl": ALONE,
+    "load_balancer_topic/recorded.jsonl": ("owned/terminal_2_10.txt",),
+    "monitor_brokers/modular_4_0.txt": ("owned/lines_4_2.txt",),
+    "topic_stats/terminal_4_2.txt": AROUND,
+    "bundles_of_namespace/by_name.json": AROUND,
+    "policies_of_namespace/by_name_4_2.json": AROUND,
+    "owned/lines_4_2.txt": ("bundles_of_namespace/by_name.json", "brokers/lines_4_2.txt"),
+    "isolation/rest.json": AROUND,
+    "domains/java_4_2.txt": AROUND,
+    "settings_of_broker/runtime_4_2.txt": AROUND,
+    "settings_of_broker/dynamic_3_0.txt": AROUND,
+    "settings_file/broker_4_0.conf": AROUND,
+    "settings_in_yaml/streamnative_values.yaml": AROUND,
+}
+"""An input of each kind that carries numbers, and the outputs beside it."""
+
+NO_FIELDS = {"anti_affinity", "brokers", "topic_names", "namespaces", "leader", "version", "errors", "allocator_stats"}
+"""Kinds that are names alone, or nothing; `settings_as_json` is the table of settings in another form."""
+
+WRONG: tuple[Any, ...] = (None, -1, "x", 1e300, [], {})
+
+
+def read(name: str, text: str) -> Reading | str:
+    files = [Given(Path(one).name, io.BytesIO((INPUTS / one).read_bytes())) for one in CASES[name]]
+    files.append(Given(Path(name).name, io.BytesIO(text.encode())))
+    try:
+        return read_given(files, now_ms=1795225800000)
+    except PlannerError as error:
+        return str(error)
+
+
+def said(reading: Reading) -> set[str]:
+    warnings = reading.snapshot.info.warnings if reading.snapshot is not None else ()
+    texts = (*reading.contradictions, *reading.assumed, *reading.not_used, *(one.note for one in reading.missing))
+    return {*texts, *warnings, reading.not_enough}
+
+
+def effect(reading: Reading) -> object:
+    snapshot = reading.snapshot
+    return None if snapshot is None else (snapshot_digest(snapshot), snapshot.policies, snapshot.info.captured_at_ms)
+
+
+def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the paths of the fields of a JSON value, its objects as well."""
+    items: Iterator[tuple[Any, Any]] = iter(())
+    if isinstance(value, dict):
+        items = iter(value.items())
+    elif isinstance(value, list):
+        items = iter(enumerate(value[:1]))
+    for key, item in items:
+        yield (*path, key)
+        yield from leaves(item, (*path, key))
+
+
+def changed(document: Any, path: tuple[Any, ...], change: Callable[[Any, Any], None]) -> Any:
+    made = deepcopy(document)
+    at = made
+    for key in path[:-1]:
+        at = at[key]
+    change(at, path[-1])
+    return made
+
+
+def drop(at: Any, key: Any) -> None:
+    del at[key]
+
+
+def put(wrong: Any, at: Any, key: Any) -> None:
+    at[key] = wrong
+
+
+def kind_of_path(path: tuple[Any, ...]) -> str:
+    """Name a field by its words alone, so that each field of a hundred bundles is tried once."""
+    return "/".join("*" if isinstance(part, int) or re.search(r"[/:0-9]", part) else part for part in path)
+
+
+def documents(text: str) -> tuple[list[Any], str]:
+    """Return the JSON documents of a text, and what stands before them."""
+    start = next((at for at, sign in enumerate(text) if sign in "[{"), len(text))
+    decoder, found, at = json.JSONDecoder(), [], start
+    while at < len(text.rstrip()):
+        value, at = decoder.raw_decode(text, at)
+        found.append(value)
+        while at < len(text) and text[at].isspace():
+            at += 1
+    return found, text[:start]
+
+
+def of_json(text: str) -> Iterator[tuple[str, str]]:
+    found, head = documents(text)
+    seen: set[str] = set()
+    for number, document in enumerate(found):
+        for path in leaves(document):
+            name = kind_of_path(path)
+            if name in seen:
+                continue
+            seen.add(name)
+            changes: list[tuple[str, Callable[[Any, Any], None]]] = [("dropped", drop)]
+            changes += [(f"= {wrong!r}", partial(put, wrong)) for wrong in WRONG]
+            for what, change in changes:
+                others = [*found[:number], changed(document, path, change), *found[number + 1 :]]
+                yield f"{name} {what}", head + "\n".join(map(json.dumps, others)) + "\n"
+
+
+NUMBER = re.compile(r"(?<=[\s=|:])-?[0-9]+(?:\.[0-9]+)?(?:E[0-9]+)?(?=[\s|]|$)")
+
+
+def of_lines(text: str) -> Iterator[tuple[str, str]]:
+    lines = text.splitlines()
+    for at, line in enumerate(lines):
+        if not line.strip() or line.startswith("#"):
+            continue
+        yield f"line {at + 1} dropped: {line}", "\n".join([*lines[:at], *lines[at + 1 :]]) + "\n"
+        for found in NUMBER.finditer(line):
+            for wrong in ("x", "-1", "NaN", "1e300"):
+                made = line[: found.start()] + wrong + line[found.end() :]
+                yield f"line {at + 1}: {made}", "\n".join([*lines[:at], made, *lines[at + 1 :]]) + "\n"
+
+
+def falsified(name: str) -> Iterator[tuple[str, str]]:
+    text = (INPUTS / name).read_text(encoding="utf-8-sig")
+    is_json = name.endswith((".json", ".jsonl")) or (text.lstrip("$")[:1] != "{" and "\n{\n" in text)
+    yield from of_json(text) if is_json and "monitor" not in name else of_lines(text)
+
+
+ALLOWED = {
+    "load_report": r"(?:startTimestamp|(?:nonP|p)ersistentTopicsEnabled) "  # facts that no decision reads
+    r"|loadManagerClassName (?:dropped|= None)",  # older releases do not report it
+    "topic_stats": r"(?:publishers|consumers) = \[\]|subscriptions = \{\}|/(?:\*|s) dropped",  # no clients
+    "isolation": r"namespaces/\* = 'x'|primary/\* = 'x'|primary = \[\]|\* dropped",  # other expressions
+    "domains": r"dropped",  # another domain, or none
+    "settings_of_broker/dynamic": r"dropped",  # what is not overridden
+    "settings_file": r"dropped",  # what a file leaves out has its default
+    "settings_in_yaml": r"dropped",
+}
+"""Changes after which an input is as good as before, by the beginning of its name."""
+
+
+def test_every_kind_with_fields_is_tried() -> None:
+    tried = {name.partition("/")[0] for name in CASES}
+    assert {path.name for path in INPUTS.iterdir()} - NO_FIELDS - {"settings_as_json"} == tried
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_dropped_or_falsified_is_noted_refused_or_has_no_effect(name: str) -> None:
+    before = read(name, (INPUTS / name).read_text(encoding="utf-8-sig"))
+    assert isinstance(before, Reading)
+    assert before.snapshot is not None, before.not_enough
+    silent, tried = [], 0
+    for what, text in falsified(name):
+        tried += 1
+        after = read(name, text)
+        if isinstance(after, str) or effect(after) == effect(before) or said(after) != said(before):
+            continue
+        if not any(name.startswith(start) and re.search(allowed, what) for start, allowed in ALLOWED.items()):
+            silent.append(what)
+    assert tried
+    assert silent == []
