@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 
 from planner.cluster.errors import PlannerError
+from planner.cluster.internal_bundles import internal_bundles
 from planner.cluster.names import NAMESPACE_MAXIMUM_BUNDLES
 from planner.cluster.ranges import bundle_name
 from planner.cluster.snapshot import Snapshot
@@ -70,6 +71,7 @@ class BundleAdvice:
     """What to do about the bundles of a namespace.
 
     Attributes:
+        snapshot: The cluster.
         namespace: Its name.
         topics: Topics that it has, partitions one by one.
         brokers: Brokers that its policies allow.
@@ -84,6 +86,7 @@ class BundleAdvice:
         notes: What limits the advice.
     """
 
+    snapshot: Snapshot
     namespace: str
     topics: int
     brokers: tuple[str, ...]
@@ -110,6 +113,14 @@ def usual_counts(population: Population, maximum: int) -> tuple[int, ...]:
     last = max(2 * maximum, len(population.boundaries))
     counts = {*range(1, 65), *(2**power for power in range(17)), maximum, len(population.boundaries) - 1, *USUAL}
     return tuple(sorted(one for one in counts if 1 <= one <= last))
+
+
+def advisable(snapshot: Snapshot) -> tuple[str, ...]:
+    """Return the namespaces whose topics are listed, without those that Pulsar keeps for itself, in their order."""
+    own = internal_bundles(snapshot)
+    held = snapshot.topics.bundle[snapshot.topics.bundle >= 0]
+    used = np.unique(snapshot.bundles.namespace[held[~own[held]]])
+    return tuple(snapshot.namespaces[at] for at in used.tolist())
 
 
 def bundle_advice(
@@ -146,6 +157,7 @@ def bundle_advice(
     notes = list(_notes(population, cuts, history, brokers, maximum))
     stuck = _stuck(snapshot, population, brokers)
     return BundleAdvice(
+        snapshot,
         namespace,
         len(population),
         allowed,
@@ -214,14 +226,13 @@ def _tried(trials: Trials, namespace: str, rows: Sequence[CountRow], now: int, m
 
 
 def _best(tried: Sequence[TriedCount], even: int) -> int:
-    """Return the fewest bundles that the judge calls worse than no other number; the fewest even ones without any."""
-    left = [
-        one for one in tried if not any(judge(other.result, one.result).word == "worse" for other in tried)
-    ] or list(tried)
-    best = left[0] if left else None
-    for one in left[1:]:
-        if best is not None and judge(best.result, one.result).word == "better":
-            best = one
+    """Return the fewest bundles that brokers can share evenly, or a number that the judge calls better than those."""
+    best = next((one for one in tried if one.bundles == even), None)
+    for _ in tried:
+        better = [one for one in tried if best is not None and judge(best.result, one.result).word == "better"]
+        if not better:
+            break
+        best = better[0]
     return best.bundles if best is not None else even
 
 

@@ -13,7 +13,8 @@ from planner.cluster.hashing import topic_hashes
 from planner.cluster.releases import REFERENCE, Release
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.topic_names import namespace_of_topic
-from planner.simulate.planned import PlannedTopics, names_of, rates_of
+from planner.simulate.planned import rates_of
+from planner.simulate.planned_spec import PlannedTopics, names_of
 
 
 @dataclass(frozen=True, eq=False)

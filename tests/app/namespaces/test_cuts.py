@@ -16,7 +16,7 @@ from planner.namespaces.counts import count_rows, loads_of, topics_of
 from planner.namespaces.cuts import even_boundaries, recommended_cuts
 from planner.namespaces.population import Population, population_of_pattern
 from planner.namespaces.spread import least_share, reached_share
-from planner.simulate.planned import Distribution, PlannedTopics
+from planner.simulate.planned_spec import Distribution, PlannedTopics
 
 loads = st.lists(st.floats(0, 100).map(lambda x: round(x, 2)), min_size=1, max_size=7)
 
