@@ -250,12 +250,38 @@ class _Arrivals:
     def _of_bundles(self, members: Int64Array, counts: IntArray, candidates: BoolArray) -> None:
         domains = self.model.rules.domains_of(candidates)
         places = [np.flatnonzero(candidates & (domains == place)) for place in np.unique(domains[candidates]).tolist()]
-        most = [self._rise(members, [np.array([broker]) for broker in place.tolist()], counts) for place in places]
-        if len(places) > 1:
-            self._rise(members, places, counts, np.array(most))
+        one = len(places) == 1
+        most = [
+            self._rise(members, [np.array([broker]) for broker in place.tolist()], counts, settles=one)
+            for place in places
+        ]
+        if not one:
+            self._rise(members, places, counts, np.array(most), settles=True)
+
+    def _settle(
+        self, members: Int64Array, units: list[Int64Array], into: list[Int64Array], here: Int64Array, level: Int64Array
+    ) -> None:
+        """Let no unit end below the highest that the fewest ever are, but for one that has one less.
+
+        Once all have so many, a unit that gives one away is the only one with fewer, and takes the next.
+        """
+        program, mine = self.program, np.isin(self.space, members)
+        lacks = program.add(len(units), high=1.0)
+        program.row(lacks, np.ones(len(units)), high=1.0)
+        for unit, taken, now, lack in zip(units, into, here.tolist(), lacks.tolist(), strict=True):
+            gone = self.out[mine & np.isin(self.owner, unit)]
+            columns = np.concatenate([taken, gone, [lack], level])
+            signs = np.concatenate([np.ones(len(taken)), -np.ones(len(gone)), [1.0, -1.0]])
+            program.row(columns, signs, low=-float(now))
 
     def _rise(
-        self, members: Int64Array, units: list[Int64Array], counts: IntArray, caps: Int64Array | None = None
+        self,
+        members: Int64Array,
+        units: list[Int64Array],
+        counts: IntArray,
+        caps: Int64Array | None = None,
+        *,
+        settles: bool,
     ) -> int:
         """Let who takes a bundle have at most the fewest of all, at the highest that the fewest ever are, and one more.
 
@@ -266,6 +292,7 @@ class _Arrivals:
             units: Brokers that are counted together. Shape of each (brokers of the unit,).
             counts: Bundles of the group on each broker. Shape (brokers,).
             caps: The most that each unit can ever have, where that is known. Shape (units,).
+            settles: Whether what leaves a unit always comes to one of the units.
 
         Returns:
             The most that all units together can ever have.
@@ -282,6 +309,8 @@ class _Arrivals:
         reach = np.full(len(units), most + 1) if caps is None else np.minimum(caps, most + 1)
         opens = _ever_take(here, reach, np.array([len(one) > 0 for one in into]), most)
         level = program.add(1, low=float(least), high=float(most))
+        if settles:
+            self._settle(members, units, into, here, level)
         for unit, taken, now, may in zip(units, into, here.tolist(), opens.tolist(), strict=True):
             if not len(taken):
                 continue
