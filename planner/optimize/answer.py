@@ -40,6 +40,8 @@ from planner.simulate.usage_model import UsageModel
 
 _GOOD_ENOUGH_FACTOR = 1.002
 """Relative to the bound: a peak that is not worth more work."""
+_FAR_FACTOR = 1.01
+"""Relative to the bound: a peak that is worth a longer proof."""
 _BOUND_TOLERANCE_FACTOR = 1.0005
 """Relative to the bound: a peak at which the search stops."""
 _BISECTIONS = 10
@@ -267,6 +269,7 @@ def _level(work: _Search, start: State, state: State) -> Plan:
         goal=goal,
         steps=_tried(model),
     )
+    bound = _closer(work, start, state, bounds)
     caps = np.maximum(caps, state.usage)
     _polish(state, state.peak, caps, work.should_stop, even_out)
     place_repairs(state, work.should_stop)
@@ -388,6 +391,14 @@ def _leaving(
     order_moves(state, moves)
     if state.peak() >= peak:
         state.restore(moves)
+
+
+def _closer(work: _Search, start: State, state: State, bounds: dict[str, float]) -> float:
+    """Return the bound, after a longer proof where the plan is far above it."""
+    model, known, peak = work.model, max(bounds.values()), state.peak()
+    if "leaving" in bounds and peak > known * _FAR_FACTOR and not work.should_stop():
+        bounds["leaving"] = leaving(model, start, low=known, high=peak, closely=True).bound
+    return max(bounds.values())
 
 
 def _polish(

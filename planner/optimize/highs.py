@@ -63,13 +63,25 @@ class Program:
         self._entries.append((at, columns[kept], values[kept]))
         self._rows.append((low, high))
 
-    def solve(self, *, nodes: int = 0, gap: float = 1e-4, guess: bool = True) -> Solution:
+    def solve(
+        self,
+        *,
+        nodes: int = 0,
+        gap: float = 1e-4,
+        guess: bool = True,
+        presolve: bool = False,
+        enough: float = -np.inf,
+        first: FloatArray | None = None,
+    ) -> Solution:
         """Solve it on one thread: the same program has the same answer everywhere.
 
         Args:
             nodes: How many nodes of the search are visited at most where columns are whole numbers.
             gap: How near the bound a solution is good enough, relative to it.
             guess: Whether to look for solutions besides the bound.
+            presolve: Whether to simplify it first: faster, but the bound is no proof.
+            enough: Cost that is low enough to stop.
+            first: A solution that is known. Shape (columns,).
         """
         rows, columns, values = (np.concatenate(parts) for parts in zip(*self._entries, strict=True))
         order = np.lexsort((columns, rows))
@@ -93,7 +105,10 @@ class Program:
         if any(self.whole):
             kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
             problem.integrality_ = [kinds[one] for one in self.whole]
-            options.append(("presolve", "off"))  # 1.15 presolves optima of whole numbers away, now and then
+            options.append(("objective_target", enough))
+            options.append(
+                ("presolve", "on" if presolve else "off")
+            )  # 1.15 presolves optima of whole numbers away, now and then
         solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
         solver.silent()
         for name, value in options:
@@ -101,6 +116,10 @@ class Program:
         if not guess:
             solver.setOptionValue("mip_heuristic_effort", 0.0)
         solver.passModel(problem)
+        if first is not None:
+            known = highspy.HighsSolution()
+            known.col_value = first.tolist()
+            solver.setSolution(known)
         solver.run()
         info, status = solver.getInfo(), solver.getModelStatus()
         never = {highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kUnboundedOrInfeasible}

@@ -190,7 +190,9 @@ def test_no_bound_is_above_what_can_be_reached(seeds: range) -> None:
             continue
         best = float(peaks[done].min())
         repaired += bool(model.repairs.any())
-        assert leaving(model, start, low=0.0, high=max(best, start.peak())).bound <= best, seed
+        for closely in (False, True):
+            found = leaving(model, start, low=0.0, high=max(best, start.peak()), closely=closely)
+            assert found.bound <= best, (seed, closely)
         if model.repairs_in_part:  # a plan has as many of them as it can, whatever that costs
             continue
         plan = best_plan(snapshot, question)
