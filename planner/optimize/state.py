@@ -81,7 +81,7 @@ class State:
             mask &= self.topics + self.topic_count[bundles, np.newaxis] <= most
         rows = np.flatnonzero(self.changing[space])
         for one in np.unique(space[rows]).tolist():
-            mask[rows[space[rows] == one]] &= self._now(one)
+            mask[rows[space[rows] == one]] &= self.now(one)
         free = np.flatnonzero(~self.model.forced[bundles])
         mask[free, self.model.owner[bundles[free]]] = True
         for row, bundle in enumerate(bundles.tolist()):
@@ -90,7 +90,7 @@ class State:
         mask[np.arange(len(bundles)), self.owner[bundles]] = False
         return mask
 
-    def _now(self, namespace: int) -> BoolArray:
+    def now(self, namespace: int) -> BoolArray:
         """Return where a bundle of a changing namespace may go now, apart from the topic limit. Shape (brokers,)."""
         rules, left = self.model.rules, self.topics <= self.model.rules.most_topics
         group = rules.group.get(namespace)
