@@ -1,5 +1,6 @@
 """Linear and mixed-integer programs for HiGHS, put together from columns of numbers."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -71,6 +72,7 @@ class Program:
         guess: bool = True,
         presolve: bool = False,
         enough: float = -np.inf,
+        most: Mapping[int, float] | None = None,
         first: FloatArray | None = None,
     ) -> Solution:
         """Solve it on one thread: the same program has the same answer everywhere.
@@ -81,6 +83,7 @@ class Program:
             guess: Whether to look for solutions besides the bound.
             presolve: Whether to simplify it first: faster, but the bound is no proof.
             enough: Cost that is low enough to stop.
+            most: Greatest values of some columns, in place of those given with them.
             first: A solution that is known. Shape (columns,).
         """
         rows, columns, values = (np.concatenate(parts) for parts in zip(*self._entries, strict=True))
@@ -88,7 +91,10 @@ class Program:
         problem = highspy.HighsLp()
         problem.num_col_, problem.num_row_ = self.columns, len(self._rows)
         problem.col_cost_ = np.concatenate(self.cost)
-        problem.col_lower_, problem.col_upper_ = np.concatenate(self.low), np.concatenate(self.high)
+        problem.col_lower_, high = np.concatenate(self.low), np.concatenate(self.high)
+        for column, limit in (most or {}).items():
+            high[column] = limit
+        problem.col_upper_ = high
         problem.row_lower_ = np.array([low for low, _ in self._rows])
         problem.row_upper_ = np.array([high for _, high in self._rows])
         problem.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
@@ -121,6 +127,9 @@ class Program:
             known.col_value = first.tolist()
             solver.setSolution(known)
         solver.run()
+        return self._solution(solver)
+
+    def _solution(self, solver: Any) -> Solution:
         info, status = solver.getInfo(), solver.getModelStatus()
         never = {highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kUnboundedOrInfeasible}
         if status in never:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array
-from planner.optimize.highs import Program
+from planner.optimize.highs import Program, Solution
 from planner.optimize.question import Model
 from planner.optimize.state import EPSILON, State
 
@@ -26,7 +26,10 @@ _SMALLEST_PART = 5
 _LEVELS = 2
 """How much higher or lower than now the level of a group may be."""
 _NODES = 40
+_LEVELS_TRIED = 2
 _GAP = 1e-3
+_ANY = 1e9
+"""Cost of a program at or below which its first solution is enough: more than any."""
 _DOUBTS = (0.0, *[0.1] * 8, *[0.4] * 8)
 """How often moves are made in another order than what seems best, in turns."""
 _RETRIES = 3
@@ -166,7 +169,7 @@ class _Placement:
         self.caps = np.maximum(caps, state.usage)
         self.program = Program()
         self.start = State(self.model)
-        self.peak = self.program.add(1, cost=1.0, low=goal)
+        self.peak = self.program.add(1)
         self.level_of: dict[int, float] = {}
         self.free, may = self._free(refused)
         self.choice = self._choices(may)
@@ -214,7 +217,8 @@ class _Placement:
 
     def _choices(self, may: BoolArray) -> _Choice:
         row, broker = np.nonzero(may)
-        column = self.program.add(len(row), high=1.0, whole=True)
+        away = (broker != self.model.owner[self.free[row]]).astype(np.float64)
+        column = self.program.add(len(row), cost=away, high=1.0, whole=True)
         starts = np.searchsorted(row, np.arange(len(self.free) + 1))
         for first, last in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
             self.program.row(column[first:last], np.ones(last - first), 1.0, 1.0)
@@ -280,7 +284,7 @@ class _Placement:
             limit = max(model.rules.most_topics, int(state.topics[broker]))
             if others + topics.sum() > limit:
                 self.program.row(choice.column[mine], topics, high=float(limit - others))
-        self.program.low[0][:] = low
+        self.lowest = low
 
     def _budgets(self) -> None:
         model, choice = self.model, self.choice
@@ -357,19 +361,35 @@ class _Placement:
                 program.row(came, np.ones(len(came)), high=0.0)
 
     def solve(self, peak: float) -> list[tuple[int, int]] | None:
-        """Return all moves of a better plan, None where the program knows none."""
-        choice, state = self.choice, self.state
+        """Return all moves of a better plan, None where the program knows none.
+
+        It is asked for any plan at or below a level, then for one half as low, and last for the lowest peak.
+        """
+        choice, state, level = self.choice, self.state, self.lowest
         if len(choice.column) > _MOST_CHOICES:
             return None
-        first = np.zeros(self.program.columns)
-        first[self.peak] = peak
-        first[choice.column] = choice.broker == state.owner[choice.bundle]
-        first[[*self.level_of]] = [*self.level_of.values()]
-        found = self.program.solve(nodes=_NODES, gap=_GAP, presolve=True, enough=self.goal, first=first)
-        if not len(found.values) or found.objective >= peak - EPSILON:
-            return None
+        for _ in range(_LEVELS_TRIED):
+            found = self.program.solve(nodes=_NODES, presolve=True, enough=_ANY, most={int(self.peak[0]): level})
+            if len(found.values):
+                break
+            level = (level + peak) / 2
+        if not len(found.values):
+            found = self._lowest_peak(peak)
+            if not len(found.values) or found.objective >= peak - EPSILON:
+                return None
         taken = found.values[choice.column] > 0.5  # noqa: PLR2004 - a whole number
         placed = dict(zip(choice.bundle[taken].tolist(), choice.broker[taken].tolist(), strict=True))
         kept = [(bundle, placed.pop(bundle, to)) for bundle, to in state.moves()]
         moves = [*kept, *placed.items()]
         return [(bundle, to) for bundle, to in moves if to != self.model.owner[bundle]]
+
+    def _lowest_peak(self, peak: float) -> Solution:
+        """Ask for the lowest peak, from the plan so far."""
+        program, choice = self.program, self.choice
+        program.cost = [np.append(1.0, np.zeros(program.columns - 1))]
+        program.low[0][:] = self.lowest
+        first = np.zeros(program.columns)
+        first[self.peak] = peak
+        first[choice.column] = choice.broker == self.state.owner[choice.bundle]
+        first[[*self.level_of]] = [*self.level_of.values()]
+        return program.solve(nodes=_NODES, gap=_GAP, presolve=True, enough=self.goal, first=first)
