@@ -24,7 +24,7 @@ from planner.cluster.ranges import bundle_name
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.pulsar.splitting.factory import apply_split
-from planner.pulsar.splitting.limits import LIMITS, SplitLoads
+from planner.pulsar.splitting.limits import DIVISIBLE_TOPICS, LIMITS, SplitLoads
 from planner.pulsar.splitting.protocol import SplitAlgorithm
 from planner.pulsar.splitting.registry import default_split_algorithm
 from planner.pulsar.splitting.request import split_request
@@ -135,7 +135,7 @@ def decide(
     loads = SplitLoads.of(bundles, rate, throughput, config)
     examined = bundles.has_stats & (bundles.owner >= 0)
     examined[examined] &= snapshot.brokers.has_load_data[bundles.owner[examined]]
-    few = loads.topics < 2  # noqa: PLR2004 - a bundle is divided between topics
+    few = loads.topics < DIVISIBLE_TOPICS
     exceeded = loads.exceeded()
     hot = examined & ~few & (exceeded > 0)
     if not explain and not hot.any():
