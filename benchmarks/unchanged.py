@@ -31,6 +31,7 @@ from planner.cluster.errors import PlannerError
 from planner.cluster.snapshot import Snapshot
 from planner.explain.diagnosis import diagnose
 from planner.explain.outcome import Outcome
+from planner.pulsar.manager.cycle import CycleDecision
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario
 from planner.simulate.trace import Trace
@@ -56,6 +57,8 @@ def _read(thing: Any, made: Any) -> None:
         return
     if isinstance(thing, ReasonBlock):
         thing = thing.code, thing.brokers, thing.bundles, thing.values, thing.others
+    if isinstance(thing, CycleDecision):
+        thing = thing.shedder, thing.shedding, thing.notes, thing.unloads
     parts = iter(thing.to_pylist()) if isinstance(thing, pa.Array | pa.ChunkedArray) else _inside(thing)
     if parts is None:
         made.update(repr(thing).encode())

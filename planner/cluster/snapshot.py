@@ -27,7 +27,7 @@ from planner.cluster.ranges import bundle_name
 from planner.cluster.releases import REFERENCE, Release
 from planner.cluster.releases import release as named
 from planner.cluster.settings import Settings
-from planner.cluster.tables import BrokerTable, BundleTable, TopicTable
+from planner.cluster.tables import BrokerTable, BundleTable, TopicTable, broker_map_order
 
 MAX_NAME = 4_096
 """Most characters of a name."""
@@ -237,7 +237,7 @@ class Snapshot:
         size = self.broker_table_size(len(self.brokers))
         if size == hash_map_size(len(self.brokers), concurrent=True):
             return self.brokers.map_order
-        return frozen(hash_map_order(self.brokers.name_hashes, size, concurrent=True))
+        return broker_map_order(self.brokers.name, size)
 
     @property
     def rows(self) -> int:
@@ -342,7 +342,10 @@ class Snapshot:
 
     def bundle_counts(self) -> Int64Array:
         """Return how many bundles each broker owns. Shape (brokers,)."""
-        return np.diff(self._owned[1])
+        if "_owned" in self.__dict__:
+            return np.diff(self._owned[1])
+        owner = self.bundles.owner  # counting takes a tenth of the time that sorting takes
+        return np.bincount(owner[owner >= 0], minlength=len(self.brokers)).astype(np.int64, copy=False)
 
     def reported_counts(self) -> Int64Array:
         """Return how many bundles each broker reports: its own count where known, else how many it owns.
@@ -350,7 +353,7 @@ class Snapshot:
         Shape (brokers,).
         """
         reported = self.brokers.reported_bundles
-        return np.where(reported >= 0, reported, self.bundle_counts())
+        return reported if (reported >= 0).all() else np.where(reported >= 0, reported, self.bundle_counts())
 
     def with_owner(self, owner: IntArray) -> "Snapshot":
         """Return the same cluster with other owners; every other column is shared, nothing is copied but this one."""
