@@ -59,7 +59,13 @@ class Given:
     data: BinaryIO
 
 
-def read_outputs(*files: str | Path, cluster: str = "", release: str = "", now_ms: int = 0) -> Reading:
+def read_outputs(
+    *files: str | Path,
+    cluster: str = "",
+    release: str = "",
+    now_ms: int = 0,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Reading:
     """Read files and folders of outputs.
 
     Args:
@@ -67,6 +73,7 @@ def read_outputs(*files: str | Path, cluster: str = "", release: str = "", now_m
         cluster: Name of the cluster, where the files do not say it.
         release: The release that its brokers run, where the files do not say it.
         now_ms: Moment of the outputs, ms since 1970, where they do not say it; the newest time of the files by default.
+        progress: Called with the name of each file before it is read.
 
     Raises:
         FormatError: There is no such file, or nothing in it can be read.
@@ -76,7 +83,8 @@ def read_outputs(*files: str | Path, cluster: str = "", release: str = "", now_m
     if len(paths) > _MOST_FILES:
         raise FormatError(f"There are more than {_MOST_FILES:,} files.", remedy="Use fewer files.")
     changed_ms = max((int(path.stat().st_mtime * 1_000) for path in paths if path != STANDARD_INPUT), default=0)
-    return read_given(_opened(paths), cluster=cluster, release=release, now_ms=now_ms or changed_ms)
+    moment_ms = now_ms or changed_ms
+    return read_given(_opened(paths), cluster=cluster, release=release, now_ms=moment_ms, progress=progress)
 
 
 def _paths(path: Path) -> Iterator[Path]:
