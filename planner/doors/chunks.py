@@ -82,7 +82,7 @@ class Chunk:
         shape: Any = dict[str, msgspec.Raw] if self.head.lstrip()[:1] == "{" else list[msgspec.Raw]
         try:
             return msgspec.json.decode(self.data, type=shape)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return None
 
     @property

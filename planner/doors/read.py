@@ -43,6 +43,7 @@ PASTED: Final = "pasted text"
 
 _ZIP: Final = (b"PK\x03\x04", b"PK\x05\x06")
 _MOST_FILES: Final = 10_000
+_DEEPEST: Final = 4
 _ENOUGH: Final = "A snapshot needs at least a broker with its load, or the bundles of a namespace and their owners."
 
 
@@ -137,17 +138,17 @@ def read_given(
     return _reading(pieces, cluster, release, now_ms)
 
 
-def _pieces_of_file(given: Given) -> Iterator[Piece]:
+def _pieces_of_file(given: Given, depth: int = 0) -> Iterator[Piece]:
     source = Source(given.name)
     try:
-        yield from _of_file(given)
+        yield from _of_file(given, depth)
     except FormatError as error:
         yield NotUsed(source=source, why=f"{error.what.rstrip('.')}. {error.remedy}".rstrip("."))
     except MemoryError:
         yield NotUsed(source=source, why="there is not enough memory to read it")
 
 
-def _of_file(given: Given) -> Iterator[Piece]:
+def _of_file(given: Given, depth: int) -> Iterator[Piece]:
     size = given.data.seek(0, io.SEEK_END)
     if size > MAX_UNPACKED_BYTES:
         raise FormatError(f"It has more than {MAX_UNPACKED_BYTES >> 20} MiB.", where=given.name, remedy="Split it.")
@@ -158,8 +159,11 @@ def _of_file(given: Given) -> Iterator[Piece]:
         if is_own(given.data, given.name):
             yield WholeSnapshot(source=Source(given.name), snapshot=_whole(given))
             return
+        if depth == _DEEPEST:
+            what = f"There are more than {_DEEPEST} zips inside each other."
+            raise FormatError(what, where=given.name, remedy="Unpack the outer ones.")
         for name, content in members_of_zip(given.data, given.name):
-            yield from _pieces_of_file(Given(f"{given.name}: {name}", io.BytesIO(content)))
+            yield from _pieces_of_file(Given(f"{given.name}: {name}", io.BytesIO(content)), depth + 1)
         return
     data = unpacked(given.data.read(), given.name)
     if not data.strip():
