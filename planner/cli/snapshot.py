@@ -1,13 +1,19 @@
 """`python -m planner snapshot`: makes a snapshot of outputs of tools."""
 
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planner.cli.output import write_file, write_snapshot
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from planner.doors.reading import Reading
+
+
+_EVERY_S = 1.0
 
 
 def snapshot(
@@ -38,7 +44,8 @@ def snapshot(
     from planner.doors.lines import lines_of
     from planner.doors.read import STANDARD_INPUT, read_outputs
 
-    reading = read_outputs(*(files or (STANDARD_INPUT,)), cluster=cluster, release=release)
+    given = files or (STANDARD_INPUT,)
+    reading = read_outputs(*given, cluster=cluster, release=release, progress=_printer())
     for line in lines_of(reading):
         sys.stderr.write(f"{line}\n")
     if scenario_out is not None:
@@ -49,6 +56,19 @@ def snapshot(
         write_snapshot(reading.snapshot, out)
         sys.stdout.write(f"{out}: {reading.text}\n")
     return 0
+
+
+def _printer() -> "Callable[[str], None]":
+    """Return a function that writes which file is read to standard error, once a second at most."""
+    reported_s = time.monotonic()
+
+    def report(name: str) -> None:
+        nonlocal reported_s
+        if time.monotonic() - reported_s >= _EVERY_S:
+            reported_s = time.monotonic()
+            sys.stderr.write(f"reading {name}\n")
+
+    return report
 
 
 def _write_scenario(reading: "Reading", base: str, path: Path) -> None:

@@ -57,7 +57,7 @@ def read_outputs_apart(files: Sequence[Given], *, cluster: str = "", now_ms: int
 
 
 def _configuration(fields: dict[str, Any]) -> Configuration:
-    return Configuration(**{**fields, "source": Source(**fields["source"])})
+    return Configuration(**{**fields, "source": Source(**fields["source"]), "foreign": tuple(fields["foreign"])})
 
 
 def _work(folder: Path) -> dict[str, Any]:

@@ -82,7 +82,7 @@ class Chunk:
         shape: Any = dict[str, msgspec.Raw] if self.head.lstrip()[:1] == "{" else list[msgspec.Raw]
         try:
             return msgspec.json.decode(self.data, type=shape)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return None
 
     @property
@@ -108,8 +108,16 @@ class Chunk:
     @cached_property
     def lines(self) -> list[str]:
         """The lines of a text without logs and banners of tools, without blanks at the end."""
-        text = bytes(self.data).decode("utf-8", "replace")
-        return [line.rstrip() for line in text.split("\n") if line.strip() and not _LOG_LINE.match(line.lstrip())]
+        return _told(bytes(self.data).decode("utf-8", "replace"))
+
+    @cached_property
+    def first_lines(self) -> list[str]:
+        """The same of the beginning alone."""
+        return self.lines if len(self.data) <= HEAD_BYTES else _told(self.head)
+
+
+def _told(text: str) -> list[str]:
+    return [line.rstrip() for line in text.split("\n") if line.strip() and not _LOG_LINE.match(line.lstrip())]
 
 
 def unpacked(data: bytes, file: str) -> bytes:

@@ -14,6 +14,7 @@ from planner.cluster.ranges import FULL_HIGH, parse_bundle, parse_range
 from planner.cluster.text import count
 from planner.doors.boundaries import boundaries_in
 from planner.doors.pieces import Brokers, LoadReport, TopicsOfBundles
+from planner.doors.words import BUNDLE
 from planner.history.assumed import listed
 
 _APART: Final = 0.05
@@ -60,7 +61,7 @@ class Contradictions:
         dropped: list[str] = []
         for name in sorted(names, key=lambda one: one not in fresh):
             try:
-                namespace, low, high = parse_bundle(name)
+                namespace, low, high = parse_bundle(name if BUNDLE.fullmatch(name) else "")
             except FormatError:
                 self.add(f"{name[:120]!r} of {broker} is not a bundle; it was left out.")
                 continue

@@ -1,6 +1,5 @@
 """Collects samples of metrics by broker: what the broker says of itself, of its bundles and of its topics."""
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -38,11 +37,29 @@ COUNTERS: Final = frozenset(COUNTER_METRICS)
 
 @dataclass
 class _Broker:
+    name: str
     cluster: str = ""
     at_ms: int = 0
     plain: dict[tuple[str, tuple[tuple[str, str], ...]], float] = field(default_factory=dict)
     bundles: dict[str, dict[str, float]] = field(default_factory=dict)
     topics: dict[str, dict[str, float]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What samples with the same labels are about.
+
+    Attributes:
+        labels: The labels.
+        broker: Where the samples of the broker are collected.
+        topic: The topic; empty where they are of none.
+        bundle: The bundle; empty where they are of none.
+    """
+
+    labels: Mapping[str, str]
+    broker: _Broker
+    topic: str
+    bundle: str
 
 
 class MetricsReader:
@@ -62,41 +79,51 @@ class MetricsReader:
         self._of_namespaces = 0
         self._counted: dict[tuple[str, str, str], float] = {}
 
+    def place(self, labels: Mapping[str, str]) -> Place:
+        """Return what samples with these labels are about; it can be kept for others with the same labels."""
+        broker = broker_of(labels)[0] or self._broker
+        found = self._brokers.setdefault(broker, _Broker(broker))
+        found.cluster = found.cluster or labels.get("cluster", "")
+        return Place(labels, found, topic_of(labels), labels.get("bundle", ""))
+
     def add(self, name: str, labels: Mapping[str, str], value: float, at_ms: int = 0) -> None:
         """Take a sample of a metric that is `USED`, or the rate of a counter of a topic."""
+        self.take(name, self.place(labels), value, at_ms)
+
+    def take(self, name: str, place: Place, value: float, at_ms: int = 0) -> None:
+        """Take a sample as `add` does, about a place."""
         only = _ONLY.get(name)
-        if only is not None and labels.get(only[0]) != only[1]:
+        if only is not None and place.labels.get(only[0]) != only[1]:
             return
-        if not (math.isfinite(value) and 0 <= value <= MOST):
+        if not 0 <= value <= MOST:  # NaN is not either
             self._wrong[name] = self._wrong.get(name, 0) + 1
             return
-        broker = broker_of(labels)[0] or self._broker
-        found = self._brokers.setdefault(broker, _Broker())
+        found = place.broker
         found.at_ms = max(found.at_ms, at_ms)
-        found.cluster = found.cluster or labels.get("cluster", "")
-        if name in BUNDLE_METRICS:
-            bundle = labels.get("bundle", "")
-            if BUNDLE.fullmatch(bundle):
-                key = BUNDLE_METRICS[name]
-                found.bundles.setdefault(bundle, {})[key] = value if key in RATES else int(value)
-            else:
-                self._odd_bundles += 1
-        elif name in TOPIC_METRICS or name in COUNTER_METRICS:
-            if topic := topic_of(labels):
-                self._take_topic(broker, found, topic, name, value)
+        if (column := TOPIC_METRICS.get(name)) is not None:
+            if place.topic:
+                found.topics.setdefault(place.topic, {})[column] = value
             else:
                 self._of_namespaces += 1
+        elif name in BUNDLE_METRICS:
+            if BUNDLE.fullmatch(place.bundle):
+                key = BUNDLE_METRICS[name]
+                found.bundles.setdefault(place.bundle, {})[key] = value if key in RATES else int(value)
+            else:
+                self._odd_bundles += 1
+        elif name in COUNTER_METRICS:
+            self._count(place, COUNTER_METRICS[name], value)
         else:
-            kept = tuple((label, labels[label]) for label in _KEPT_LABELS if label in labels)
+            kept = tuple((label, place.labels[label]) for label in _KEPT_LABELS if label in place.labels)
             found.plain[name, kept] = value
 
-    def _take_topic(self, broker: str, found: _Broker, topic: str, name: str, value: float) -> None:
-        values = found.topics.setdefault(topic, {})
-        if name in TOPIC_METRICS:
-            values[TOPIC_METRICS[name]] = value
+    def _count(self, place: Place, column: str, value: float) -> None:
+        """Add the rate of a counter, of which each subscription has its own."""
+        if not place.topic:
+            self._of_namespaces += 1
             return
-        column = COUNTER_METRICS[name]  # of each subscription
-        key = (broker, topic, column)
+        place.broker.topics.setdefault(place.topic, {})
+        key = (place.broker.name, place.topic, column)
         self._counted[key] = self._counted.get(key, 0.0) + value
 
     def pieces(self) -> Iterator[Piece]:

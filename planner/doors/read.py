@@ -43,6 +43,7 @@ PASTED: Final = "pasted text"
 
 _ZIP: Final = (b"PK\x03\x04", b"PK\x05\x06")
 _MOST_FILES: Final = 10_000
+_DEEPEST: Final = 4
 _ENOUGH: Final = "A snapshot needs at least a broker with its load, or the bundles of a namespace and their owners."
 
 
@@ -59,7 +60,13 @@ class Given:
     data: BinaryIO
 
 
-def read_outputs(*files: str | Path, cluster: str = "", release: str = "", now_ms: int = 0) -> Reading:
+def read_outputs(
+    *files: str | Path,
+    cluster: str = "",
+    release: str = "",
+    now_ms: int = 0,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Reading:
     """Read files and folders of outputs.
 
     Args:
@@ -67,6 +74,7 @@ def read_outputs(*files: str | Path, cluster: str = "", release: str = "", now_m
         cluster: Name of the cluster, where the files do not say it.
         release: The release that its brokers run, where the files do not say it.
         now_ms: Moment of the outputs, ms since 1970, where they do not say it; the newest time of the files by default.
+        progress: Called with the name of each file before it is read.
 
     Raises:
         FormatError: There is no such file, or nothing in it can be read.
@@ -76,7 +84,8 @@ def read_outputs(*files: str | Path, cluster: str = "", release: str = "", now_m
     if len(paths) > _MOST_FILES:
         raise FormatError(f"There are more than {_MOST_FILES:,} files.", remedy="Use fewer files.")
     changed_ms = max((int(path.stat().st_mtime * 1_000) for path in paths if path != STANDARD_INPUT), default=0)
-    return read_given(_opened(paths), cluster=cluster, release=release, now_ms=now_ms or changed_ms)
+    moment_ms = now_ms or changed_ms
+    return read_given(_opened(paths), cluster=cluster, release=release, now_ms=moment_ms, progress=progress)
 
 
 def _paths(path: Path) -> Iterator[Path]:
@@ -129,17 +138,17 @@ def read_given(
     return _reading(pieces, cluster, release, now_ms)
 
 
-def _pieces_of_file(given: Given) -> Iterator[Piece]:
+def _pieces_of_file(given: Given, depth: int = 0) -> Iterator[Piece]:
     source = Source(given.name)
     try:
-        yield from _of_file(given)
+        yield from _of_file(given, depth)
     except FormatError as error:
         yield NotUsed(source=source, why=f"{error.what.rstrip('.')}. {error.remedy}".rstrip("."))
     except MemoryError:
         yield NotUsed(source=source, why="there is not enough memory to read it")
 
 
-def _of_file(given: Given) -> Iterator[Piece]:
+def _of_file(given: Given, depth: int) -> Iterator[Piece]:
     size = given.data.seek(0, io.SEEK_END)
     if size > MAX_UNPACKED_BYTES:
         raise FormatError(f"It has more than {MAX_UNPACKED_BYTES >> 20} MiB.", where=given.name, remedy="Split it.")
@@ -150,8 +159,11 @@ def _of_file(given: Given) -> Iterator[Piece]:
         if is_own(given.data, given.name):
             yield WholeSnapshot(source=Source(given.name), snapshot=_whole(given))
             return
+        if depth == _DEEPEST:
+            what = f"There are more than {_DEEPEST} zips inside each other."
+            raise FormatError(what, where=given.name, remedy="Unpack the outer ones.")
         for name, content in members_of_zip(given.data, given.name):
-            yield from _pieces_of_file(Given(f"{given.name}: {name}", io.BytesIO(content)))
+            yield from _pieces_of_file(Given(f"{given.name}: {name}", io.BytesIO(content)), depth + 1)
         return
     data = unpacked(given.data.read(), given.name)
     if not data.strip():

@@ -50,8 +50,12 @@ def _read(kind: Kind, chunk: Chunk) -> Iterator[Piece]:
     try:
         yield from kind.read(chunk)
     except FormatError as error:
-        what = f"{kind.name}: {error.what[:1].lower()}{error.what[1:].rstrip('.')}"
+        place = error.where.removeprefix(str(chunk.source)).strip(": ")
+        what = f"{kind.name}: {place + ': ' if place else ''}{error.what[:1].lower()}{error.what[1:].rstrip('.')}"
         yield NotUsed(source=chunk.source, why=f"{what}. {error.remedy}".rstrip("."))
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        what = "it is nested too deeply" if isinstance(error, RecursionError) else f"it is damaged: {str(error)[:200]}"
+        yield NotUsed(source=chunk.source, why=f"{kind.name}: {what}. Save the output again")
 
 
 def _unknown(chunk: Chunk) -> str:
@@ -96,7 +100,10 @@ def _named(keys: dict[str, msgspec.Raw], names: tuple[str, ...]) -> str:
 def _plain(part: msgspec.Raw | None) -> Any:
     if part is None or len(memoryview(part)) > 10_000:  # noqa: PLR2004 - longer than any name
         return None
-    return msgspec.json.decode(part)
+    try:
+        return msgspec.json.decode(part)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return None
 
 
 def _part(chunk: Chunk, part: msgspec.Raw, about: str, position: str) -> Chunk:

@@ -12,6 +12,8 @@ from planner.cluster.names import DEFAULT_NUMBER_OF_NAMESPACE_BUNDLES, LOAD_MANA
 from planner.cluster.pulsar_json import BUNDLE_METRICS, RATES, Json, service_unit_owner
 from planner.cluster.ranges import bundle_name
 from planner.cluster.releases import Release, release
+from planner.cluster.text import count
+from planner.cluster.topic_names import refusal
 from planner.doors import pieces as kinds
 from planner.doors.boundaries import boundaries_in
 from planner.doors.capture_form import CaptureForm
@@ -22,7 +24,8 @@ from planner.doors.placing import Placed, edges_of, place
 from planner.doors.slim import slim
 from planner.doors.vocabulary import is_before_and_after, merged
 from planner.doors.who import Who, bundles_of
-from planner.doors.words import BUNDLE
+from planner.doors.words import BROKER, BUNDLE
+from planner.history.assumed import listed
 
 _CLUSTER_COMMAND: Final = re.compile(
     r"\b(?:brokers (?:list|namespaces)|ns-isolation-policy (?:list|get)|clusters list-failure-domains)\s+([\w.-]+)"
@@ -148,6 +151,7 @@ def together(pieces: Sequence[Piece], cluster: str = "") -> Together:
     named = who.named()
     unknown = {id(piece) for piece in who.unknown}
     made = Together([piece for piece in named if id(piece) not in unknown], who, Contradictions(), cluster)
+    _leave_out_odd_brokers(made)
     _take_reports(made)
     _take_configurations(made)
     for one in made.of(kinds.Metrics):
@@ -158,6 +162,16 @@ def together(pieces: Sequence[Piece], cluster: str = "") -> Together:
     _take_owned(made)
     made.said.check(made.reports, made.owned, made.topics, made.bundles, made.brokers, made.of(kinds.Brokers))
     return made
+
+
+def _leave_out_odd_brokers(made: Together) -> None:
+    """Leave out what is called a broker and cannot be one, with all that is said of it."""
+    odd = [name for name in made.who.brokers if not BROKER.fullmatch(name)]
+    if odd:
+        made.said.add(f"{listed(odd)} left out: not a broker id, which is host:port.")
+        made.pieces = [piece for piece in made.pieces if getattr(piece, "broker", "") not in odd]
+        for name in odd:
+            del made.who.brokers[name]
 
 
 def _take_reports(made: Together) -> None:
@@ -197,7 +211,23 @@ def _take_topics(made: Together) -> None:
     for one in made.of(kinds.BrokerTopics):
         if one.broker in made.topics and made.topics[one.broker] != one.topics:
             made.said.add(f"Two answers list the topics of {one.broker}; {one.source} counts, which came last.")
-        made.topics[one.broker] = one.topics
+        made.topics[one.broker] = _accepted(made, one)
+
+
+def _accepted(made: Together, one: kinds.BrokerTopics) -> TopicsOfBundles:
+    """Return the topics of a broker without those whose names the release does not accept."""
+    decides = made.decides
+    wrong = [name for s in one.topics.values() for found in s.values() for name in found if refusal(name, decides)]
+    if not wrong:
+        return one.topics
+    made.said.add(f"{one.source}: {count(len(wrong), 'topic')} left out, whose names are not valid: {listed(wrong)}.")
+    gone = set(wrong)
+    return {
+        namespace: {
+            span: {name: stats for name, stats in found.items() if name not in gone} for span, found in spans.items()
+        }
+        for namespace, spans in one.topics.items()
+    }
 
 
 def _take_bundles(made: Together) -> None:
@@ -404,6 +434,6 @@ def _write_namespaces(form: CaptureForm, made: Together) -> None:
             form.of_namespace("policies", number, namespace, policies[namespace].policies)
         if namespace in groups:
             form.of_namespace("anti-affinity", number, namespace, groups[namespace], "/antiAffinity")
-        for listed, is_partitioned in ((names, False), (partitioned, True)):
-            if namespace in listed:
-                form.topics(number, namespace, list(listed[namespace]), are_partitioned=is_partitioned)
+        for found, is_partitioned in ((names, False), (partitioned, True)):
+            if namespace in found:
+                form.topics(number, namespace, list(found[namespace]), are_partitioned=is_partitioned)

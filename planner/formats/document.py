@@ -282,8 +282,7 @@ def snapshot_of_document(data: bytes, file: str) -> Snapshot:
             "This JSON is not a snapshot document.",
             where=file,
             remedy=(
-                f'A document has "format": "{FORMAT}". A single answer of Pulsar is not enough: use the whole '
-                "capture folder, zipped."
+                f'A document has "format": "{FORMAT}". For a single answer of Pulsar, use the page Load your cluster.'
             ),
         )
     if value.get("version") != _VERSION:

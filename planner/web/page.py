@@ -151,7 +151,7 @@ def _snapshot_in_view() -> state.Current | None:
         _empty_state("Choose another snapshot, or open a sample.")
         return None
     if view is None:
-        _empty_state("No snapshot yet. Upload one of your cluster, or open a sample.")
+        _empty_state("No snapshot yet. Load your cluster, or open a sample.")
     return view
 
 
@@ -168,7 +168,7 @@ def welcome(view: state.Current) -> None:
     elif sample_by_digest(view.digest) is not None and state.has_samples_only():
         with st.container(horizontal=True, vertical_alignment="center", key="welcome-line"):
             st.caption("This is a sample cluster.", width="content")
-            registry.link("snapshots", "Add a snapshot of your own cluster")
+            registry.link("load", "Load your own cluster")
 
 
 def _first_start() -> None:
@@ -195,10 +195,10 @@ def _cards() -> None:
     with places[-1].container(border=True, height="stretch"):
         st.markdown("**Your own cluster**")
         st.caption(
-            "Upload a capture, or let the planner capture your cluster through the admin API. Your data stays on"
-            " this server."
+            "Upload or paste what your tools print, or let the planner capture your cluster. Your data stays on this"
+            " server."
         )
-        registry.link("snapshots", "Add a snapshot")
+        registry.link("load", "Load your cluster")
 
 
 def _picker(digest: str) -> None:

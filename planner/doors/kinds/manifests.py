@@ -41,7 +41,7 @@ def _recognise(chunk: Chunk) -> int:
         return NO
     if any(mark in chunk.head for mark in _MARKS):
         return SURE
-    names = (line.partition(":")[0].strip(" -\"'") for line in chunk.lines[:20_000])
+    names = (line.partition(":")[0].strip(" -\"'") for line in chunk.first_lines)
     return LIKELY if found > 1 and any(map(is_known, names)) else NO
 
 

@@ -23,8 +23,8 @@ def _recognise_error(chunk: Chunk) -> int:
         return SURE if _TRUNCATED.match(chunk.head) else NO
     if chunk.is_json:
         return SURE if chunk.keys.keys() in ({"reason"}, {"reason", "requestId"}, {"message", "status"}) else NO
-    found = sum(_ERROR_LINE.match(line) is not None for line in chunk.lines[:200])
-    return LIKELY if found and found * 2 >= min(len(chunk.lines), 200) else NO
+    found = sum(_ERROR_LINE.match(line) is not None for line in chunk.first_lines[:200])
+    return LIKELY if found and found * 2 >= min(len(chunk.first_lines), 200) else NO
 
 
 def _reason(chunk: Chunk) -> str:

@@ -7,7 +7,7 @@ from typing import Final
 
 from planner.doors.chunks import Chunk
 from planner.doors.kind import NO, SURE, Kind
-from planner.doors.metrics_reader import USED, MetricsReader
+from planner.doors.metrics_reader import USED, MetricsReader, Place
 from planner.doors.pieces import Metrics, NotUsed, Piece
 from planner.doors.words import broker_in
 from planner.history.labels import broker_of
@@ -73,27 +73,38 @@ def _read_part(chunk: Chunk, text: str, given: str) -> Iterator[Piece]:
     named = _brokers(text)
     alone = given or (named[0] if len(named) == 1 else "")
     reader = MetricsReader(chunk.source, alone)
+    places: dict[str, Place] = {}
     for line in text.split("\n"):
         name = line.partition("{")[0].partition(" ")[0]
         if name not in USED:
             continue
-        found = _SAMPLE.fullmatch(line.strip())
-        try:
-            value = float(found[3]) if found is not None else math.nan
-            at = float(found[4]) if found is not None and found[4] else 0.0
-        except ValueError:
-            value, at = math.nan, 0.0
-        if found is None:
-            reader.add(name, {}, value)
-            continue
-        labels = {label: _plain(text) for label, text in _LABEL.findall(found[2] or "")}
-        reader.add(name, labels, value, int(at * 1_000 if 0 < at < _SECONDS else at))
+        labels, value, at_ms = _sample(line.strip())
+        place = places.get(labels)
+        if place is None:
+            found = {label: _plain(text) for label, text in _LABEL.findall(labels)}
+            place = places[labels] = reader.place(found)
+        reader.take(name, place, value, at_ms)
     pieces = list(reader.pieces())
     if len(named) > 1 and any(isinstance(one, Metrics) and not one.broker for one in pieces):
         pieces = [one for one in pieces if not isinstance(one, Metrics) or one.broker]
         why = f"{len(named)} brokers are in one text, and its topics do not name theirs; use one file for each broker"
         pieces.append(NotUsed(source=chunk.source, why=why))
     yield from pieces or [NotUsed(source=chunk.source, why="metrics, none of which the planner uses")]
+
+
+def _sample(line: str) -> tuple[str, float, int]:
+    """Return the text of the labels, the value, and the time in ms, 0 where there is none; the value may be NaN."""
+    head, sign, tail = line.rpartition("} ")
+    try:
+        if sign and "#" not in tail and " " not in tail:  # as nearly all lines are
+            return head.partition("{")[2], float(tail), 0
+        found = _SAMPLE.fullmatch(line)
+        if found is None:
+            return "", math.nan, 0
+        at = float(found[4]) if found[4] else 0.0
+        return found[2] or "", float(found[3]), int(at * 1_000 if 0 < at < _SECONDS else at)
+    except ValueError:
+        return "", math.nan, 0
 
 
 def _plain(text: str) -> str:

@@ -21,7 +21,7 @@ _JAVA: Final = re.compile(r"\{\w+=")
 def _recognise(chunk: Chunk) -> int:
     if chunk.is_json:
         return SURE if "topBundlesLoadData" in chunk.keys or _is_ownership(chunk) else NO
-    return SURE if _BOUNDARY in chunk.head or any(_MESSAGE.fullmatch(line) for line in chunk.lines[:20]) else NO
+    return SURE if _BOUNDARY in chunk.head or any(_MESSAGE.fullmatch(line) for line in chunk.first_lines[:20]) else NO
 
 
 def _is_ownership(chunk: Chunk) -> bool:

@@ -105,7 +105,7 @@ def test_is_written_as_a_person_would(cluster: Snapshot) -> None:
         (b'{"a": "\\ud800"}', "half of a surrogate pair"),
         (b"[]", "not a snapshot document"),
         (b"5", "not a snapshot document"),
-        (b'{"cpu": {"usage": 1}}', "not a snapshot document.*whole capture"),
+        (b'{"cpu": {"usage": 1}}', "not a snapshot document.*Load your cluster"),
         (b"PAR1\x00\x00", "one Parquet file"),
         (b"\x89PNG\r\n\x1a\n", "not UTF-8"),
     ],
