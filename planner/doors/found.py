@@ -75,4 +75,4 @@ def _configurations(pieces: list[Piece]) -> Iterator[str]:
     texts = {"runtime": "settings of a running broker", "dynamic": "dynamic settings"}
     for one in pieces:
         if isinstance(one, kinds.Configuration) and (one.values or one.misspelt or one.foreign):
-            yield texts.get(one.form, one.source.file)
+            yield texts.get(one.form, one.source.file if "." in one.source.file else f"settings in {one.source.file}")
