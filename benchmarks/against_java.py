@@ -14,8 +14,9 @@ for each.
 
 Then the whole cycle of a modular leader, `ModularLoadManagerImpl.doLoadShedding`: shedding, isolation, anti-affinity,
 the placement of each bundle, and the unloads. What surrounds the load manager in a broker answers at once, with no
-policies; a broker's own caches take longer. The planner's cycle is measured with all its reasons and all orders of
-Java's maps (`explained`), as pages and commands decide, and without, as simulations do. Where Pulsar draws a
+policies; a broker's own caches take longer. The planner's cycle is measured with all its reasons, which are put
+together when they are read (`explained`), with the notes on all orders of Java's maps as well (`noted`), for which it
+decides three times, and without either, as simulations do (`alone`). Where Pulsar draws a
 destination, both draw, so that a few bundles may stay in one of them.
 """
 
@@ -152,25 +153,30 @@ def planner(shedder: Shedder, snapshot: Snapshot, config: Settings) -> tuple[flo
     return sorted(taken[3:])[RUNS // 2] * 1000, len(decision.moves)
 
 
-def cycles(snapshot: Snapshot, config: Settings) -> tuple[float, float, int]:
-    """Return the median CPU milliseconds of a whole cycle, explained and not, and how many bundles it unloads."""
+def cycles(snapshot: Snapshot, config: Settings) -> tuple[float, float, float, int]:
+    """Return the median CPU milliseconds of a whole cycle, and how many bundles it unloads.
+
+    Explained and with the notes on all orders of maps, explained, and alone.
+    """
     found: list[float] = []
     unloads = 0
-    for explain in (True, False):
+    for explain, noted in ((True, True), (True, False), (False, False)):
         taken = []
         for _ in range(RUNS + 3):
             start = time.thread_time()
             _, decision = next_cycle(snapshot, None, config, 0, explain=explain)
+            if noted:
+                _ = decision.notes
             taken.append(time.thread_time() - start)
             unloads = sum(one.carried_out for one in decision.unloads)
         found.append(sorted(taken[3:])[RUNS // 2] * 1000)
-    return found[0], found[1], unloads
+    return found[0], found[1], found[2], unloads
 
 
 def measure_cycles(java: Any, brokers: int, bundles: int) -> None:
     """Print the times of the cycle of a modular leader for every strategy and one cluster size."""
     print(f"{brokers} brokers, {bundles} bundles, whole cycles")
-    print("  strategy             explained       alone        Java         ratios   unloads (Java)")
+    print("  strategy                 noted   explained       alone        Java               ratios   unloads (Java)")
     for shedder in (one for one in SHEDDERS if one.load_manager is LoadManager.MODULAR):
         overrides = {"loadBalancerLoadSheddingStrategy": shedder.java_class, **CONFIG.get(shedder.name, {})}
         if shedder.profile.paired_placement:
@@ -180,11 +186,11 @@ def measure_cycles(java: Any, brokers: int, bundles: int) -> None:
         java.stdin.write(json.dumps({"kind": kind, "config": overrides, "input": leader(snapshot)}) + "\n")
         java.stdin.flush()
         answer = json.loads(java.stdout.readline())
-        explained, alone, unloads = cycles(snapshot, Settings(overrides))
-        ratios = f"{explained / answer['ms']:7.3f}{alone / answer['ms']:7.3f}"
+        noted, explained, alone, unloads = cycles(snapshot, Settings(overrides))
+        ratios = "".join(f"{ms / answer['ms']:7.3f}" for ms in (noted, explained, alone))
         print(
-            f"  {shedder.name:18} {explained:9.3f} ms {alone:8.3f} ms {answer['ms']:8.3f} ms {ratios} {unloads:7}"
-            f" ({answer['moves']})"
+            f"  {shedder.name:18} {noted:8.3f} ms {explained:8.3f} ms {alone:8.3f} ms {answer['ms']:8.3f} ms {ratios}"
+            f" {unloads:7} ({answer['moves']})"
         )
 
 

@@ -1,5 +1,6 @@
 """Shadow: what was predicted of a watched cluster, and what it did."""
 
+import shlex
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ from planner.cluster.relocation import Relocation
 from planner.cluster.text import count, moment, percent, plain
 from planner.figures.shadow import shadow_score, shadow_text
 from planner.history.passed_over import passed_over
+from planner.replay.jobs import histories_root, watch_command
 from planner.shadow.record import (
     NEXT,
     RECORD,
@@ -37,13 +39,6 @@ _CARD_PX, _REASON_PX = 150, 210
 _HOW = """
 No watched cluster on this server yet. Shadow mode predicts each load-balancer cycle from the capture before it,
 then compares the prediction with what the cluster does. To start a watch:
-"""
-_COMMAND = (
-    "python -m planner watch --admin-url http://broker-1:8080 --metadata-store zk:zk:2181 --history HISTORIES --shadow"
-)
-_WHERE = """
-HISTORIES is the folder that this server reads: `PLANNER_HISTORIES`, or by default `histories` beside the workspace. For
-a history that was captured without `--shadow`, run `python -m planner shadow --history HISTORIES --record`.
 """
 
 
@@ -243,8 +238,10 @@ def _cycles(cycles: Sequence[ShadowCycle]) -> None:
 def _how_to_record() -> None:
     st.info("No predictions recorded.", icon=":material/visibility:")
     st.markdown(_HOW)
-    st.code(_COMMAND, language=None, wrap_lines=True)
-    st.markdown(_WHERE)
+    st.code(watch_command("live"), language=None, wrap_lines=True)
+    st.markdown("To judge a history that was captured without `--shadow`:")
+    live = shlex.quote(str(histories_root().absolute() / "live"))
+    st.code(f"python -m planner shadow --history {live} --record", language=None, wrap_lines=True)
 
 
 def draw(aside: Any) -> None:

@@ -6,8 +6,6 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from planner.cluster.arrays import Int64Array
-from planner.cluster.decisions import ReasonBlock
 from planner.cluster.errors import PlannerError, SettingError
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.names import (
@@ -292,7 +290,7 @@ def _by_itself(view: state.Current, position: int, config: Settings) -> None:
         reason
         for group in decision.reasons
         if (rows := np.flatnonzero(group.bundles == position)).size
-        for reason in _only(group, rows).rows(snapshot.brokers.name, snapshot.bundle_names)
+        for reason in group.only(rows).rows(snapshot.brokers.name, snapshot.bundle_names)
     ]
     split = any(order.bundle == name for order in decision.splits)
     why = "; ".join(reason.text for reason in said) or "no broker reports this bundle"
@@ -300,11 +298,6 @@ def _by_itself(view: state.Current, position: int, config: Settings) -> None:
         "**Automatic splits:** at the next check, Pulsar"
         f" {'splits this bundle' if split else 'does not split this bundle'}: {why}."
     )
-
-
-def _only(group: ReasonBlock, rows: Int64Array) -> ReasonBlock:
-    values = group.values[rows]  # noqa: PD011 - no table of pandas
-    return ReasonBlock(group.code, group.brokers[rows], group.bundles[rows], values, group.others[rows])
 
 
 def example_lines(algorithm: SplitAlgorithm) -> list[str]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from planner.doors.read import read_outputs
     from planner.explain.diagnosis import diagnose
     from planner.explain.outcome import Outcome
+    from planner.namespaces.advice import bundle_advice
     from planner.notebook import (
         capture_cluster,
         compare,
@@ -39,6 +40,7 @@ __all__ = [
     "PlannerError",
     "Scenario",
     "Snapshot",
+    "bundle_advice",
     "capture_cluster",
     "compare",
     "diagnose",
@@ -59,6 +61,7 @@ _HOMES = {
     "PlannerError": "cluster.errors",
     "Scenario": "simulate.scenario",
     "Snapshot": "cluster.snapshot",
+    "bundle_advice": "namespaces.advice",
     "diagnose": "explain.diagnosis",
     "read_outputs": "doors.read",
 }

@@ -12,6 +12,7 @@ from planner.cli.help import PlainHelp, refuse_no_path
 from planner.cluster.errors import PlannerError, shown
 
 COMMANDS = (
+    "bundles",
     "capture",
     "conform",
     "dashboard",

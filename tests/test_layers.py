@@ -21,6 +21,7 @@ LAYERS = (
     "optimize",
     "explain",
     "remedy",
+    "namespaces",
     "share",
     "formats",
     "spark",

@@ -7,6 +7,7 @@ from typing import Annotated, Final
 
 from cyclopts import App, CycloptsError, Parameter
 
+from planner.cli.output import say_where
 from planner.cluster.errors import SettingError
 from planner.history.spec import Form, HistorySpec, Options
 from planner.simulate.cluster_spec import ClusterSpec
@@ -67,6 +68,7 @@ def generate(
         rows = made.rows_of("bundles")
         sys.stdout.write(f"{made.cluster} {made.day}: {made.moments:,} snapshots, {rows:,} rows of bundles\n")
         sys.stdout.flush()
+    say_where(out)
 
 
 @history.command
@@ -105,6 +107,7 @@ def ingest(
     sys.stdout.writelines(f"{line}\n" for line in done.lines)
     if done.rows_set_aside:
         sys.stdout.write(f"Rows set aside are in {out / SET_ASIDE}.\n")
+    say_where(out)
     return 1 if done.damaged else 0
 
 

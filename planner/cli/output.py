@@ -57,6 +57,14 @@ def write_snapshot(snapshot: "Snapshot", out: Path) -> None:
                 target.write(write_document(snapshot).encode())
 
 
+def say_where(history: Path) -> None:
+    """Say on standard error whether the dashboard reads a folder of histories."""
+    from planner.replay.jobs import where_shown
+
+    sys.stderr.write(f"{where_shown(history)}\n")
+    sys.stderr.flush()
+
+
 def warn(*sentences: str) -> None:
     """Write warnings on standard error, a line each."""
     sys.stderr.writelines(f"warning: {sentence}\n" for sentence in sentences)

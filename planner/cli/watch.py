@@ -11,6 +11,7 @@ from cyclopts import Parameter
 
 from planner.capture.options import Credentials, Limits
 from planner.cli.capture import Bounds, Cluster, Secrets
+from planner.cli.output import say_where
 from planner.cli.shadow import print_line, print_scores
 from planner.cluster.units import GIB
 
@@ -75,6 +76,7 @@ def watch(
         failures=failures,
         spare_urls=spare_admin_url,
     )
+    say_where(history)
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     printed: set[str] = set()
     predictions = ShadowWatch(history, print_line) if shadow else None

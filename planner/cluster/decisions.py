@@ -6,11 +6,11 @@ they show into text.
 """
 
 import string
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -125,31 +125,78 @@ class Reason:
         )
 
 
-@dataclass(frozen=True, eq=False)
+_Columns: TypeAlias = tuple[IntArray, IntArray, FloatArray, IntArray]
+"""Brokers, bundles, values and others of a block of reasons."""
+
+
 class ReasonBlock:
     """Reasons of one kind about many subjects.
 
+    The columns are put together when the first of them is read: most decisions are made of what moves, and nobody asks
+    for the reasons. What they are made of never changes.
+
+    Args:
+        code: Their kind.
+        columns: Puts the columns together.
+
     Attributes:
         code: Their kind.
-        brokers: Broker positions in the snapshot, -1 for the whole cluster. Shape (n,).
-        bundles: Bundle positions in the snapshot, -1 when the reason is about the broker. Shape (n,).
-        values: The numbers compared, one column for each of `code.fields`. Shape (n, fields).
-        others: Broker positions of the second broker, -1 for none. Shape (n,).
     """
 
-    code: ReasonCode
-    brokers: IntArray
-    bundles: IntArray
-    values: FloatArray
-    others: IntArray
+    def __init__(self, code: ReasonCode, columns: Callable[[], _Columns]) -> None:
+        self.code = code
+        self._make: Callable[[], _Columns] | None = columns
+        self._made: _Columns | None = None
+
+    @property
+    def _columns(self) -> _Columns:
+        make = self._make
+        if self._made is None and make is not None:  # another thread may be as far
+            self._made = make()
+            self._make = None  # and what it holds
+        assert self._made is not None  # noqa: S101 - one of them is there
+        return self._made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (self.code, self._columns)
+
+    @property
+    def brokers(self) -> IntArray:
+        """Broker positions in the snapshot, -1 for the whole cluster. Shape (n,)."""
+        return self._columns[0]
+
+    @property
+    def bundles(self) -> IntArray:
+        """Bundle positions in the snapshot, -1 when the reason is about the broker. Shape (n,)."""
+        return self._columns[1]
+
+    @property
+    def values(self) -> FloatArray:
+        """The numbers compared, one column for each of `code.fields`. Shape (n, fields)."""
+        return self._columns[2]
+
+    @property
+    def others(self) -> IntArray:
+        """Broker positions of the second broker, -1 for none. Shape (n,)."""
+        return self._columns[3]
 
     def __len__(self) -> int:
         return len(self.brokers)
 
     def about(self, bundle: int) -> "ReasonBlock":
         """Return the same reasons, numbers and all, about a bundle by its position; only the bundle takes memory."""
-        bundles: IntArray = np.ndarray(len(self), np.int32, np.array([bundle], dtype=np.int32), strides=(0,))
-        return ReasonBlock(self.code, self.brokers, bundles, self.values, self.others)
+
+        def columns() -> _Columns:
+            brokers, _, values, others = self._columns
+            bundles: IntArray = np.ndarray(len(brokers), np.int32, np.array([bundle], dtype=np.int32), strides=(0,))
+            return brokers, bundles, values, others
+
+        return ReasonBlock(self.code, columns)
+
+    def only(self, rows: Int64Array) -> "ReasonBlock":
+        """Return some of the reasons, by their rows."""
+        brokers, bundles, values, others = self._columns
+        return _restored(self.code, (brokers[rows], bundles[rows], values[rows], others[rows]))
 
     def rows(self, broker_names: Sequence[str], bundle_names: Sequence[str]) -> Iterator[Reason]:
         """Yield each reason with its subjects named."""
@@ -167,14 +214,22 @@ class ReasonBlock:
             )
 
 
+def _restored(code: ReasonCode, columns: _Columns) -> ReasonBlock:
+    return ReasonBlock(code, lambda: columns)
+
+
+_Ids: TypeAlias = Sequence[int] | IntArray | Int64Array | int
+_Numbers: TypeAlias = Sequence[float] | FloatArray | Int64Array | float
+
+
 def block(
     code: ReasonCode,
-    brokers: Sequence[int] | IntArray | Int64Array | int = -1,
-    bundles: Sequence[int] | IntArray | Int64Array | int = -1,
-    values: Sequence[Sequence[float] | FloatArray | Int64Array | float] = (),
-    others: Sequence[int] | IntArray | Int64Array | int = -1,
+    brokers: _Ids = -1,
+    bundles: _Ids = -1,
+    values: Sequence[_Numbers] = (),
+    others: _Ids = -1,
 ) -> ReasonBlock:
-    """Build a block of reasons; single numbers are repeated for every row.
+    """Build a block of reasons; single numbers are repeated for every row. What is given must not change afterwards.
 
     Args:
         code: The kind.
@@ -188,6 +243,10 @@ def block(
     """
     if len(values) != len(code.fields):
         raise ValueError(f"{code.code} compares {code.fields}, got {len(values)} columns")
+    return ReasonBlock(code, lambda: _columns(brokers, bundles, values, others))
+
+
+def _columns(brokers: _Ids, bundles: _Ids, values: Sequence[_Numbers], others: _Ids) -> _Columns:
     columns: list[FloatArray] = [np.asarray(v, dtype=np.float64) for v in values]
     ids: list[IntArray] = [np.asarray(i, dtype=np.int32) for i in (brokers, bundles, others)]
     sizes = [c.size for c in columns if c.ndim] + [i.size for i in ids if i.ndim]
@@ -196,7 +255,7 @@ def block(
     table = np.empty((rows, len(columns)))
     for at, column in enumerate(columns):
         table[:, at] = column
-    return ReasonBlock(code, spread[0], spread[1], table, spread[2])
+    return spread[0], spread[1], table, spread[2]
 
 
 def add_reasons(
@@ -208,7 +267,7 @@ def add_reasons(
     bundles: Int64Array | int = -1,
     others: Int64Array | int = -1,
 ) -> None:
-    """Add the reasons of some subjects, if it is any.
+    """Add the reasons of some subjects, if it is any. What is given must not change afterwards.
 
     Args:
         reasons: Gets them.
@@ -218,11 +277,21 @@ def add_reasons(
         values: The numbers of each of `code.fields`.
         bundles: Bundle positions.
         others: Positions of the second broker.
+
+    Raises:
+        ValueError: The number of value columns is not that of the fields.
     """
-    if which.any():
-        columns = [value[which] if isinstance(value, np.ndarray) else value for value in values]
+    if not which.any():
+        return
+    if len(values) != len(code.fields):
+        raise ValueError(f"{code.code} compares {code.fields}, got {len(values)} columns")
+
+    def columns() -> _Columns:
+        chosen = [value[which] if isinstance(value, np.ndarray) else value for value in values]
         ids = [each[which] if isinstance(each, np.ndarray) else each for each in (brokers, bundles, others)]
-        reasons.append(block(code, ids[0], ids[1], columns, ids[2]))
+        return _columns(ids[0], ids[1], chosen, ids[2])
+
+    reasons.append(ReasonBlock(code, columns))
 
 
 class ReasonLog:

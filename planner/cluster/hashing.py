@@ -129,9 +129,14 @@ def grouped_map_order(
     """
     sizes = _table_sizes(np.bincount(groups) if counts is None else counts, concurrent=concurrent)
     bucket = _spread(hashes) & (sizes - 1).astype(np.uint32)[groups]
+    order = np.lexsort((bucket, groups))
     if not concurrent or (sizes <= _FIRST_SIZE).all():
-        return np.lexsort((bucket, groups))
-    return np.lexsort((_ranks_in_buckets(hashes, groups.astype(np.int64), sizes), bucket, groups))
+        return order
+    bucket, owner = bucket[order], groups[order]
+    if not ((bucket[1:] == bucket[:-1]) & (owner[1:] == owner[:-1])).any():  # no two keys are in one bucket
+        return order
+    ranks = _ranks_in_buckets(hashes, groups.astype(np.int64), sizes)
+    return order[np.lexsort((ranks[order], bucket, owner))]
 
 
 def _ranks_in_buckets(hashes: IntArray, groups: Int64Array, sizes: Int64Array) -> Int64Array:
@@ -199,11 +204,14 @@ def _sorted(numbers: Int64Array | UInt32Array) -> Int64Array:
 
 def hash_map_size(keys: int, *, concurrent: bool = False) -> int:
     """Return the size of the table that a map of that many keys has grown to; see `hash_map_order`."""
-    return int(_table_sizes(np.array([keys]), concurrent=concurrent)[0])
+    size = _FIRST_SIZE
+    while keys + concurrent > size * 3 // 4:
+        size *= 2
+    return size
 
 
 def _table_sizes(counts: Int64Array, *, concurrent: bool) -> Int64Array:
-    sizes = np.full(len(counts), 16, dtype=np.int64)
+    sizes = np.full(len(counts), _FIRST_SIZE, dtype=np.int64)
     while (small := counts + concurrent > sizes * 3 // 4).any():
         sizes[small] *= 2
     return sizes

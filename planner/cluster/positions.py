@@ -1,6 +1,6 @@
 """Where each of many names stands while positions change, without a new dictionary for every change."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -47,6 +47,12 @@ class Positions(Mapping[str, int]):
         place = int(self._place[at]) if 0 <= at < len(self._place) else -1
         return place if place >= 0 else default
 
+    def of_each(self, names: Collection[str]) -> Int64Array:
+        """Return the position of each of many names, -1 for one that is none. Shape (names,)."""
+        at = np.fromiter((self._known.get(name, -1) for name in names), dtype=np.int64, count=len(names))
+        at[at >= len(self._place)] = -1  # a name that came later
+        return np.where(at >= 0, self._place[at], -1) if len(self._place) else at
+
     def __getitem__(self, name: str) -> int:
         place = self.get(name)
         if place < 0:
@@ -61,3 +67,10 @@ class Positions(Mapping[str, int]):
 
     def __len__(self) -> int:
         return len(self._names)
+
+
+def positions_of(names: Collection[str], known: Mapping[str, int]) -> Int64Array:
+    """Return the position of each of many names, -1 for one that is unknown. Shape (names,)."""
+    if isinstance(known, Positions):
+        return known.of_each(names)
+    return np.fromiter((known.get(name, -1) for name in names), dtype=np.int64, count=len(names))

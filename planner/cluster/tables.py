@@ -197,7 +197,7 @@ class BrokerTable(_Traffic):
 
         It is a `ConcurrentHashMap`, and so is the load data store of the extensible load manager.
         """
-        return _map_order(self.name)
+        return broker_map_order(self.name)
 
 
 # A simulation makes a table for every report, of the same brokers.
@@ -223,9 +223,13 @@ def _name_hashes(names: tuple[str, ...]) -> IntArray:
     return frozen(java_string_hashes(names))
 
 
-@lru_cache(maxsize=16)
-def _map_order(names: tuple[str, ...]) -> Int64Array:
-    return frozen(hash_map_order(_name_hashes(names), concurrent=True))
+@lru_cache(maxsize=64)
+def broker_map_order(names: tuple[str, ...], table_size: int | None = None) -> Int64Array:
+    """Return positions of brokers in the order of a leader's map, of a table of some size; see `BrokerTable.map_order`.
+
+    Shape (brokers,).
+    """
+    return frozen(hash_map_order(_name_hashes(names), table_size, concurrent=True))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -33,6 +33,7 @@ from planner.optimize.search import (
 )
 from planner.optimize.splits import Split, cut, topic_limit, with_splits
 from planner.optimize.state import EPSILON, State
+from planner.optimize.together import place_together
 from planner.optimize.waves import waves_of
 from planner.optimize.whole import MOST_CHOICES, adopt, solve_whole
 from planner.simulate.assumptions import Assumptions
@@ -40,6 +41,11 @@ from planner.simulate.usage_model import UsageModel
 
 _GOOD_ENOUGH_FACTOR = 1.002
 """Relative to the bound: a peak that is not worth more work."""
+_FAR_FACTOR = 1.01
+"""Relative to the bound: a peak that is worth a longer proof."""
+_NEAR_FACTOR = 1.008
+"""Relative to the bound: a peak at which programs of many bundles stop."""
+_MOST_PROGRAMS = 6
 _BOUND_TOLERANCE_FACTOR = 1.0005
 """Relative to the bound: a peak at which the search stops."""
 _BISECTIONS = 10
@@ -267,6 +273,8 @@ def _level(work: _Search, start: State, state: State) -> Plan:
         goal=goal,
         steps=_tried(model),
     )
+    _together(work, state, caps, bound)
+    bound = _closer(work, start, state, bounds)
     caps = np.maximum(caps, state.usage)
     _polish(state, state.peak, caps, work.should_stop, even_out)
     place_repairs(state, work.should_stop)
@@ -388,6 +396,27 @@ def _leaving(
     order_moves(state, moves)
     if state.peak() >= peak:
         state.restore(moves)
+
+
+def _together(work: _Search, state: State, caps: FloatArray, bound: float) -> None:
+    """Place many bundles anew at once where the plan is far above its bound."""
+    if state.peak() <= bound * _FAR_FACTOR:
+        return
+    most, goal = np.maximum(caps, state.usage), bound * _NEAR_FACTOR
+
+    def finish() -> None:
+        lower_peak(state, most, work.should_stop, goal=goal)
+
+    rounds = min(work.model.question.rounds // 2, _MOST_PROGRAMS)
+    place_together(state, most, finish, work.should_stop, goal=goal, rounds=rounds)
+
+
+def _closer(work: _Search, start: State, state: State, bounds: dict[str, float]) -> float:
+    """Return the bound, after a longer proof where the plan is far above it."""
+    model, known, peak = work.model, max(bounds.values()), state.peak()
+    if "leaving" in bounds and peak > known * _FAR_FACTOR and not work.should_stop():
+        bounds["leaving"] = leaving(model, start, low=known, high=peak, closely=True).bound
+    return max(bounds.values())
 
 
 def _polish(

@@ -1,5 +1,6 @@
 """Linear and mixed-integer programs for HiGHS, put together from columns of numbers."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -63,20 +64,37 @@ class Program:
         self._entries.append((at, columns[kept], values[kept]))
         self._rows.append((low, high))
 
-    def solve(self, *, nodes: int = 0, gap: float = 1e-4, guess: bool = True) -> Solution:
+    def solve(
+        self,
+        *,
+        nodes: int = 0,
+        gap: float = 1e-4,
+        guess: bool = True,
+        presolve: bool = False,
+        enough: float = -np.inf,
+        most: Mapping[int, float] | None = None,
+        first: FloatArray | None = None,
+    ) -> Solution:
         """Solve it on one thread: the same program has the same answer everywhere.
 
         Args:
             nodes: How many nodes of the search are visited at most where columns are whole numbers.
             gap: How near the bound a solution is good enough, relative to it.
             guess: Whether to look for solutions besides the bound.
+            presolve: Whether to simplify it first: faster, but the bound is no proof.
+            enough: Cost that is low enough to stop.
+            most: Greatest values of some columns, in place of those given with them.
+            first: A solution that is known. Shape (columns,).
         """
         rows, columns, values = (np.concatenate(parts) for parts in zip(*self._entries, strict=True))
         order = np.lexsort((columns, rows))
         problem = highspy.HighsLp()
         problem.num_col_, problem.num_row_ = self.columns, len(self._rows)
         problem.col_cost_ = np.concatenate(self.cost)
-        problem.col_lower_, problem.col_upper_ = np.concatenate(self.low), np.concatenate(self.high)
+        problem.col_lower_, high = np.concatenate(self.low), np.concatenate(self.high)
+        for column, limit in (most or {}).items():
+            high[column] = limit
+        problem.col_upper_ = high
         problem.row_lower_ = np.array([low for low, _ in self._rows])
         problem.row_upper_ = np.array([high for _, high in self._rows])
         problem.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
@@ -93,7 +111,10 @@ class Program:
         if any(self.whole):
             kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
             problem.integrality_ = [kinds[one] for one in self.whole]
-            options.append(("presolve", "off"))  # 1.15 presolves optima of whole numbers away, now and then
+            options.append(("objective_target", enough))
+            options.append(
+                ("presolve", "on" if presolve else "off")
+            )  # 1.15 presolves optima of whole numbers away, now and then
         solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
         solver.silent()
         for name, value in options:
@@ -101,7 +122,14 @@ class Program:
         if not guess:
             solver.setOptionValue("mip_heuristic_effort", 0.0)
         solver.passModel(problem)
+        if first is not None:
+            known = highspy.HighsSolution()
+            known.col_value = first.tolist()
+            solver.setSolution(known)
         solver.run()
+        return self._solution(solver)
+
+    def _solution(self, solver: Any) -> Solution:
         info, status = solver.getInfo(), solver.getModelStatus()
         never = {highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kUnboundedOrInfeasible}
         if status in never:

@@ -52,6 +52,13 @@ def _ever_take(here: Int64Array, reach: Int64Array, may: BoolArray, most: int) -
     return takes
 
 
+_GAP = 2e-3
+_NODES = 100
+"""Nodes of the search for which brokers take bundles of a group at all."""
+_MOST_DECIDED = 80
+"""Brokers x groups up to which that is asked."""
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Leaving:
     """What the program says.
@@ -65,7 +72,7 @@ class Leaving:
     bundles: Int64Array
 
 
-def leaving(model: Model, start: State, *, low: float, high: float) -> Leaving:
+def leaving(model: Model, start: State, *, low: float, high: float, closely: bool = False) -> Leaving:
     """Return the least peak when whole bundles leave, and which do.
 
     Args:
@@ -73,6 +80,7 @@ def leaving(model: Model, start: State, *, low: float, high: float) -> Leaving:
         start: The cluster before anything moves.
         low: A bound that is known already.
         high: The peak of a plan that is known already.
+        closely: Whether to decide which brokers take bundles of a group at all: it takes longer, and proves more.
     """
     program = Program()
     peak = program.add(1, cost=1.0, low=low, high=high)
@@ -87,7 +95,10 @@ def leaving(model: Model, start: State, *, low: float, high: float) -> Leaving:
     for row in np.flatnonzero(np.isfinite(model.budgets)).tolist():
         program.row(found.out, model.cost[row, found.movable], high=float(model.budgets[row]))
     found.groups()
-    solved = program.solve(nodes=1, gap=2e-3, guess=False)
+    if closely and len(found.decides) <= _MOST_DECIDED:
+        for column in found.decides:
+            program.whole[column] = True
+    solved = program.solve(nodes=_NODES if closely else 1, gap=_GAP, guess=False)
     if not solved.feasible:
         return Leaving(high - SLACK, np.zeros(0, dtype=np.int64))
     chosen = found.movable[solved.values[found.out] > 0.5] if len(solved.values) else found.movable[:0]  # noqa: PLR2004
@@ -107,6 +118,7 @@ class _Arrivals:
         movable: The bundles that may leave. Shape (movable,).
         out: Their columns. Shape (movable,).
         unit: What a flow of 1 is, of each resource. Shape (resources,).
+        decides: Columns of the levels of groups, and of whether brokers take any bundle of them: whole numbers.
     """
 
     def __init__(self, model: Model, start: State, program: Program, high: float) -> None:
@@ -122,6 +134,7 @@ class _Arrivals:
         spaces = model.snapshot.bundles.namespace[self.movable].astype(np.int64)
         self.space = spaces
         self.limited = self._limited()
+        self.decides: list[int] = []
         mark = np.array([self._mark(at) for at in range(len(model.snapshot.namespaces))], dtype=np.int64)
         kinds, self.kind = np.unique(np.stack([group_of[spaces], mark[spaces]]), axis=1, return_inverse=True)
         self.kind = self.kind.reshape(-1)
@@ -183,16 +196,16 @@ class _Arrivals:
             self.program.row(np.append(into, self.out[mine]), np.append(np.ones(len(into)), -sizes), 0.0, 0.0)
             if at in self.count_in:
                 counted = np.array([self.count_in[at][broker] for broker in takers.tolist()], dtype=np.int64)
-                self._no_more_than_the_largest(into, counted, sizes, self.start.usage[takers])
+                self._as_large_as_so_many(into, counted, sizes, self.start.usage[takers])
         for broker in np.unique(self.owner).tolist():
             mine = np.flatnonzero(self.owner == broker)
             found.setdefault(broker, []).append((self.out[mine], -self.load[row, mine] / self.unit[row]))
         return found
 
-    def _no_more_than_the_largest(
-        self, into: Int64Array, counted: Int64Array, sizes: FloatArray, usage: FloatArray
-    ) -> None:
-        """Let so many bundles bring no more than as many of the largest do: to each broker, and to the least used ones.
+    def _as_large_as_so_many(self, into: Int64Array, counted: Int64Array, sizes: FloatArray, usage: FloatArray) -> None:
+        """Let so many bundles bring what they can: at most as much as the largest, at least as much as the smallest.
+
+        This holds of each broker, of the least used ones together, and of all.
 
         Args:
             into: Columns of what arrives. Shape (takers,).
@@ -200,17 +213,21 @@ class _Arrivals:
             sizes: How much each bundle brings. Shape (bundles,).
             usage: Usage of the takers. Shape (takers,).
         """
-        falling = np.append(-np.sort(-sizes), 0.0)
-        sums = np.append(0.0, falling.cumsum())
+        rising = np.sort(sizes)
+        rising, falling = np.append(rising, rising[-1:]), np.append(rising[::-1], 0.0)
+        small, large = (np.append(0.0, one.cumsum()) for one in (rising, falling))
         order = np.argsort(usage, kind="stable")
         sets = [np.array([one]) for one in range(len(into))]
         sets += [order[:many] for many in _TOGETHER if 1 < many < len(into)]
         sets += [order] if len(into) > 1 else []
         for those in sets:
             columns = np.append(into[those], counted[those])
-            for known in sorted({min(part * len(those), len(falling) - 1) for part in _COUNTED}):
-                values = np.append(np.ones(len(those)), np.full(len(those), -float(falling[known])))
-                self.program.row(columns, values, high=float(sums[known] - known * falling[known]))
+            for known in sorted({min(part * len(those), len(sizes)) for part in _COUNTED}):
+                for sums, one, most in ((large, float(falling[known]), True), (small, float(rising[known]), False)):
+                    values = np.append(np.ones(len(those)), np.full(len(those), -one))
+                    line = float(sums[known] - known * one)
+                    limits = {"high": line} if most else {"low": line}
+                    self.program.row(columns, values, **limits)
 
     # Anti-affinity groups
 
@@ -250,12 +267,38 @@ class _Arrivals:
     def _of_bundles(self, members: Int64Array, counts: IntArray, candidates: BoolArray) -> None:
         domains = self.model.rules.domains_of(candidates)
         places = [np.flatnonzero(candidates & (domains == place)) for place in np.unique(domains[candidates]).tolist()]
-        most = [self._rise(members, [np.array([broker]) for broker in place.tolist()], counts) for place in places]
-        if len(places) > 1:
-            self._rise(members, places, counts, np.array(most))
+        one = len(places) == 1
+        most = [
+            self._rise(members, [np.array([broker]) for broker in place.tolist()], counts, settles=one)
+            for place in places
+        ]
+        if not one:
+            self._rise(members, places, counts, np.array(most), settles=True)
+
+    def _settle(
+        self, members: Int64Array, units: list[Int64Array], into: list[Int64Array], here: Int64Array, level: Int64Array
+    ) -> None:
+        """Let no unit end below the highest that the fewest ever are, but for one that has one less.
+
+        Once all have so many, a unit that gives one away is the only one with fewer, and takes the next.
+        """
+        program, mine = self.program, np.isin(self.space, members)
+        lacks = program.add(len(units), high=1.0)
+        program.row(lacks, np.ones(len(units)), high=1.0)
+        for unit, taken, now, lack in zip(units, into, here.tolist(), lacks.tolist(), strict=True):
+            gone = self.out[mine & np.isin(self.owner, unit)]
+            columns = np.concatenate([taken, gone, [lack], level])
+            signs = np.concatenate([np.ones(len(taken)), -np.ones(len(gone)), [1.0, -1.0]])
+            program.row(columns, signs, low=-float(now))
 
     def _rise(
-        self, members: Int64Array, units: list[Int64Array], counts: IntArray, caps: Int64Array | None = None
+        self,
+        members: Int64Array,
+        units: list[Int64Array],
+        counts: IntArray,
+        caps: Int64Array | None = None,
+        *,
+        settles: bool,
     ) -> int:
         """Let who takes a bundle have at most the fewest of all, at the highest that the fewest ever are, and one more.
 
@@ -266,6 +309,7 @@ class _Arrivals:
             units: Brokers that are counted together. Shape of each (brokers of the unit,).
             counts: Bundles of the group on each broker. Shape (brokers,).
             caps: The most that each unit can ever have, where that is known. Shape (units,).
+            settles: Whether what leaves a unit always comes to one of the units.
 
         Returns:
             The most that all units together can ever have.
@@ -282,6 +326,9 @@ class _Arrivals:
         reach = np.full(len(units), most + 1) if caps is None else np.minimum(caps, most + 1)
         opens = _ever_take(here, reach, np.array([len(one) > 0 for one in into]), most)
         level = program.add(1, low=float(least), high=float(most))
+        self.decides += level.tolist()
+        if settles:
+            self._settle(members, units, into, here, level)
         for unit, taken, now, may in zip(units, into, here.tolist(), opens.tolist(), strict=True):
             if not len(taken):
                 continue
@@ -293,6 +340,7 @@ class _Arrivals:
             if now < most:
                 program.row(np.append(taken, level), np.append(ones, -1.0), low=-float(now))
             takes = program.add(1, high=1.0)
+            self.decides += takes.tolist()
             above = max(now - least - 1, 0)
             room = max(min(most + 1 - now + len(gone), int(mine.sum())), 0)
             program.row(np.append(taken, takes), np.append(ones, -float(room)), high=0.0)

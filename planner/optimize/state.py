@@ -44,7 +44,7 @@ class State:
         self.order: dict[int, None] = {}
         self.spent: FloatArray = np.zeros(len(model.cost))
         self.space = snapshot.bundles.namespace.astype(np.int64)
-        self._topic_count = snapshot.bundles.topics
+        self.topic_count = snapshot.bundles.topics
         self.topics: Int64Array = np.where(snapshot.brokers.has_load_data, snapshot.brokers.topics, 0)
         self.counts: IntArray = np.zeros((len(snapshot.namespaces), count), dtype=np.int32)
         np.add.at(self.counts, (self.space[mine], self.owner[mine]), 1)
@@ -77,11 +77,11 @@ class State:
         space = self.space[bundles]
         mask: BoolArray = self._masks[self._mask_of[space]].copy()
         most = self.model.rules.most_topics
-        if int(self.topics.max(initial=0)) + int(self._topic_count[bundles].max(initial=0)) > most:
-            mask &= self.topics + self._topic_count[bundles, np.newaxis] <= most
+        if int(self.topics.max(initial=0)) + int(self.topic_count[bundles].max(initial=0)) > most:
+            mask &= self.topics + self.topic_count[bundles, np.newaxis] <= most
         rows = np.flatnonzero(self.changing[space])
         for one in np.unique(space[rows]).tolist():
-            mask[rows[space[rows] == one]] &= self._now(one)
+            mask[rows[space[rows] == one]] &= self.now(one)
         free = np.flatnonzero(~self.model.forced[bundles])
         mask[free, self.model.owner[bundles[free]]] = True
         for row, bundle in enumerate(bundles.tolist()):
@@ -90,7 +90,7 @@ class State:
         mask[np.arange(len(bundles)), self.owner[bundles]] = False
         return mask
 
-    def _now(self, namespace: int) -> BoolArray:
+    def now(self, namespace: int) -> BoolArray:
         """Return where a bundle of a changing namespace may go now, apart from the topic limit. Shape (brokers,)."""
         rules, left = self.model.rules, self.topics <= self.model.rules.most_topics
         group = rules.group.get(namespace)
@@ -149,8 +149,8 @@ class State:
         both = [before, to]
         here = (model.usage.own[:, both] + self.served[:, both]) * model.scale[:, both]
         self.usage[both] = np.maximum(here.max(axis=0), model.usage.fixed[both])
-        self.topics[before] -= self._topic_count[bundle]
-        self.topics[to] += self._topic_count[bundle]
+        self.topics[before] -= self.topic_count[bundle]
+        self.topics[to] += self.topic_count[bundle]
         space = int(self.space[bundle])
         self.counts[space, both] += (-1, 1)
         if self.changing[space]:
@@ -178,7 +178,7 @@ class State:
     def _crowded(self) -> bool:
         """Say whether a broker could meet its topic limit on the way, if all that comes came before anything left."""
         moved = np.fromiter(self.order, dtype=np.int64, count=len(self.order))
-        left = np.bincount(self.model.owner[moved], self._topic_count[moved], minlength=len(self.topics))
+        left = np.bincount(self.model.owner[moved], self.topic_count[moved], minlength=len(self.topics))
         return bool((self.topics + left).max(initial=0) > self.model.rules.most_topics)
 
     def in_order(self) -> list[tuple[int, int]]:

@@ -42,7 +42,6 @@ class Trial:
         after: The result with it.
         verdict: What the judge says.
         settles: Whether nothing is shed any more at the end.
-        gone: Codes of the findings that are gone.
         steady: Whether the gain holds under other seeds and traffic; None while that was not tried.
     """
 
@@ -51,7 +50,6 @@ class Trial:
     after: Result
     verdict: Verdict
     settles: bool
-    gone: frozenset[str] = frozenset()
     steady: bool | None = None
 
     @property
@@ -108,8 +106,10 @@ class Trials:
     ) -> None:
         self.snapshot, self.scenario, self.cancelled = snapshot, scenario, cancelled
         self._results: dict[tuple[object, ...], Result] = {}
-        self._plain = None if outcome is None else _seen(outcome)
+        self._plain = outcome
         self._trials: dict[tuple[object, ...], Trial | None] = {}
+        self._latest: tuple[tuple[object, ...], Outcome] | None = None
+        """The outcome of the action tried last, by its key."""
 
     def try_out(self, action: Action) -> Trial | None:
         """Return what comes of an action; None where it does not fit the cluster, or trying was stopped."""
@@ -121,16 +121,28 @@ class Trials:
     def _tried(self, action: Action) -> Trial | None:
         if self.cancelled():
             return None
-        if self._plain is None:
-            self._plain = _seen(Outcome(simulate(self.snapshot, self.scenario)))
-        before, _, known = self._plain
+        before = self._before().result
         try:
             outcome = self._outcome(action, self.scenario)
         except PlannerError:
             return None
-        _, settles, codes = _seen(outcome)
+        self._latest = action.key, outcome
+        settles = outcome.summary.settled_after_cycles is not None
         after = self._result(action, self.scenario, outcome)
-        return Trial(action, before, after, judge(before, after), settles, known - codes)
+        return Trial(action, before, after, judge(before, after), settles)
+
+    def _before(self) -> Outcome:
+        if self._plain is None:
+            self._plain = Outcome(simulate(self.snapshot, self.scenario))
+        return self._plain
+
+    def gone(self, trial: Trial) -> frozenset[str]:
+        """Return the codes of the findings that an action makes go away; a diagnosis takes as long as a simulation."""
+        key = trial.action.key
+        if self._latest is None or self._latest[0] != key:
+            self._latest = key, self._outcome(trial.action, self.scenario)
+        known, left = (frozenset(one.code for one in diagnose(of)) for of in (self._before(), self._latest[1]))
+        return known - left
 
     def _outcome(self, action: Action, scenario: Scenario) -> Outcome:
         """Simulate an action, with the restart that it needs where that is not too much work."""
@@ -183,12 +195,6 @@ class Trials:
             return False
         measure, share = best
         return share_gone(measure, before, after) >= KEPT * share
-
-
-def _seen(outcome: Outcome) -> tuple[Result, bool, frozenset[str]]:
-    """Return a result, whether nothing is shed any more, and the codes of the findings."""
-    settled = outcome.summary.settled_after_cycles is not None
-    return outcome.result, settled, frozenset(one.code for one in diagnose(outcome))
 
 
 def by_gain(trials: list[Trial]) -> list[Trial]:

@@ -73,7 +73,7 @@ def tried_findings(findings: Iterable[Finding], trials: Trials) -> tuple[Tried, 
         action = of_finding(finding, config)
         trial = None if action is None else trials.try_out(action)
         trial = None if trial is None else trials.confirmed(trial)
-        found.append(_tried(finding, trial))
+        found.append(_tried(finding, trial, trials))
     best = by_gain([one.trial for one in found if one.trial is not None and one.trial.offered])
     place = {id(trial): at for at, trial in enumerate(best)}
     severities = list(dict.fromkeys(one.finding.severity for one in found))
@@ -82,10 +82,10 @@ def tried_findings(findings: Iterable[Finding], trials: Trials) -> tuple[Tried, 
     )
 
 
-def _tried(finding: Finding, trial: Trial | None) -> Tried:
+def _tried(finding: Finding, trial: Trial | None, trials: Trials) -> Tried:
     if trial is None:
         return Tried(replace(finding, changes={}, edits=()), None)
-    gone = " The finding is gone." if trial.offered and finding.code in trial.gone else ""
+    gone = " The finding is gone." if trial.offered and finding.code in trials.gone(trial) else ""
     said = replace(finding, tried=f"{trial.text}{gone}")
     return Tried(said if trial.offered else replace(said, changes={}, edits=()), trial)
 

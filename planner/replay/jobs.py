@@ -17,6 +17,7 @@ import fcntl
 import os
 import re
 import secrets
+import shlex
 import shutil
 import subprocess
 import sys
@@ -170,6 +171,30 @@ def histories() -> dict[str, Path]:
         folders = sorted(path for path in root.iterdir() if path.is_dir() and not path.name.startswith("."))
         places = {".": root, **{path.name: path for path in folders}}
         return {name: place for name, place in places.items() if any(place.glob("cluster=*"))}
+
+
+def where_shown(folder: Path) -> str:
+    """Return whether the dashboard reads a folder of histories, and else how it would, in a sentence.
+
+    Raises:
+        ReplayError: The folder of histories cannot be read.
+    """
+    root, mine = histories_root().absolute(), folder.absolute()
+    if root in (mine, mine.parent):
+        return f"The dashboard reads {mine}."
+    return (
+        f"This history is in {mine}. The dashboard reads {root}: start it with {_HISTORIES}={shlex.quote(str(mine))} to"
+        " see this one."
+    )
+
+
+def watch_command(name: str) -> str:
+    """Return the command that records a running cluster into a history that this server reads."""
+    folder = shlex.quote(str(histories_root().absolute() / name))
+    return (
+        "python -m planner watch --admin-url http://broker-1:8080 --metadata-store zk:zk-1:2181 --shadow"
+        f" --history {folder}"
+    )
 
 
 def results_folder(folder: Path) -> Path:

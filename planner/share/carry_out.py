@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from planner.cluster.digest import snapshot_digest
 from planner.cluster.load_manager import LoadManager
-from planner.cluster.names import SUPPORTED_NAMESPACE_BUNDLE_SPLIT_ALGORITHMS
+from planner.cluster.names import SHEDDING_INTERVAL_MINUTES, SUPPORTED_NAMESPACE_BUNDLE_SPLIT_ALGORITHMS
 from planner.cluster.relocation import Relocation
 from planner.cluster.setting import SettingValue
 from planner.cluster.snapshot import Snapshot
@@ -16,7 +16,7 @@ from planner.optimize.offer import Offer
 from planner.optimize.plan import Plan
 from planner.optimize.question import cost_text, unit_of
 from planner.optimize.stability import LEFT_OFF, Stability
-from planner.optimize.waves import Wave, scenario_of
+from planner.optimize.waves import REPORTED, Wave, scenario_of
 from planner.share.commands import (
     CAPTURE_AGAIN,
     CommandOptions,
@@ -33,7 +33,7 @@ from planner.share.link import scenario_part
 from planner.share.script import command_script
 from planner.share.script_head import Facts, facts_of, head_lines
 from planner.share.step_table import steps_json, steps_markdown
-from planner.simulate.admin_commands import SHOWN, Command, Role, shutdown_command
+from planner.simulate.admin_commands import SHOWN, Command, Role, shutdown_command, waiting
 from planner.simulate.edits.edit import some_of
 from planner.simulate.event import Event
 from planner.simulate.scenario import MOST_STEPS, Scenario
@@ -112,7 +112,9 @@ def steps(
     stopped = {command.stops for command in asked}
     leaving = [shutdown_command(broker, how.program) for broker in plan.question.drain if broker not in stopped]
     settings = [*settings_commands(changes, how, dynamic=dynamic), *_keeping(plan, stability, how, "offered", dynamic)]
-    return in_order([*asked, *_real_names(start, before, asked), *held, *found, *leaving, *settings])
+    every_min = max(start.settings.integer(SHEDDING_INTERVAL_MINUTES), 1)
+    wait = [waiting(REPORTED * every_min)] if plan.moves else []
+    return in_order([*asked, *_real_names(start, before, asked), *held, *found, *leaving, *settings, *wait])
 
 
 def steps_back(

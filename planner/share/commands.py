@@ -385,6 +385,10 @@ def hold(start: Snapshot, how: CommandOptions) -> Iterator[Command]:
 
 
 def in_order(commands: Iterable[Command]) -> tuple[Command, ...]:
-    """Return steps section by section, in the order in which to follow them."""
-    order = list(SECTIONS)
-    return tuple(sorted(commands, key=lambda command: order.index(command.section)))
+    """Return steps section by section, in the order to follow them; of waits only the longest, and only on hold."""
+    order, listed = list(SECTIONS), list(commands)
+    held = any(command.section == "hold" for command in listed)
+    longest = max((command.wait_s or 0 for command in listed), default=0) if held else 0
+    kept = [command for command in listed if command.wait_s is None]
+    kept += [command for command in listed if command.wait_s is not None and command.wait_s == longest][:1]
+    return tuple(sorted(kept, key=lambda command: (order.index(command.section), command.wait_s is None)))

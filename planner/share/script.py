@@ -195,7 +195,8 @@ def _body(commands: Sequence[Command], program: Sequence[str]) -> Iterator[str]:
             if section == "settings" and moving:
                 yield "settings_next"
         switched = command.setting is not None and command.section in {"hold", "release"}
-        if command.note and not (command.by_hand or switched or command.wave_s is not None):
+        shown = command.by_hand or switched or command.wave_s is not None or command.wait_s is not None
+        if command.note and not shown:
             yield comment(command.note)
         if command.wave_s is not None:
             pause_s = command.wave_s
@@ -215,6 +216,8 @@ def _step(command: Command, number: int, names: _Names, program: Sequence[str]) 
         yield f"once {number} by_hand {quoted(shown)}"
         for name in command.asks:
             yield f"ask_id {shlex.quote(name)} ; {names.asked[name]}=$broker"
+    elif command.wait_s is not None:
+        yield f"once {number} settle {command.wait_s} {shlex.quote(clean(command.note))}"
     elif command.setting:
         yield _setting(command.setting, command.words)
     elif command.words and command.destination:

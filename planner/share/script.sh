@@ -4,7 +4,7 @@ set -eu
 digest=@@DIGEST@@
 cluster=@@CLUSTER@@
 captured_s=@@CAPTURED@@ ; limit_percent=@@LIMIT@@ ; moves=@@MOVES@@ ; steps=@@STEPS@@
-dry_run='' ; yes='' ; with_settings='' ; leave_off='' ; take_over='' ; ignore_usage='' ; names=''
+dry_run='' ; yes='' ; with_settings='' ; leave_off='' ; take_over='' ; ignore_usage='' ; at_once='' ; names=''
 moved=0 ; skipped=0 ; at=0 ; looked=0 ; here=0 ; odd='' ; begun='' ; unseen='' ; held='' ; kept='' ; changed='' ; turned_off=''
 tab=$(printf '\t')
 say() { printf '%s\n' "$*"; }
@@ -15,6 +15,7 @@ usage() {
     say '  --broker NAME=ID      the real id (host:port) of a broker that the plan adds; otherwise the script asks for it'
     say '  --with-settings       also make the setting changes that the script would ask about'
     say '  --leave-shedding-off  leave automatic shedding off at the end, if every step was carried out'
+    say '  --restore-at-once     restore shedding and splits right after the last step, without the wait before'
     say '  --ignore-usage        continue although a broker is above the limit after a batch'
     say '  --take-over           continue although another script holds shedding and splits; use it if that script was killed'
     say @@STATUSES@@
@@ -256,6 +257,13 @@ check_batch() {
     while read -r to; do check_usage "$to" ; done <"$work/receivers"
     [ -z "$over" ] || [ -n "$ignore_usage" ] || stop 8 "A broker is above the limit of $limit_percent %. To continue all the same, use --ignore-usage."
 }
+# settle SECONDS TEXT: keep shedding and splits on hold until brokers have reported what they serve now.
+settle() {
+    if [ -n "$leave_off$at_once" ] || { [ -z "$dry_run" ] && [ "$moved" -eq 0 ]; }; then return 0 ; fi
+    say "$2"
+    [ -n "$dry_run" ] || say '  Ctrl-C ends the wait and restores both now.'
+    run sleep "$1"
+}
 # check_usage BROKER: say how much a broker is used, from its own metrics.
 check_usage() {
     if @@ADMIN@@ --admin-url "http://$1" broker-stats monitoring-metrics >"$work/metrics" 2>"$work/refused" </dev/null && used=$(used_percent "$work/metrics"); then
@@ -485,6 +493,7 @@ while [ $# -gt 0 ]; do
     --with-settings) with_settings=1 ;;
     --leave-shedding-off) leave_off=1 ;;
     --take-over) take_over=1 ;;
+    --restore-at-once) at_once=1 ;;
     --broker)
         [ $# -gt 1 ] || { usage ; exit 2 ; }
         shift

@@ -128,6 +128,7 @@ def duration_s(commands: Sequence[Command]) -> float:
         if command.wave_s is not None:
             calls += len(brokers)
             brokers, pauses = set(), pauses + command.wave_s + ARRIVAL_S
+        pauses += command.wait_s or 0
         if command.words and not command.by_hand:
             calls += 1
         if command.destination:

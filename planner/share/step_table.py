@@ -22,7 +22,7 @@ class PlanStep:
 
     Attributes:
         number: Its number in the script, from 1.
-        kind: `by hand`, `pause`, `policy`, `split`, `move`, `setting`, `restore`.
+        kind: `by hand`, `pause`, `policy`, `split`, `move`, `wait`, `setting`, `restore`.
         what: The bundle, the setting with its value, or what to do.
         source: Broker that owns the bundle before, or the value of the setting before.
         destination: Broker that is to own it after, or the value of the setting after.
@@ -45,7 +45,7 @@ class PlanStep:
 
 def is_step(command: Command) -> bool:
     """Say whether something is to be done; the rest are notes and heads of batches."""
-    return bool(command.words) or command.by_hand
+    return bool(command.words) or command.by_hand or command.wait_s is not None
 
 
 def plan_steps(commands: Sequence[Command]) -> tuple[PlanStep, ...]:
@@ -61,6 +61,7 @@ def _steps(commands: Sequence[Command]) -> Iterator[PlanStep]:
             continue
         number += 1
         kind = "by hand" if command.by_hand else _KINDS.get(command.section, "setting" if command.setting else "run")
+        kind = "wait" if command.wait_s is not None else kind
         what = command.bundle or command.note.removeprefix("By hand: ") or command.line
         before, after = command.source, command.destination
         if command.setting is not None:

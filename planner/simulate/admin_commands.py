@@ -62,6 +62,7 @@ class Command:
         destination: Broker that is to own it after.
         asks: Brokers with invented names whose real ids a person has to give.
         wave_s: It begins a batch of unloads; seconds to wait after the one before.
+        wait_s: It waits so many seconds, with shedding and splits still on hold.
         setting: The setting that the command changes; a script notes first what it is, and puts it back if it fails.
         stops: Broker that a person stops in this step.
         topics: Topics that it disconnects.
@@ -77,6 +78,7 @@ class Command:
     destination: str = ""
     asks: tuple[str, ...] = ()
     wave_s: int | None = None
+    wait_s: int | None = None
     setting: DynamicChange | None = None
     stops: str = ""
     topics: int = 0
@@ -86,6 +88,12 @@ class Command:
     def line(self) -> str:
         """The command as a shell reads it; empty where there is none."""
         return quoted(self.words) if self.words else ""
+
+
+def waiting(minutes: float) -> Command:
+    """Return the step that keeps shedding and splits on hold after the last other step."""
+    note = f"Keep shedding and automatic splits off for {minutes:g} min more, until every broker has reported its load."
+    return Command(section="release", note=note, wait_s=round(minutes * 60))
 
 
 def command_of(section: Section, program: Sequence[str], words: Sequence[Word], what: str, note: str = "") -> Command:

@@ -18,6 +18,7 @@ from planner.cluster.load_manager import LoadManager
 from planner.cluster.names import (
     HISTORY_RESOURCE_PERCENTAGE,
     MAX_NUMBER_OF_BUNDLES_IN_BUNDLE_LOAD_REPORT,
+    NAMESPACE_MAXIMUM_BUNDLES,
     REPORT_UPDATE_MAX_INTERVAL_MINUTES,
     SHEDDING_EXCLUDED_NAMESPACES,
 )
@@ -26,10 +27,11 @@ from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.tables import TRAFFIC_COLUMNS, BrokerTable, BundleTable
 from planner.cluster.units import MS_PER_MIN
-from planner.pulsar.load.averages import LONG_TERM_SAMPLES, SHORT_TERM_SAMPLES
 from planner.pulsar.load.broker_load import averages as known_averages
 from planner.pulsar.load.top_bundles import with_top_ranks
 from planner.pulsar.load.usage import max_usage, weighted_usage
+from planner.pulsar.splitting.limits import SplitLoads, limits_of
+from planner.simulate.leader_averages import TERMS, LeaderAverages
 from planner.simulate.load_model import COUNT_COLUMNS, LIMIT_COLUMNS, USAGE_COLUMNS, rows_of, with_values
 from planner.simulate.traffic import Renumbering
 
@@ -37,18 +39,14 @@ if TYPE_CHECKING:
     from planner.simulate.cluster import Cluster
 
 _BUNDLES = 7
-_TERMS = ("short_term_", "long_term_")
-_WINDOWS = (SHORT_TERM_SAMPLES, LONG_TERM_SAMPLES)
 _SHOWN = frozenset((*TRAFFIC_COLUMNS, *COUNT_COLUMNS, "owner", "has_stats"))
+_COMPARED = ("averages_estimated", "data_topics")
 _AVERAGED = frozenset(
-    (
-        *("has_data", "averages_estimated", "data_topics"),
-        *(term + name for term in _TERMS for name in (*TRAFFIC_COLUMNS, "samples")),
-    )
+    ("has_data", *_COMPARED, *(term + name for term in TERMS for name in (*TRAFFIC_COLUMNS, "samples")))
 )
 _EMA_TICK_MS = 5_000
-_THROUGHPUT_STEP = 1e5
-_RATE_STEP = 100.0
+_ROUNDING = 1e-9
+"""Share by which rounding may bring an average above what it comes from; far more than it can."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -124,17 +122,13 @@ class LeaderView:
         """Latest measurements and their brokers; `measured` and `measured_by` lack them until `_settle`."""
         self._unsettled: BoolArray = np.zeros(len(self.table), dtype=np.bool_)
         self.bundles = bundles
-        self.known: BoolArray = bundles.has_data
-        self.estimated: BoolArray = bundles.averages_estimated.copy()
-        self.data_topics: Int64Array = bundles.data_topics
-        self.samples: list[Int64Array] = [getattr(bundles, f"{term}samples") for term in _TERMS]
-        """Samples in each average, by term. Shape of each: (bundles,)."""
-        self.means: list[FloatArray] = [rows_of(bundles, [term + name for name in TRAFFIC_COLUMNS]) for term in _TERMS]
-        """The averages, by term, rows as `TRAFFIC_COLUMNS`. Shape of each: (4, bundles)."""
-        self.stored_samples = [np.where(self.known, samples, 0) for samples in self.samples]
-        """`samples` as the metadata store has them, 0 where nothing was written; likewise the two below."""
-        self.stored_means = [means.copy() for means in self.means]
-        self.stored_topics: Int64Array = np.where(self.known, self.data_topics, 0)
+        self.averages = None if self.extensible else LeaderAverages(bundles)
+        self._limits = limits_of(config)
+        self._most_bundles = config.integer(NAMESPACE_MAXIMUM_BUNDLES)
+        self._large: BoolArray = self._may_exceed(slice(None))
+        """Bundles whose reported values or averages may exceed a limit for splits until they are reported again."""
+        self._has_room: BoolArray | None = None
+        """Which bundles are of a namespace that may have more bundles."""
         self.updated_ms: Int64Array = snapshot.brokers.updated_at_ms.copy()
         self.updated_ms[self.updated_ms == 0] = snapshot.info.captured_at_ms
         self.dirty: BoolArray = np.zeros(len(self.table), dtype=np.bool_)
@@ -246,12 +240,9 @@ class LeaderView:
             if name in _SHOWN or (name in _AVERAGED and not self.extensible):
                 continue  # every view puts its own in place of it
             columns[name] = frozen(follow(getattr(self.bundles, name), -1 if name == "top_rank" else None))
-        self.known, self.estimated = frozen(follow(self.known, 0)), follow(self.estimated, 0)
-        self.data_topics, self.stored_topics = follow(self.data_topics), follow(self.stored_topics)
-        self.samples = [follow(samples, 0) for samples in self.samples]
-        self.means = [follow(means, 0) for means in self.means]
-        self.stored_samples = [follow(samples, 0) for samples in self.stored_samples]
-        self.stored_means = [follow(means) for means in self.stored_means]
+        if self.averages is not None:
+            self.averages.rebuilt(change)
+        self._large, self._has_room = follow(self._large, 0), None
         columns["low"], columns["high"] = frozen(self.truth.traffic.low.copy()), frozen(self.truth.traffic.high.copy())
         self.bundles = replace(self.bundles, **columns)
         self.touch()
@@ -375,7 +366,8 @@ class LeaderView:
         rows = np.flatnonzero(mine)
         self.reported_by[rows] = self.measured_by[rows]
         self.reported[:, rows] = self.measured[:, rows]
-        if not self.extensible:
+        if self.averages is not None:
+            self._large[rows] = self._may_exceed(rows)
             self._refresh(len(who))
         self.touch()
 
@@ -391,59 +383,25 @@ class LeaderView:
 
     # What the leader makes of the reports
 
+    def _may_exceed(self, rows: Int64Array | slice) -> BoolArray:
+        """Say which bundles may be above a limit until they are reported again: averages go to what is reported."""
+        reported = self.reported[:, rows]
+        rates = reported[:4] if self.averages is None else np.maximum(reported[:4], self.averages.means[1][:, rows])
+        topics, sessions = reported[4].astype(np.int64), (reported[5] + reported[6]).astype(np.int64)
+        loads = SplitLoads(topics, sessions, rates[0] + rates[1], rates[2] + rates[3], self._limits)
+        return loads.may_exceed(_ROUNDING)
+
+    def may_split(self) -> bool:
+        """Say whether the modular leader may find a bundle to split now; quicker than to let it look."""
+        large = np.flatnonzero(self._large)
+        if self._has_room is None and len(large):
+            namespace = self.truth.traffic.namespace
+            self._has_room = (np.bincount(namespace) < self._most_bundles)[namespace]
+        return self._has_room is not None and bool(self._has_room[large].any())
+
     def _refresh(self, samples: int) -> None:
-        """Take every reported bundle's values as so many samples, one for each report that was read."""
-        listed = self.reported_by >= 0
-        steady = listed & self.known
-        self.estimated &= steady
-        for term, window in enumerate(_WINDOWS):
-            full = steady & (self.samples[term] == window)
-            rest = np.flatnonzero(~full)
-            if not len(rest):
-                self.means[term] = self._full(term, samples)
-                continue
-            most = 2 * len(rest) > len(full)  # then all are worked out: to pick them out takes longer
-            at: Any = slice(None) if most else rest
-            found, counts = self._growing(term, samples, at, listed)
-            if len(rest) == len(full):
-                self.means[term] = found
-            elif most:
-                self.means[term] = np.where(full, self._full(term, samples), found)
-            else:
-                self.means[term] = self._full(term, samples)
-                self.means[term][:, rest] = found
-            self.samples[term] = self.samples[term].copy()
-            self.samples[term][at] = counts
-        self.data_topics = np.where(listed, self.reported[4], 0).astype(np.int64)
-        if not np.array_equal(self.known, listed):
-            self.known = frozen(listed)
-
-    def _full(self, term: int, samples: int) -> FloatArray:
-        """Return averages after some samples where they have as many as their window. Shape (4, bundles)."""
-        mean = self.means[term] - self.reported[:4]
-        mean *= ((_WINDOWS[term] - 1) / _WINDOWS[term]) ** samples
-        mean += self.reported[:4]
-        return mean
-
-    def _growing(self, term: int, samples: int, at: Any, listed: BoolArray) -> tuple[FloatArray, Int64Array]:
-        """Return averages after some samples where they may have fewer, 0 of bundles that are not listed, and samples.
-
-        Shapes (4, bundles asked about) and (bundles asked about,).
-        """
-        window, value, here, known = _WINDOWS[term], self.reported[:4, at], listed[at], self.known[at]
-        before = np.where(known, np.minimum(self.samples[term][at], window), 0)
-        growing = np.minimum(samples, window - before)
-        old = self.means[term][:, at]
-        mean = (old if known.all() else np.where(known, old, 0.0)) * before.astype(np.float64)
-        mean += value * growing.astype(np.float64)
-        mean /= np.maximum(before + growing, 1).astype(np.float64)
-        mean -= value
-        if (growing < samples).any():  # these become full on the way
-            mean *= (((window - 1) / window) ** np.arange(samples + 1))[samples - growing]
-        mean += value
-        return (
-            (mean, before + growing) if here.all() else (np.where(here, mean, 0.0), np.where(here, before + growing, 0))
-        )
+        if self.averages is not None:
+            self.averages.refresh(samples, self.reported, self.reported_by >= 0)
 
     def write_back(self) -> None:
         """Take one more sample, and write averages to the metadata store, as the leader does now and then.
@@ -451,38 +409,23 @@ class LeaderView:
         With `loadBalancerMaxNumberOfBundlesInBundleLoadReport` above 0 only so many for each broker are written, the
         busiest.
         """
+        if self.averages is None:
+            return
         self._refresh(1)
-        chosen = self.known.copy()
+        chosen = self.averages.known
         most = self.config.integer(MAX_NUMBER_OF_BUNDLES_IN_BUNDLE_LOAD_REPORT) * int(self.table.registered.sum())
         if 0 < most < int(chosen.sum()):
             excluded = set(self.config.names(SHEDDING_EXCLUDED_NAMESPACES))
             names = self.truth.traffic.namespaces
             out = np.array([name in excluded for name in names] or [False], dtype=np.bool_)
-            rows = np.flatnonzero(chosen & ~out[self.truth.traffic.namespace])
-            keys = [key for means in self.means for key in _load_keys(means[:, rows])]
-            heaviest = rows[np.lexsort(keys[::-1])[::-1][:most]]
-            chosen = np.zeros_like(chosen)
-            chosen[heaviest] = True
-        for term in range(len(_TERMS)):
-            self.stored_samples[term][chosen] = self.samples[term][chosen]
-            self.stored_means[term][:, chosen] = self.means[term][:, chosen]
-        self.stored_topics = np.where(chosen, self.data_topics, self.stored_topics)
+            chosen = self.averages.heaviest(chosen & ~out[self.truth.traffic.namespace], most)
+        self.averages.store(chosen)
         self.touch()
 
     def recall(self, bundle: int) -> None:
         """Let the leader read what the store has of a bundle that it knows nothing of, as a lookup does."""
-        if self.extensible or self.known[bundle] or not self.stored_samples[0][bundle]:
-            return
-        known = self.known.copy()
-        known[bundle] = True
-        self.known = frozen(known)
-        self.data_topics = self.data_topics.copy()
-        self.data_topics[bundle] = self.stored_topics[bundle]
-        for term in range(len(_TERMS)):
-            self.samples[term], self.means[term] = self.samples[term].copy(), self.means[term].copy()
-            self.samples[term][bundle] = self.stored_samples[term][bundle]
-            self.means[term][:, bundle] = self.stored_means[term][:, bundle]
-        self.touch()
+        if self.averages is not None and self.averages.recall(bundle):
+            self.touch()
 
     # What it looks like
 
@@ -508,13 +451,9 @@ class LeaderView:
                 columns[name] = self._kept(name, self.reported[row])
             for row, name in enumerate(COUNT_COLUMNS):
                 columns[name] = self._kept(name, self.reported[4 + row].astype(np.int64))
-            if not self.extensible:
-                columns["has_data"] = self.known
-                columns["averages_estimated"] = self._kept("averages_estimated", self.estimated)
-                columns["data_topics"] = self._kept("data_topics", self.data_topics)
-                for term, samples, means in zip(_TERMS, self.samples, self.means, strict=True):
-                    columns |= {term + name: frozen(mean) for name, mean in zip(TRAFFIC_COLUMNS, means, strict=True)}
-                    columns[f"{term}samples"] = frozen(samples)
+            if self.averages is not None:
+                for name, values in self.averages.columns().items():
+                    columns[name] = self._kept(name, values) if name in _COMPARED else values
             columns["has_stats"] = self._kept("has_stats", (self.reported_by >= 0) & (self.reported_by == owner))
             columns["owner"] = cluster.owners() if self.extensible else self._kept("owner", owner.astype(np.int32))
             self._table = replace(self.bundles, **columns)
@@ -532,15 +471,6 @@ class LeaderView:
         """Return a column as the last view has it, if it is the same: a trace keeps many views."""
         known = getattr(self._last.bundles, name) if self._last is not None else None
         return known if known is not None and np.array_equal(known, values) else frozen(values.copy())
-
-
-def _load_keys(means: FloatArray) -> list[FloatArray]:
-    """Return by what averages are ordered: throughput in, throughput out and message rate, each rounded half up."""
-    return [
-        np.floor(means[2] / _THROUGHPUT_STEP + 0.5),
-        np.floor(means[3] / _THROUGHPUT_STEP + 0.5),
-        np.floor((means[0] + means[1]) / _RATE_STEP + 0.5),
-    ]
 
 
 def _percent(was: FloatArray, now: FloatArray) -> FloatArray:

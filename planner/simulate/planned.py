@@ -5,9 +5,8 @@ one after the other, by the placement strategy of the release; nothing is known 
 the start of a real cluster. Usage follows the traffic by the two costs of CPU that the description states.
 """
 
-import re
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +16,7 @@ from planner.cluster.errors import SettingError
 from planner.cluster.hashing import topic_hashes
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import bundles_of_hashes, equal_boundaries
-from planner.cluster.releases import REFERENCE, release
+from planner.cluster.releases import release
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot, SnapshotInfo
 from planner.cluster.tables import TRAFFIC_COLUMNS, BundleTable, TopicTable, make_brokers, make_bundles, make_topics
@@ -26,128 +25,12 @@ from planner.cluster.topic_names import namespace_of_topic
 from planner.cluster.units import KBIT_PER_BYTE, KBIT_PER_GBIT
 from planner.pulsar.load.top_bundles import with_top_ranks
 from planner.pulsar.manager.pairing import default_settings
+from planner.simulate.planned_spec import EXPONENTS, PlannedCluster, PlannedTopics, names_of
 from planner.simulate.run import Simulation
 from planner.simulate.scenario import unchanged
 
-Distribution = Literal["equal", "skewed", "few carry most"]
-"""How rates spread over the topics of a group."""
-
-EXPONENTS: dict[Distribution, float] = {"equal": 0.0, "skewed": 0.8, "few carry most": 1.4}
-"""Exponent of the Zipf law of each."""
-
-_NUMBER = re.compile(r"%0?([0-9]{0,2})d")
-_MOST_TOPICS = 2_000_000
-_MOST_BROKERS = 2_000
-_MOST_BUNDLES = 65_536
-_CLUSTER = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 _IDLE_CPU_PERCENT = 5.0
 _MEMORY_SHARE = 0.4
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedTopics:
-    """Topics of one namespace.
-
-    Attributes:
-        pattern: Full name, with `%d` or `%06d` for the number of the topic.
-        count: How many there are.
-        msg_rate_per_s: Messages published per second to all of them together.
-        message_bytes: Size of a message.
-        subscriptions: Subscriptions of each; each receives every message.
-        distribution: How the rate spreads over the topics.
-        bundles: Bundles of the namespace.
-    """
-
-    pattern: str = "persistent://iot/home/dev-%06d"
-    count: int = 1_000
-    msg_rate_per_s: float = 10_000.0
-    message_bytes: float = 1_000.0
-    subscriptions: int = 1
-    distribution: Distribution = "skewed"
-    bundles: int = 64
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedCluster:
-    """What a cluster is to be.
-
-    Attributes:
-        cluster: Its name.
-        brokers: Number of brokers, all alike.
-        cores: Cores of each.
-        nic_gbit_per_s: Speed of the network of each.
-        memory_gib: Heap of each.
-        direct_memory_gib: Direct memory of each.
-        pulsar_version: Release that they run.
-        load_manager: Load manager that they run.
-        topics: Groups of topics.
-        cpu_percent_per_mb_per_s: Percent of one core that one MB/s in or out costs.
-        cpu_percent_per_1000_msg_per_s: Percent of one core that 1,000 msg/s in or out cost.
-        captured_at_ms: Moment of the snapshot, ms since 1970.
-    """
-
-    cluster: str = "planned"
-    brokers: int = 3
-    cores: float = 8.0
-    nic_gbit_per_s: float = 10.0
-    memory_gib: float = 8.0
-    direct_memory_gib: float = 16.0
-    pulsar_version: str = REFERENCE.name
-    load_manager: LoadManager = LoadManager.MODULAR
-    topics: tuple[PlannedTopics, ...] = field(default_factory=lambda: (PlannedTopics(),))
-    cpu_percent_per_mb_per_s: float = 1.0
-    cpu_percent_per_1000_msg_per_s: float = 1.5
-    captured_at_ms: int = 1_800_000_000_000
-
-    def check(self) -> None:
-        """Refuse what cannot be planned.
-
-        Raises:
-            SettingError: Naming the field and its bounds.
-        """
-        _between("brokers", self.brokers, 1, _MOST_BROKERS)
-        _between("cores", self.cores, 0.1, 1_024)
-        _between("nic_gbit_per_s", self.nic_gbit_per_s, 0.01, 1_000)
-        _between("memory_gib", self.memory_gib, 0.1, 4_096)
-        _between("direct_memory_gib", self.direct_memory_gib, 0.1, 4_096)
-        _between("cpu_percent_per_mb_per_s", self.cpu_percent_per_mb_per_s, 0, 1e6)
-        _between("cpu_percent_per_1000_msg_per_s", self.cpu_percent_per_1000_msg_per_s, 0, 1e6)
-        _between("topics", sum(one.count for one in self.topics), 1, _MOST_TOPICS)
-        for one in self.topics:
-            _between("count", one.count, 1, _MOST_TOPICS)
-            _between("msg_rate_per_s", one.msg_rate_per_s, 0, 1e9)
-            _between("message_bytes", one.message_bytes, 1, 1e7)
-            _between("subscriptions", one.subscriptions, 0, 1_000)
-            _between("bundles", one.bundles, 1, _MOST_BUNDLES)
-        if not _CLUSTER.fullmatch(self.cluster):
-            remedy = "Use 1 to 100 letters, digits, dots, hyphens and underscores."
-            raise SettingError(f"{self.cluster[:100]!r} is not a valid cluster name.", where="cluster", remedy=remedy)
-
-
-def _between(name: str, value: float, low: float, high: float) -> None:
-    if not low <= value <= high:
-        raise SettingError(
-            f"{value:,} is out of range.", where=name, remedy=f"Use a number from {low:,g} to {high:,g}."
-        )
-
-
-def names_of(group: PlannedTopics) -> list[str]:
-    """Return the names of the topics of a group.
-
-    Raises:
-        SettingError: The pattern has not exactly one number.
-        FormatError: It is not a topic name.
-    """
-    places = _NUMBER.findall(group.pattern)
-    if group.count == 1 and not places and "%" not in group.pattern:
-        return [group.pattern]
-    if len(places) != 1 or group.pattern.count("%") != 1:
-        raise SettingError(
-            f"{group.pattern[:200]!r} needs one place for the number of the topic.",
-            where="pattern",
-            remedy="Write %d or %06d once, as in persistent://iot/home/dev-%06d.",
-        )
-    return [group.pattern % number for number in range(group.count)]
 
 
 def plan_cluster(spec: PlannedCluster, seed: int = 0) -> Snapshot:
@@ -209,7 +92,7 @@ def _topics_and_bundles(
             cuts[namespace] = edges
         names += found
         spaces += [namespace] * len(found)
-        rates.append(_rates(group, rng))
+        rates.append(rates_of(group, rng))
     if len(set(names)) < len(names):
         raise SettingError("Two groups name the same topic.", where="pattern", remedy="Use another pattern.")
     namespaces = tuple(cuts)
@@ -246,7 +129,8 @@ def _topics_and_bundles(
     return topics, namespaces, bundles
 
 
-def _rates(group: PlannedTopics, rng: np.random.Generator) -> FloatArray:
+def rates_of(group: PlannedTopics, rng: np.random.Generator) -> FloatArray:
+    """Return the messages per second that are published to each topic of a group. Shape (topics,)."""
     weight = 1.0 / rng.permutation(np.arange(1, group.count + 1)) ** EXPONENTS[group.distribution]
     rates: FloatArray = np.round(group.msg_rate_per_s * weight / weight.sum(), 6)
     return rates

@@ -308,7 +308,7 @@ class Simulation:
     def _split_modular(self, now: int) -> None:
         """Let the leader split what is above a limit."""
         config = self._in_force(now)
-        if not config.flag(AUTO_BUNDLE_SPLIT_ENABLED):
+        if not config.flag(AUTO_BUNDLE_SPLIT_ENABLED) or not self.cluster.leader_view.may_split():
             return
         view = self._view(now)
         decision = automatic_modular.decide_cycle(view, config, explain=False)

@@ -434,14 +434,7 @@ class _Question:
                 about = (part.brokers == broker) & (part.bundles < 0)
             rows = np.flatnonzero(about)
             if len(rows):
-                kept = replace(
-                    part,
-                    brokers=part.brokers[rows],
-                    bundles=part.bundles[rows],
-                    values=part.values[rows],
-                    others=part.others[rows],
-                )
-                texts += [reason.text for reason in kept.rows(view.brokers.name, view.bundle_names)]
+                texts += [reason.text for reason in part.only(rows).rows(view.brokers.name, view.bundle_names)]
         texts += [u.reason.text for u in unloads if self.target.is_shed((u.move,))]
         return tuple(dict.fromkeys(texts))
 

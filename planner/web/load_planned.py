@@ -9,7 +9,8 @@ import streamlit as st
 from planner.cluster.errors import PlannerError
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.releases import REFERENCE, RELEASES
-from planner.simulate.planned import EXPONENTS, Distribution, PlannedCluster, PlannedTopics, plan_cluster
+from planner.simulate.planned import plan_cluster
+from planner.simulate.planned_spec import EXPONENTS, Distribution, PlannedCluster, PlannedTopics
 from planner.web import state
 from planner.web.page import arrive
 from planner.web.widgets import show_error

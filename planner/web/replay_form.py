@@ -1,6 +1,7 @@
 """The form of the Replay page: which history, which scenarios, what it will take, and where it runs."""
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -95,11 +96,14 @@ def _make_sample() -> None:
 
 
 def _no_history() -> None:
+    root = jobs.histories_root().absolute()
     st.info(
-        "No history yet. Create one from your recordings with `python -m planner history ingest`, in the folder"
-        f" `{jobs.histories_root().name}` beside the workspace, or start with a small generated sample.",
+        "No history in this server's folder of histories. Record a running cluster, or turn your recordings into a"
+        " history; or start with a small generated sample.",
         icon=":material/history:",
     )
+    st.code(f"python -m planner history ingest RECORDINGS --out {shlex.quote(str(root / 'mine'))}", language="bash")
+    st.code(jobs.watch_command("mine"), language="bash")
     if st.button("Generate a small sample history", icon=":material/auto_awesome:"):
         with st.spinner("Generating two days of a small cluster …"):
             _make_sample()

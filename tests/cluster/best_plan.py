@@ -54,7 +54,7 @@ def carry_out_the_best_plan(scene: Scene, folder: Path, calm: dict[str, object])
         script = best_plan_script(plan, waves, stability, options, made_at_ms=made_at_ms)
         admin = PulsarAdmin(folder, scene.cluster.brokers[0].url)
         overrides = scene.admin.ask("/brokers/configuration/values")
-        done = admin.run(script)
+        done = admin.run(script, "--restore-at-once")
         assert done.returncode == 0, done.stdout + done.stderr
         assert scene.admin.ask("/brokers/configuration/values") == overrides
         wanted = {move.bundle: move.destination for move in plan.moves}

@@ -4,8 +4,9 @@ Mirrors the frames of `ModularLoadManagerImpl.doLoadShedding` and `UnloadSchedul
 every unload succeeds at the moment of the snapshot.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -119,14 +120,21 @@ class CycleDecision:
     Attributes:
         shedder: The strategy that decides.
         shedding: Its answer; when the cycle does not run at all, no moves and one reason for every broker.
-        notes: What the user should know about how it came to this.
+        found: What the user should know about how it came to this, without what other orders of maps would change.
         unloads: What becomes of each bundle of the answer, in the order in which they are unloaded.
+        ordered: Finds what other orders would change, which takes as long as deciding twice.
     """
 
     shedder: Shedder
     shedding: SheddingDecision
-    notes: tuple[str, ...] = ()
+    found: tuple[str, ...] = ()
     unloads: tuple[Unload, ...] = ()
+    ordered: Callable[[], tuple[str, ...]] = tuple
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """What the user should know about how it came to this; orders of maps are tried when this is first asked."""
+        return (*self.found, *self.ordered(), *self.shedding.notes)
 
     @property
     def moves(self) -> tuple[Move, ...]:
@@ -242,14 +250,16 @@ def next_cycle(
     remembered, unloads = carry(chosen, decision)
     notes += release_notes(snapshot.info.pulsar_version, config, RELEASE_RULES)
     notes += expression_notes(snapshot.policies)  # afterwards, when it is known which of them take too long
-    if explain:
-        notes += _order_notes(decision, shedder.decide(the_other_way_round(snapshot), known, config)[1], _LISTED)
-        for grown in once_larger(snapshot):
-            order_notes = _order_notes(decision, shedder.decide(grown, known, config)[1], _GROWN)
-            notes += order_notes
-            if order_notes:
-                break
-    return remembered, CycleDecision(shedder, decision, (*notes, *decision.notes), unloads)
+
+    def ordered() -> tuple[str, ...]:
+        other = shedder.decide(the_other_way_round(snapshot), known, config)[1]
+        listed = _order_notes(decision, other, _LISTED)
+        larger = (
+            _order_notes(decision, shedder.decide(one, known, config)[1], _GROWN) for one in once_larger(snapshot)
+        )
+        return listed + next(filter(None, larger), ())
+
+    return remembered, CycleDecision(shedder, decision, notes, unloads, ordered if explain else tuple)
 
 
 def the_other_way_round(snapshot: Snapshot) -> Snapshot:
@@ -257,16 +267,12 @@ def the_other_way_round(snapshot: Snapshot) -> Snapshot:
     tables: dict[str, Any] = {"brokers": snapshot.brokers, "bundles": snapshot.bundles}
     for part, table in tables.items():
         columns = {column.name: getattr(table, column.name)[::-1] for column in column_info(type(table))}
-        tables[part] = replace(
-            table,
-            **{n: frozen(np.ascontiguousarray(c)) if isinstance(c, np.ndarray) else c for n, c in columns.items()},
-        )
+        tables[part] = replace(table, **columns)
     owner = tables["bundles"].owner
     turned = frozen(np.where(owner >= 0, len(snapshot.brokers) - 1 - owner, owner))
     bundles = replace(tables["bundles"], owner=turned)
     other = replace(snapshot, brokers=tables["brokers"], bundles=bundles, topics=make_topics())
-    hashes = frozen(np.ascontiguousarray(snapshot.bundle_name_hashes[::-1]))
-    return other.naming(snapshot.bundle_names[::-1], hashes)
+    return other.naming(snapshot.bundle_names[::-1], snapshot.bundle_name_hashes[::-1])
 
 
 def once_larger(snapshot: Snapshot) -> Iterator[Snapshot]:

@@ -15,6 +15,8 @@ from planner.cluster.arrays import BoolArray, FloatArray, Int64Array
 from planner.cluster.decisions import Move, ReasonBlock, ReasonCode, add_reasons, block
 from planner.cluster.memory import SheddingMemory
 from planner.cluster.names import SHEDDING_GRACE_PERIOD_MINUTES
+from planner.cluster.positions import positions_of
+from planner.cluster.releases import Release
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.tables import Term
@@ -87,16 +89,19 @@ class Donors:
 def _recent(snapshot: Snapshot, recently_unloaded: Mapping[str, int]) -> BoolArray:
     recent = np.zeros(len(snapshot.bundles), dtype=np.bool_)
     if recently_unloaded:
-        position = snapshot.bundle_position
-        recent[[position[name] for name in recently_unloaded if name in position]] = True
+        places = positions_of(recently_unloaded, snapshot.bundle_position)
+        recent[places[places >= 0]] = True
     return recent
 
 
-def _sorted(group: Int64Array, values: FloatArray, rank: Int64Array) -> Int64Array:
-    """Return the order by group, then value descending, then rank.
+def _sorted(
+    snapshot: Snapshot, bundles: Int64Array, group: Int64Array, values: FloatArray, release: Release
+) -> Int64Array:
+    """Return the order by group, then value descending, then place in the map that the strategies walk.
 
-    Sorting by all three keys would take three times as long; few values are equal, and only those need their rank.
-    NaN is more than any number, as `Double.compare` has it.
+    Sorting by all three keys would take three times as long; few values are equal, and only those need their place,
+    which the buckets of the map tell unless two of them share one. NaN is more than any number, as `Double.compare` has
+    it.
     """
     values = np.where(np.isnan(values), np.inf, values)
     by_value = np.argsort(-values)
@@ -107,7 +112,14 @@ def _sorted(group: Int64Array, values: FloatArray, rank: Int64Array) -> Int64Arr
     tied[1:-1] = (sorted_values[1:] == sorted_values[:-1]) & (sorted_group[1:] == sorted_group[:-1])
     places = np.flatnonzero(tied[1:] | tied[:-1])
     equal = order[places]
-    order[places] = equal[np.lexsort((rank[equal], -values[equal], group[equal]))]
+    if not len(equal):
+        return order
+    keys = [snapshot.shedding_buckets(bundles[equal], release), -values[equal], group[equal]]
+    by_keys = np.lexsort(keys)
+    if np.logical_and.reduce([key[by_keys][1:] == key[by_keys][:-1] for key in keys]).any():
+        keys[0] = snapshot.shedding_rank(release)[bundles[equal]]
+        by_keys = np.lexsort(keys)
+    order[places] = equal[by_keys]
     return order
 
 
@@ -134,10 +146,9 @@ def rank_donors(
     owned = [snapshot.bundles_of(b) for b in brokers.tolist()]
     bundles = np.concatenate(owned)
     group = np.repeat(np.arange(len(brokers)), [len(o) for o in owned])
-    rank = snapshot.shedding_rank(config.release)[bundles]
     unloaded_ms = memory.recently_unloaded_bundles
     recent = _recent(snapshot, unloaded_ms)[bundles]
-    unseen = rank < 0
+    unseen = ~snapshot.is_walked(config.release)[bundles]
     owner = snapshot.bundles.owner
     add_reasons(reasons, NOT_CONSIDERED, unseen, owner[bundles], bundles=bundles)
     if (recent & ~unseen).any():
@@ -147,9 +158,9 @@ def rank_donors(
         reasons.append(block(RECENTLY_UNLOADED, owner[held], held, [ago]))
     if unseen.any() or recent.any():
         kept = ~unseen & ~recent
-        bundles, group, rank = bundles[kept], group[kept], rank[kept]
+        bundles, group = bundles[kept], group[kept]
     values = value[bundles]
-    order = _sorted(group, values, rank)
+    order = _sorted(snapshot, bundles, group, values, config.release)
     bounds = np.searchsorted(group, np.arange(len(brokers) + 1))
     return Donors(brokers, bundles[order], bounds, values[order])
 

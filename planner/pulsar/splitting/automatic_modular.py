@@ -13,7 +13,7 @@ import numpy.typing as npt
 from planner.cluster.arrays import BoolArray, Int64Array
 from planner.cluster.decisions import ReasonBlock, ReasonCode, ReasonLog, SplitDecision, SplitOrder, block
 from planner.cluster.errors import PulsarError
-from planner.cluster.hashing import grouped_map_order, hash_map_order, java_string_hashes
+from planner.cluster.hashing import grouped_map_order, hash_map_order
 from planner.cluster.names import (
     AUTO_BUNDLE_SPLIT_ENABLED,
     DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM,
@@ -24,7 +24,7 @@ from planner.cluster.ranges import bundle_name
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.pulsar.splitting.factory import apply_split
-from planner.pulsar.splitting.limits import LIMITS, SplitLoads
+from planner.pulsar.splitting.limits import DIVISIBLE_TOPICS, LIMITS, SplitLoads
 from planner.pulsar.splitting.protocol import SplitAlgorithm
 from planner.pulsar.splitting.registry import default_split_algorithm
 from planner.pulsar.splitting.request import split_request
@@ -135,7 +135,7 @@ def decide(
     loads = SplitLoads.of(bundles, rate, throughput, config)
     examined = bundles.has_stats & (bundles.owner >= 0)
     examined[examined] &= snapshot.brokers.has_load_data[bundles.owner[examined]]
-    few = loads.topics < 2  # noqa: PLR2004 - a bundle is divided between topics
+    few = loads.topics < DIVISIBLE_TOPICS
     exceeded = loads.exceeded()
     hot = examined & ~few & (exceeded > 0)
     if not explain and not hot.any():
@@ -152,13 +152,6 @@ def decide(
     return SplitDecision(splits, (*reasons, *held, *cannot))
 
 
-def _names(snapshot: Snapshot, positions: Int64Array) -> list[str]:
-    """Return full names of some bundles only: all of a big cluster would take longer than the decision."""
-    table = snapshot.bundles
-    rows = zip(*(column[positions].tolist() for column in (table.namespace, table.low, table.high)), strict=True)
-    return [bundle_name(snapshot.namespaces[namespace], low, high) for namespace, low, high in rows]
-
-
 def _map_visit(snapshot: Snapshot, examined: BoolArray, hot: BoolArray) -> Int64Array:
     """Return hot bundles as Pulsar comes to them: brokers in the order of their map, then bundles in that of theirs."""
     positions = np.flatnonzero(hot)
@@ -168,7 +161,7 @@ def _map_visit(snapshot: Snapshot, examined: BoolArray, hot: BoolArray) -> Int64
     place[snapshot.broker_map_order] = np.arange(len(place), dtype=np.int32)
     owner = snapshot.bundles.owner
     sizes = np.bincount(place[owner[examined]], minlength=len(place))
-    hashes = java_string_hashes(_names(snapshot, positions))
+    _, hashes = snapshot.names_of(positions)
     return positions[grouped_map_order(hashes, place[owner[positions]], sizes, concurrent=True)]
 
 
@@ -202,11 +195,11 @@ def _orders(
     snapshot: Snapshot, config: Settings, taken: Int64Array, exceeded: npt.NDArray[np.int8], loads: SplitLoads
 ) -> tuple[tuple[SplitOrder, ...], list[ReasonBlock]]:
     """Return the splits in the order of the map of all chosen bundles, and the reasons about them."""
-    names = _names(snapshot, taken)
+    names, hashes = snapshot.names_of(taken)
     algorithm = default_split_algorithm(config.text(DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM))
     orders: list[SplitOrder] = []
     log = ReasonLog()
-    for at in hash_map_order(java_string_hashes(names)).tolist():
+    for at in hash_map_order(hashes).tolist():
         position = int(taken[at])
         owner = int(snapshot.bundles.owner[position])
         code, compared = _ACTS[exceeded[position] - 1], loads.compared(position, int(exceeded[position]))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from planner.cluster.arrays import FloatArray, Int64Array
+from planner.cluster.arrays import BoolArray, FloatArray, Int64Array
 from planner.cluster.names import (
     NAMESPACE_BUNDLE_MAX_BANDWIDTH_MBYTES,
     NAMESPACE_BUNDLE_MAX_MSG_RATE,
@@ -23,6 +23,16 @@ LIMITS = (
     NAMESPACE_BUNDLE_MAX_BANDWIDTH_MBYTES,
 )
 """Real names of the settings with the limits, in the order in which they are compared."""
+
+
+DIVISIBLE_TOPICS = 2
+"""Topics from which on the modular load manager splits a bundle, which it divides between them."""
+
+
+def limits_of(config: Settings) -> tuple[int, int, int, int]:
+    """Return the limits in force, in the order of `LIMITS`, the bandwidth in bytes/s."""
+    topics, sessions, rate, mib = (config.integer(name) for name in LIMITS)
+    return topics, sessions, rate, (mib * MIB + 2**31) % 2**32 - 2**31  # multiplied as int: 2048 becomes negative
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -46,10 +56,8 @@ class SplitLoads:
     @staticmethod
     def of(table: BundleTable, msg_rate_per_s: FloatArray, bytes_per_s: FloatArray, config: Settings) -> "SplitLoads":
         """Return what is compared with the settings in force, of bundles with these rates. Shapes (bundles,)."""
-        topics, sessions, rate, mib = (config.integer(name) for name in LIMITS)
-        bandwidth = (mib * MIB + 2**31) % 2**32 - 2**31  # multiplied as int: 2048 becomes negative
-        limits = (topics, sessions, rate, bandwidth)
-        return SplitLoads(table.topics, table.consumers + table.producers, msg_rate_per_s, bytes_per_s, limits)
+        sessions = table.consumers + table.producers
+        return SplitLoads(table.topics, sessions, msg_rate_per_s, bytes_per_s, limits_of(config))
 
     def exceeded(self) -> npt.NDArray[np.int8]:
         """Return which limit each bundle exceeds first, 1 to 4; 0 for none. Shape (bundles,)."""
@@ -64,6 +72,15 @@ class SplitLoads:
         for limit in (4, 3, 2, 1):
             found[above[limit - 1]] = limit
         return found
+
+    def may_exceed(self, share: float) -> BoolArray:
+        """Return which bundles could be split if their rates were more by some share. Shape (bundles,)."""
+        rate, size = (
+            np.where(np.isnan(values), np.inf, values + np.abs(values) * share)
+            for values in (self.msg_rate_per_s, self.throughput_bytes_per_s)
+        )
+        more = SplitLoads(self.topics, self.sessions, rate, size, self.limits)
+        return (self.topics >= DIVISIBLE_TOPICS) & (more.exceeded() > 0)
 
     def numbers(self, bundles: Int64Array) -> tuple[Int64Array, Int64Array, FloatArray, FloatArray]:
         """Return what is told of bundles by position: topics, sessions, msg/s and MiB/s. Shape of each: (bundles,)."""

@@ -53,6 +53,8 @@ class BucketColumn:
         self._last = np.full_like(rate, now_ns)
         self._remainder = np.zeros_like(rate)
         self._pending = np.zeros_like(rate)
+        self._is_free = capacity is None and initial is None and not self.limited.any()
+        """Whether nothing is limited, so that nothing has to be counted either: the buckets stay full."""
 
     def _filled(self, rows: Int64Array, now_ns: int) -> tuple[Int64Array, ...]:
         """Return tokens, moment, remainder and what is pending, after the tokens that are due were added."""
@@ -61,6 +63,8 @@ class BucketColumn:
         token_ns, resolution = period // rate, self._resolution[rows]
         step = np.where(token_ns > resolution, np.maximum(token_ns - remainder - 1, 0), resolution)
         due = np.asarray(now_ns > last + step, dtype=bool)
+        if not due.any():
+            return tokens, last, remainder, pending
         elapsed = np.where(due, now_ns - last + remainder, 0)
         earned = np.minimum(self._times_over(elapsed, rate, period), _LONG_MAX)
         left = np.maximum(elapsed - self._times_over(period, earned, rate), 0)
@@ -77,6 +81,8 @@ class BucketColumn:
 
     def peek(self, rows: Int64Array, now_ns: int) -> tuple[Int64Array, tuple[Int64Array, ...]]:
         """See `LimiterColumn`."""
+        if self._is_free:
+            return np.full(len(rows), NO_BOUND, dtype=self._rate.dtype), ()
         asked = self._filled(rows, now_ns)
         return np.where(self.limited[rows], np.maximum(asked[0] - asked[3], 0), NO_BOUND), asked
 
@@ -98,12 +104,16 @@ class BucketColumn:
 
     def commit(self, rows: Int64Array, asked: tuple[Int64Array, ...], keep: BoolArray) -> None:
         """See `LimiterColumn`."""
+        if not asked:
+            return
         kept = rows[keep]
         self._tokens[kept], self._last[kept], self._remainder[kept], self._pending[kept] = (a[keep] for a in asked)
 
     def consume(self, rows: Int64Array, amount: Int64Array, now_ns: int) -> None:
         """See `LimiterColumn`; the moment does not matter to a bucket."""
         del now_ns
+        if self._is_free:
+            return
         self._pending[rows] += np.where(self.limited[rows], np.maximum(amount, 0), 0)
 
     def set_rate(self, rate: Int64Array) -> None:

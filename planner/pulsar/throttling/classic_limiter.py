@@ -41,6 +41,8 @@ class ClassicColumn:
         """Return permits, acquired and next renewal after those that are due."""
         permits, acquired, renewal = self._permits[rows], self._acquired[rows], self._renewal[rows]
         due = np.asarray((renewal != _NEVER) & (renewal <= now_ns), dtype=bool)
+        if not due.any():
+            return permits, acquired, renewal
         period = np.where(due, self._period[rows], 1)
         later = np.where(due, (now_ns - renewal) // period, 0)
         updated = np.where(due, self._updated[rows], permits)

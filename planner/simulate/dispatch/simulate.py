@@ -332,14 +332,17 @@ class _Dispatch:
     ) -> tuple[Int64Array, Int64Array]:
         """Reduce entries and bytes to what a limiter leaves, and count that it did."""
         events, bound, most = (counts[self._period] for counts in (self._events, self._bound, self._left))
-        events[event, rows] += msgs < entries
-        events[event + 1, rows] += byte_count < room
+        for at, left in ((event, msgs), (event + 1, byte_count)):
+            most[at, rows] = np.maximum(most[at, rows], np.where(left < NO_BOUND, left, -1))
+        few, little = msgs < entries, byte_count < room
+        if not (few.any() or little.any()):
+            return entries, room
+        events[event, rows] += few
+        events[event + 1, rows] += little
         fewer, less = np.minimum(entries, msgs), np.minimum(room, byte_count)
         before, by_msgs, after = (self._fits(rows, *both) for both in ((entries, room), (fewer, room), (fewer, less)))
         bound[event, rows] += by_msgs < before
         bound[event + 1, rows] += after < by_msgs
-        for at, left in ((event, msgs), (event + 1, byte_count)):
-            most[at, rows] = np.maximum(most[at, rows], np.where(left < NO_BOUND, left, -1))
         return fewer, less
 
     def _fits(self, rows: Int64Array, entries: Int64Array, room: Int64Array) -> Int64Array:

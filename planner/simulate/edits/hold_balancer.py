@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from planner.simulate.admin_commands import Command
+from planner.simulate.admin_commands import Command, waiting
 from planner.simulate.edits.edit import Ask, AtMinute, Edit
 from planner.simulate.edits.running import Running
 
@@ -35,6 +35,7 @@ class HoldBalancer(Edit):
 
     def commands(self, cluster: str, program: Sequence[str]) -> Iterator[Command]:
         yield Command(section="notes", note=f"Shedding and automatic splits are held for {self.duration_min:g} min.")
+        yield waiting(self.duration_min)
 
     def held_min(self) -> tuple[float, float] | None:
         return self.at_min, self.at_min + self.duration_min

@@ -81,6 +81,9 @@ MachineChange: TypeAlias = ChangeCapacity
 BalancerHold: TypeAlias = HoldBalancer
 """The edit by which a plan holds shedding and splits while it is carried out."""
 
+BundleCount: TypeAlias = SetBundleCount
+"""The edit that recreates a namespace with another number of bundles."""
+
 if TYPE_CHECKING:
     AnyEdit: TypeAlias = Edit
 else:

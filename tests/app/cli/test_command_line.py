@@ -30,6 +30,10 @@ _OF_A_CLUSTER = "brokers bundles cluster load-manager msg-rate-per-s namespaces 
 
 # What people have in their scripts: an option that is missing here one day breaks them.
 OPTIONS = {
+    "bundles": """
+        brokers count json message-bytes msg-rate-per-s namespace pattern rates scenario seed snapshot subscriptions
+        topics
+    """,
     "capture": f"{_OF_A_CAPTURE} out",
     "conform": "release",
     "dashboard": "allow host port workspace",

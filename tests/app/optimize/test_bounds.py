@@ -190,7 +190,9 @@ def test_no_bound_is_above_what_can_be_reached(seeds: range) -> None:
             continue
         best = float(peaks[done].min())
         repaired += bool(model.repairs.any())
-        assert leaving(model, start, low=0.0, high=max(best, start.peak())).bound <= best, seed
+        for closely in (False, True):
+            found = leaving(model, start, low=0.0, high=max(best, start.peak()), closely=closely)
+            assert found.bound <= best, (seed, closely)
         if model.repairs_in_part:  # a plan has as many of them as it can, whatever that costs
             continue
         plan = best_plan(snapshot, question)
@@ -210,3 +212,12 @@ def test_a_broker_that_takes_none_keeps_others_from_taking_any(seed: int) -> Non
     owners, peaks = every_reachable(snapshot, moves, model.movable)
     best = float(peaks[(owners[:, model.forced] != model.owner[model.forced]).all(axis=1)].min())
     assert leaving(model, start, low=0.0, high=start.peak()).bound == pytest.approx(best, abs=1e-6)
+
+
+def test_who_gives_one_away_is_the_next_to_take_one() -> None:
+    """No broker ends with fewer of a group than all others had when the last one took a bundle, but for one of them."""
+    snapshot = with_pool(254)
+    model = model_of(snapshot, Question(moves=3))
+    start = State(model)
+    best = float(every_reachable(snapshot, 3, model.movable)[1].min())
+    assert 0.68 < leaving(model, start, low=0.0, high=start.peak()).bound <= best

@@ -13,7 +13,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.optimize.answer import best_plan
 from planner.optimize.question import Question
 from planner.optimize.stability import LEFT_OFF, Stability, stability_of
-from planner.optimize.waves import waves_of
+from planner.optimize.waves import scenario_of, waves_of
 from planner.share.carry_out import Basis, steps, steps_back
 from planner.share.commands import CommandOptions, plan_commands
 from planner.share.script import command_script
@@ -230,6 +230,30 @@ def test_shedding_is_left_off_only_by_an_option(five: Snapshot, tmp_path: Path) 
     done = stand_in.run(script, "--leave-shedding-off")
     assert stand_in.state()["settings"] == {SHEDDING: "false"}
     assert done.stdout.splitlines()[-1].startswith("SHEDDING IS OFF. To turn it on: pulsar-admin")
+
+
+@pytest.mark.parametrize(
+    ("options", "waits"), [((), True), (("--restore-at-once",), False), (("--leave-shedding-off",), False)]
+)
+def test_a_script_holds_shedding_as_long_as_the_simulation(
+    five: Snapshot, tmp_path: Path, options: tuple[str, ...], *, waits: bool
+) -> None:
+    """What was judged had shedding on hold for 20 cycles more; a script that restores it sooner does something else."""
+    plan = best_plan(five, Question(moves=MOVES, rounds=1))
+    script = script_of(steps(plan, waves_of(plan), None, NO_PAUSE), five)
+    stand_in = StandIn(tmp_path, five)
+    assert stand_in.run(script, *options).returncode == 0
+    calls = stand_in.calls()
+    assert (["sleep", "1200"] in calls) is waits
+    if waits:
+        at = calls.index(["sleep", "1200"])
+        assert any("unload" in call for call in calls[:at])
+        assert any("delete-dynamic-config" in call for call in calls[at:])
+        assert not any("delete-dynamic-config" in call for call in calls[:at])
+    stand_in.reset(five)
+    opened = simulate(five, scenario_of(plan, held=False))
+    moved = script_of(plan_commands(opened, NO_PAUSE), five)
+    assert re.search(r"settle \d+", moved)
 
 
 def test_brokers_that_a_scenario_adds_get_real_names(five: Snapshot, tmp_path: Path) -> None:

@@ -89,7 +89,9 @@ def press(test: AppTest, label: str) -> AppTest:
 def test_without_a_history_a_sample_is_made(page: Page) -> None:
     test = page("replay")
     assert not test.exception
-    assert "No history yet" in shown(test)
+    assert "No history in this server's folder of histories" in shown(test)
+    assert all(str(jobs.histories_root().absolute()) in code.value for code in test.code)
+    assert len(test.code) == 2
     press(test, "Generate a small sample history")
     assert not test.error, shown(test)
     assert box(test, "History").value == "sample"  # type: ignore[attr-defined]

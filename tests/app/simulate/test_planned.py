@@ -11,7 +11,8 @@ from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import parse_bundle
 from planner.cluster.snapshot import Snapshot
 from planner.formats.validate import TABLES, validate
-from planner.simulate.planned import PlannedCluster, PlannedTopics, names_of, plan_cluster
+from planner.simulate.planned import plan_cluster
+from planner.simulate.planned_spec import PlannedCluster, PlannedTopics, names_of
 
 DEVICES = PlannedTopics(pattern="persistent://iot/home/dev-%06d", count=2_000, subscriptions=2, bundles=32)
 ALERTS = PlannedTopics(pattern="persistent://iot/alerts/a-%d", count=30, msg_rate_per_s=600.0, bundles=8)

@@ -553,10 +553,15 @@ class TestStoredAverages:
         config = snapshot.settings.changed(loadBalancerMaxNumberOfBundlesInBundleLoadReport=1)
         cluster = Cluster(snapshot, Assumptions(), LoadManager.MODULAR, config)
         known = cluster.leader_view
-        for samples in known.stored_samples:
-            samples[:] = 0
         known.write_back()
-        assert [int((samples > 0).sum()) for samples in known.stored_samples] == [5, 5]
+        for broker in range(len(snapshot.brokers)):
+            cluster.leave(broker)
+        for bundle in range(len(snapshot.bundles)):
+            known.recall(bundle)
+        assert known.averages is not None
+        long_term = snapshot.bundles.long_term_samples
+        changed = known.averages.samples[1] != long_term
+        assert 0 < changed.sum() == 5 < len(snapshot.bundles)
 
 
 @pytest.mark.timeout(120)

@@ -136,6 +136,19 @@ def test_bad_arguments_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture
         main(["history"])
 
 
+@pytest.mark.parametrize(
+    ("root", "said"),
+    [("", "The dashboard reads {out}."), ("elsewhere", "start it with PLANNER_HISTORIES={out} to see")],
+)
+def test_a_command_says_whether_the_dashboard_sees_the_history(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], root: str, said: str
+) -> None:
+    monkeypatch.setenv("PLANNER_HISTORIES", str(tmp_path / root))
+    out = tmp_path / "mine"
+    assert main(["history", "generate", "--out", str(out), "--workers", "1", *SMALL]) == 0
+    assert said.format(out=out) in capsys.readouterr().err
+
+
 def test_generated_day_reads_back(tmp_path: Path) -> None:
     assert main(["history", "generate", "--out", str(tmp_path), "--workers", "1", *SMALL]) == 0
     (day,) = complete_days(tmp_path)

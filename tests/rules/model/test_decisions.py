@@ -1,10 +1,12 @@
 """Reasons as columns, and their text."""
 
+import pickle
+
 import numpy as np
 import pytest
 
-from planner.cluster.arrays import frozen
-from planner.cluster.decisions import Move, Reason, ReasonCode, SheddingDecision, block
+from planner.cluster.arrays import FloatArray, IntArray, frozen
+from planner.cluster.decisions import Move, Reason, ReasonBlock, ReasonCode, SheddingDecision, block
 
 FULL = ReasonCode("x.full", "{broker} has {usage:.1f} % > {limit:.0f} %, {other} {usage:.2f} %", acts=True)
 PLAIN = ReasonCode("x.plain", "nothing to see")
@@ -64,3 +66,21 @@ def test_frozen_arrays_refuse_writes() -> None:
     array = frozen(np.zeros(3))
     with pytest.raises(ValueError, match="read-only"):
         array[0] = 1.0
+
+
+def test_columns_are_put_together_once_and_when_they_are_read() -> None:
+    made = []
+
+    def columns() -> tuple[IntArray, IntArray, FloatArray, IntArray]:
+        made.append(True)
+        ids = np.array([0, 1], dtype=np.int32)
+        return ids, np.full(2, -1, dtype=np.int32), np.array([[90.0, 85.0], [95.0, 85.0]]), ids[::-1]
+
+    lazy = ReasonBlock(FULL, columns)
+    copy = pickle.loads(pickle.dumps(about := lazy.about(7)))  # noqa: S301 - its own
+    assert len(made) == 1
+    assert len(lazy) == len(about) == len(copy) == 2
+    assert about.bundles.tolist() == copy.bundles.tolist() == [7, 7]
+    only = lazy.only(np.array([1]))
+    assert [(one.broker, one.other, one.values["usage"]) for one in only.rows(["b0", "b1"], [])] == [("b1", "b0", 95.0)]
+    assert len(made) == 1

@@ -6,7 +6,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from planner.cluster.positions import Positions
+from planner.cluster.positions import Positions, positions_of
 from planner.simulate.traffic import Renumbering
 
 
@@ -44,3 +44,7 @@ def test_every_version_tells_its_own_positions(seed: int) -> None:
             assert all(found.get(name, -1) == -1 for name in every - set(names))
     with pytest.raises(KeyError):
         versions[-1][1]["nobody"]
+    for names, known in versions:
+        asked = sorted(every | {"nobody"})
+        expected = [names.index(name) if name in names else -1 for name in asked]
+        assert positions_of(asked, known).tolist() == positions_of(asked, dict(known)).tolist() == expected

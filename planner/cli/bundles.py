@@ -1,0 +1,70 @@
+"""`python -m planner bundles`: how many bundles a namespace should have, and where to cut it."""
+
+import sys
+from typing import Annotated, Final
+
+from cyclopts import Parameter
+
+from planner.cli.output import opened
+from planner.simulate.planned_spec import PlannedTopics
+
+_NAMES: Final = {"count": "topics", "distribution": "rates", "bundles": "count"}
+_PLANNED: Final = "planned|pattern|count|msg_rate_per_s|message_bytes|subscriptions|distribution|bundles"
+
+
+def bundles(
+    *,
+    snapshot: Annotated[str, Parameter(metavar="PATH_OR_SAMPLE")] = "",
+    namespace: Annotated[tuple[str, ...], Parameter(metavar="NAMESPACE", negative=())] = (),
+    scenario: Annotated[str, Parameter(metavar="FILE_OR_LINK", allow_leading_hyphen=True)] = "",
+    brokers: Annotated[int, Parameter(metavar="N")] = 10,
+    seed: int = 0,
+    planned: Annotated[
+        PlannedTopics,
+        Parameter(
+            name="*",
+            parse=f"^({_PLANNED})$",
+            name_transform=lambda name: _NAMES.get(name, name.lower().replace("_", "-")),
+        ),
+    ] = PlannedTopics(pattern=""),
+    as_json: Annotated[bool, Parameter(name="--json")] = False,
+) -> int:
+    """Advise how many bundles a namespace needs, and where to cut it.
+
+    Hashes the names of its topics as Pulsar does, so that what each number of bundles gives is exact. Cuts and a few
+    numbers are simulated on the cluster. Nothing is carried out. Without --namespace, all namespaces with topics, the
+    most uneven first. With --pattern instead of --snapshot, a namespace that does not exist yet, on empty brokers.
+    Exit status: 0 keep it as it is, 1 something is recommended, 2 an input cannot be read or is out of range.
+
+    Args:
+        snapshot: A snapshot (folder, .zip, .json), a raw capture, or a sample by its file name, title or digest.
+        namespace: Namespaces to look at.
+        scenario: Scenario that happens meanwhile: a file, a link, or - for standard input.
+        brokers: With --pattern, the number of brokers.
+        seed: With --pattern, decides which topics carry most.
+        planned: With --pattern, the topics of the namespace.
+        as_json: Print everything as JSON.
+    """
+    from planner.cluster.errors import ScenarioError
+    from planner.namespaces.advice import advisable, bundle_advice
+    from planner.share.bundle_advice import advice_document, advice_text, overview_text
+    from planner.share.export import json_text
+    from planner.simulate.planned import plan_cluster
+    from planner.simulate.planned_spec import PlannedCluster
+    from planner.workspace.opening import content_of, open_scenario
+
+    if bool(snapshot) == bool(planned.pattern):
+        raise ScenarioError("Nothing to look at.", remedy="Use either --snapshot or --pattern.")
+    if planned.pattern:
+        cluster = plan_cluster(PlannedCluster(brokers=brokers, topics=(planned,)), seed)
+    else:
+        cluster = opened(snapshot)[1]
+    asked = content_of(open_scenario(scenario)) if scenario else None
+    wanted = namespace or (cluster.namespaces if planned.pattern else ())
+    found = [bundle_advice(cluster, name, asked) for name in wanted or advisable(cluster)]
+    if as_json:
+        documents = [advice_document(one) for one in found]
+        sys.stdout.write(json_text(documents[0] if len(wanted) == 1 else {"namespaces": documents}))
+    else:
+        sys.stdout.write("\n".join(map(advice_text, found)) if wanted else overview_text(found))
+    return int(any(one.edits for one in found))

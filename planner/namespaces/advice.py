@@ -1,0 +1,304 @@
+"""How many bundles a namespace should have, and where to cut it: every answer simulated on its cluster and judged."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from planner.cluster.errors import PlannerError
+from planner.cluster.internal_bundles import internal_bundles
+from planner.cluster.names import NAMESPACE_MAXIMUM_BUNDLES
+from planner.cluster.ranges import bundle_name
+from planner.cluster.snapshot import Snapshot
+from planner.cluster.text import count, percent
+from planner.explain.isolation import allowed_brokers
+from planner.explain.topic_advice import PART, PartitionAdvice, partition_advice, topic_usage
+from planner.namespaces.counts import CountRow, count_row, count_rows
+from planner.namespaces.cuts import NEAR, Cuts, recommended_cuts
+from planner.namespaces.population import Population, population_of
+from planner.optimize.absorb import settled
+from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
+from planner.remedy.action import Action
+from planner.remedy.trials import Trial, Trials, by_gain
+from planner.simulate.assumptions import Assumptions
+from planner.simulate.edits.registry import BundleCount, BundleSplit
+from planner.simulate.judge import Result, judge
+from planner.simulate.run import simulate
+from planner.simulate.scenario import MOST_STEPS, Scenario, Step, unchanged
+from planner.simulate.usage_model import UsageModel
+
+USUAL: Final = (4, 32)
+"""Numbers of bundles that people choose by rule of thumb; each is tried."""
+_STUCK: Final = 10
+"""Most topics that are named although no cut helps them."""
+_POSITIONS: Final = 1000
+"""Most positions of one request to split."""
+
+
+@dataclass(frozen=True, slots=True)
+class StuckTopic:
+    """A topic that no cut helps: alone it is more than an even part.
+
+    Attributes:
+        topic: Its name.
+        share_percent: Share of the namespace's load.
+        advice: What helps it.
+    """
+
+    topic: str
+    share_percent: float
+    advice: PartitionAdvice
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class TriedCount:
+    """A number of bundles, simulated: the namespace made anew, and placed and shed by the strategies in force.
+
+    Attributes:
+        bundles: The number.
+        result: What came of it once it had settled.
+        topics: Topics disconnected until then.
+    """
+
+    bundles: int
+    result: Result
+    topics: int
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class BundleAdvice:
+    """What to do about the bundles of a namespace.
+
+    Attributes:
+        snapshot: The cluster.
+        namespace: Its name.
+        topics: Topics that it has, partitions one by one.
+        brokers: Brokers that its policies allow.
+        now: Its bundles as they are.
+        counts: What each number of equal bundles gives.
+        cuts: The boundaries that even out its load, with those that there are.
+        recommended: Number of equal bundles for a namespace made anew.
+        tried: The numbers that were simulated.
+        cut: The trial of the cuts; None where there are none, or where they cannot be asked for.
+        sentence: What to do, and why.
+        stuck: Topics that no cut helps, the heaviest first.
+        notes: What limits the advice.
+    """
+
+    snapshot: Snapshot
+    namespace: str
+    topics: int
+    brokers: tuple[str, ...]
+    now: CountRow
+    counts: tuple[CountRow, ...]
+    cuts: Cuts
+    recommended: int
+    tried: tuple[TriedCount, ...]
+    cut: Trial | None
+    sentence: str
+    stuck: tuple[StuckTopic, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def edits(self) -> tuple[BundleSplit, ...]:
+        """The splits that are recommended; none where the namespace is well as it is."""
+        if self.cut is None or not self.cut.offered:
+            return ()
+        return tuple(edit for edit in self.cut.action.edits if isinstance(edit, BundleSplit))
+
+
+def usual_counts(population: Population, maximum: int) -> tuple[int, ...]:
+    """Return the numbers of bundles to look at: all small ones, then ever farther apart, a step beyond the maximum."""
+    last = max(2 * maximum, len(population.boundaries))
+    counts = {*range(1, 65), *(2**power for power in range(17)), maximum, len(population.boundaries) - 1, *USUAL}
+    return tuple(sorted(one for one in counts if 1 <= one <= last))
+
+
+def advisable(snapshot: Snapshot) -> tuple[str, ...]:
+    """Return the namespaces whose topics are listed, without those that Pulsar keeps for itself, in their order."""
+    own = internal_bundles(snapshot)
+    held = snapshot.topics.bundle[snapshot.topics.bundle >= 0]
+    used = np.unique(snapshot.bundles.namespace[held[~own[held]]])
+    return tuple(snapshot.namespaces[at] for at in used.tolist())
+
+
+def bundle_advice(
+    snapshot: Snapshot,
+    namespace: str,
+    scenario: Scenario | None = None,
+    *,
+    history: Sequence[Population] = (),
+    cancelled: Callable[[], bool] = lambda: False,
+) -> BundleAdvice:
+    """Return what to do about the bundles of a namespace of a cluster.
+
+    Args:
+        snapshot: The cluster.
+        namespace: Its name.
+        scenario: What happens meanwhile, as growth; nothing by default.
+        history: The same namespace at other moments, in which cuts have to hold as well.
+        cancelled: Asked between simulations whether to stop.
+
+    Raises:
+        ScenarioError: There is no such namespace, or its topics are not listed.
+    """
+    population = population_of(snapshot, namespace)
+    allowed = allowed_brokers(snapshot, namespace)
+    brokers = max(len(allowed), 1)
+    maximum = snapshot.settings.integer(NAMESPACE_MAXIMUM_BUNDLES)
+    rows = count_rows(population, usual_counts(population, maximum), brokers)
+    now = count_row(population, population.boundaries, brokers)
+    cuts = recommended_cuts(population, brokers, population.boundaries)
+    trials = Trials(snapshot, scenario or unchanged(snapshot.info.pulsar_version), cancelled=cancelled)
+    cut = _cut(trials, population, cuts)
+    tried = _tried(trials, namespace, rows, now.bundles, maximum)
+    recommended = _best(tried, fewest_even(rows, maximum))
+    notes = list(_notes(population, cuts, history, brokers, maximum))
+    stuck = _stuck(snapshot, population, brokers)
+    return BundleAdvice(
+        snapshot,
+        namespace,
+        len(population),
+        allowed,
+        now,
+        rows,
+        cuts,
+        recommended,
+        tried,
+        cut,
+        _sentence(now, cuts, cut, brokers, stuck),
+        stuck,
+        tuple(notes),
+    )
+
+
+def fewest_even(rows: Sequence[CountRow], maximum: int) -> int:
+    """Return the fewest equal bundles that brokers can share about as evenly as the best number up to a maximum."""
+    possible = [row for row in rows if row.bundles <= maximum] or list(rows[:1])
+    best = min(row.placed_percent for row in possible)
+    return next(row.bundles for row in possible if row.placed_percent <= best * NEAR)
+
+
+def _cut(trials: Trials, population: Population, cuts: Cuts) -> Trial | None:
+    """Try the new cuts: each bundle is split where they fall in it, and its children stay or are placed anew."""
+    if not cuts.new:
+        return None
+    algorithm = next(one.name for one in SPLIT_ALGORITHMS if one.needs_positions)
+    edges, new = np.asarray(population.boundaries), np.asarray(cuts.new)
+    inside = np.searchsorted(edges, new, side="right") - 1
+    edits = [
+        BundleSplit(
+            bundle=bundle_name(population.namespace, int(edges[at]), int(edges[at + 1])),
+            algorithm=algorithm,
+            positions=tuple(new[inside == at].tolist()),
+        )
+        for at in np.unique(inside).tolist()
+        if np.count_nonzero(inside == at) <= _POSITIONS
+    ]
+    if not edits or len(edits) > MOST_STEPS:
+        return None
+    words = f"Split {count(len(edits), 'bundle')} of {population.namespace} at {count(len(new), 'position')}"
+    stay = Action(kind="split", words=words, edits=tuple(edits))
+    placed = replace(
+        stay, words=f"{words}, and unload the children", edits=tuple(replace(one, unload=True) for one in edits)
+    )
+    found = [trials.confirmed(one) for one in map(trials.try_out, (stay, placed)) if one is not None]
+    return next(iter([one for one in by_gain(found) if one.offered] or by_gain(found)), None)
+
+
+def _tried(trials: Trials, namespace: str, rows: Sequence[CountRow], now: int, maximum: int) -> tuple[TriedCount, ...]:
+    """Simulate the namespace with a few numbers of bundles, each once it has settled."""
+    even = fewest_even(rows, maximum)
+    found = []
+    for bundles in sorted({*USUAL, now, even, min(2 * even, maximum), min(4 * even, maximum)}):
+        scenario = trials.scenario
+        recut = replace(scenario, steps=(*scenario.steps, Step(BundleCount(namespace=namespace, bundles=bundles))))
+        if trials.cancelled():
+            break
+        try:
+            first = simulate(trials.snapshot, recut)
+            later = simulate(settled(first), replace(scenario, steps=()))
+        except PlannerError:
+            continue
+        found.append(TriedCount(bundles, Result.of(later), Result.of(first).topics))
+    return tuple(found)
+
+
+def _best(tried: Sequence[TriedCount], even: int) -> int:
+    """Return the fewest bundles that brokers can share evenly, or a number that the judge calls better than those."""
+    best = next((one for one in tried if one.bundles == even), None)
+    for _ in tried:
+        better = [one for one in tried if best is not None and judge(best.result, one.result).word == "better"]
+        if not better:
+            break
+        best = better[0]
+    return best.bundles if best is not None else even
+
+
+def _stuck(snapshot: Snapshot, population: Population, brokers: int) -> tuple[StuckTopic, ...]:
+    """Return the topics that alone are more than an even part of the load."""
+    if brokers < 2:  # noqa: PLR2004 - one broker takes all of it, however it is cut
+        return ()
+    heavy = np.flatnonzero(population.weight * brokers > NEAR)
+    heavy = heavy[np.argsort(-population.weight[heavy], kind="stable")][:_STUCK]
+    if not len(heavy):
+        return ()
+    names = snapshot.topics.name.to_pylist()
+    wanted = {population.name[int(at)].as_py(): int(at) for at in heavy}
+    places = {name: row for row, name in enumerate(names) if name in wanted}
+    model = UsageModel.of(snapshot, snapshot.settings, Assumptions())
+    found = []
+    for name, at in wanted.items():
+        row = places[name]
+        usage = float(topic_usage(model, np.array([row]))[0])
+        if usage < PART:  # small for its broker: it can go anywhere
+            continue
+        advice = partition_advice(snapshot, row, usage)
+        found.append(StuckTopic(name, float(population.weight[at]) * 100, advice))
+    return tuple(found)
+
+
+def _notes(
+    population: Population, cuts: Cuts, history: Sequence[Population], brokers: int, maximum: int
+) -> Sequence[str]:
+    notes = []
+    bundles = len(cuts.boundaries) - 1
+    if bundles > maximum:
+        notes.append(
+            f"{count(bundles, 'bundle')} are more than {NAMESPACE_MAXIMUM_BUNDLES} = {maximum}. Splits by command are"
+            " not held to it; automatic ones stop there."
+        )
+    if len(population.boundaries) - 1 > maximum:
+        notes.append(
+            "It has more bundles than automatic splits would make. Bundles never merge: only a successor namespace has"
+            " fewer."
+        )
+    if history:
+        shares = [count_row(other, cuts.boundaries, brokers).placed_percent for other in history]
+        before = [count_row(other, population.boundaries, brokers).placed_percent for other in history]
+        held = sum(after <= was + 1e-9 for after, was in zip(shares, before, strict=True))
+        notes.append(
+            f"The cuts are as even as today's boundaries, or more so, in {held:,} of {len(history):,} moments."
+        )
+    return notes
+
+
+def _sentence(now: CountRow, cuts: Cuts, cut: Trial | None, brokers: int, stuck: Sequence[StuckTopic]) -> str:
+    """Return the verdict: whether to cut, and what limits it."""
+    share = f"the broker with most of it gets {now.placed_percent:.0f} % of its load at best"
+    even = f"an even part is {percent(1 / brokers)}"
+    if brokers < 2:  # noqa: PLR2004
+        return "Only one broker may serve this namespace, so its bundles make no difference."
+    if stuck and cuts.limited_by_topic and not cuts.new:
+        first = stuck[0]
+        return f"No cut helps: {first.topic} alone has {first.share_percent:.0f} % of the load. {first.advice.remedy}"
+    if not cuts.new:
+        return f"Keep its {count(now.bundles, 'bundle')}: {share}; {even}."
+    total = len(cuts.boundaries) - 1
+    after = f"With {count(len(cuts.new), 'cut')} ({count(total, 'bundle')}) it is {cuts.placed_percent:.0f} %"
+    if cut is None:
+        return f"With its {count(now.bundles, 'bundle')}, {share}; {even}. {after}; that was not simulated."
+    if cut.offered:
+        return f"Cut it: with its {count(now.bundles, 'bundle')}, {share}. {after}. {cut.text}"
+    return f"Keep its {count(now.bundles, 'bundle')}: {share}. {after}, but that brings nothing here. {cut.text}"

@@ -1,0 +1,113 @@
+"""How many bundles a namespace should have, as text and as JSON."""
+
+from dataclasses import asdict
+from typing import Any
+
+from planner.cluster.text import count
+from planner.namespaces.advice import BundleAdvice
+from planner.namespaces.counts import CountRow
+from planner.share.asked import asked_of
+from planner.share.commands import CommandOptions
+from planner.share.hand_over import commands_of
+from planner.share.plan_text import printed
+from planner.share.step_table import steps_json
+from planner.simulate.run import simulate
+from planner.simulate.scenario import Scenario, Step, scenario_to_json, unchanged
+
+_SHOWN = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+
+
+def advice_scenario(advice: BundleAdvice) -> Scenario:
+    """Return what is recommended as a scenario; without edits where the namespace is well as it is."""
+    release = advice.snapshot.info.pulsar_version
+    return unchanged(release, name=f"Cut {advice.namespace}"[:120], steps=tuple(map(Step, advice.edits)))
+
+
+def advice_document(advice: BundleAdvice) -> dict[str, Any]:
+    """Return advice as JSON values.
+
+    `counts` has a row for each number of equal bundles; rows that were simulated have `simulated`, the result once it
+    had settled, as `planner.simulate.judge.Result` names it. `scenario` is what `plan --scenario` takes, and `steps`
+    are its commands in order.
+    """
+    scenario = advice_scenario(advice)
+    tried = {one.bundles: one for one in advice.tried}
+    steps = []
+    if scenario.steps:
+        asked = asked_of(simulate(advice.snapshot, scenario))
+        steps = steps_json(commands_of(asked, CommandOptions()))
+    return {
+        "namespace": advice.namespace,
+        "sentence": advice.sentence,
+        "topics": advice.topics,
+        "brokers": list(advice.brokers),
+        "now": asdict(advice.now),
+        "counts": [
+            {
+                **asdict(row),
+                "simulated": asdict(tried[row.bundles].result) if row.bundles in tried else None,
+                "topics_disconnected": tried[row.bundles].topics if row.bundles in tried else None,
+            }
+            for row in advice.counts
+        ],
+        "recommended": advice.recommended,
+        "cuts": {
+            "recommended": bool(advice.edits),
+            "boundaries": [f"0x{one:08x}" for one in advice.cuts.boundaries],
+            "new": [f"0x{one:08x}" for one in advice.cuts.new],
+            "placed_percent": advice.cuts.placed_percent,
+            "bound_percent": advice.cuts.bound_percent,
+            "limited_by_topic": advice.cuts.limited_by_topic,
+            "tried": advice.cut.text if advice.cut is not None else None,
+        },
+        "topics_no_cut_helps": [
+            {
+                "topic": one.topic,
+                "share_percent": one.share_percent,
+                "partitions": one.advice.partitions,
+                "skewed": one.advice.skewed,
+                "wanted": one.advice.wanted,
+                "bundles": list(one.advice.bundles),
+                "remedy": one.advice.remedy,
+            }
+            for one in advice.stuck
+        ],
+        "notes": list(advice.notes),
+        "scenario": scenario_to_json(scenario),
+        "steps": steps,
+    }
+
+
+def advice_text(advice: BundleAdvice) -> str:
+    """Return advice as lines for a terminal."""
+    lines = [
+        (
+            f"{advice.namespace}: {count(advice.topics, 'topic')} in {count(advice.now.bundles, 'bundle')}, on"
+            f" {count(len(advice.brokers), 'broker')}."
+        ),
+        advice.sentence,
+        f"If it is recreated, create it with {count(advice.recommended, 'bundle')}.",
+    ]
+    lines += [f"No cut helps {one.topic} ({one.share_percent:.0f} %). {one.advice.remedy}" for one in advice.stuck]
+    lines += list(advice.notes)
+    tried = {one.bundles for one in advice.tried}
+    shown = [row for row in advice.counts if row.bundles in {*_SHOWN, *tried, advice.recommended}]
+    lines += [
+        "",
+        f"{'bundles':>8} {'topics, most':>13} {'empty':>6} {'largest':>8} {'bound':>7} {'placed':>7}",
+        *map(_line, shown),
+    ]
+    return printed(lines)
+
+
+def _line(row: CountRow) -> str:
+    return (
+        f"{row.bundles:8,} {row.topics_most:13,} {row.empty:6,} {row.largest_share_percent:6.1f} %"
+        f" {row.bound_percent:5.1f} % {row.placed_percent:5.1f} %"
+    )
+
+
+def overview_text(advices: list[BundleAdvice]) -> str:
+    """Return one line for each namespace, the most uneven first."""
+    order = sorted(advices, key=lambda one: one.now.placed_percent * len(one.brokers), reverse=True)
+    return printed([f"{one.namespace} ({count(one.now.bundles, 'bundle')}): {one.sentence}" for one in order])

@@ -1,0 +1,228 @@
+"""The averages that the modular leader of a simulated cluster keeps of bundles, in its memory and in the store.
+
+Mirrors `ModularLoadManagerImpl.updateBundleData` and `writeBundleDataOnZooKeeper` of Pulsar 4.2.4: every report that is
+read is one sample of every bundle that some broker reports. It differs in that reports of one moment are read together.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, frozen
+from planner.cluster.tables import TRAFFIC_COLUMNS, BundleTable
+from planner.pulsar.load.averages import LONG_TERM_SAMPLES, SHORT_TERM_SAMPLES
+from planner.simulate.load_model import rows_of
+from planner.simulate.traffic import Renumbering
+
+TERMS = ("short_term_", "long_term_")
+"""Prefixes of the columns of both averages."""
+
+_WINDOWS = (SHORT_TERM_SAMPLES, LONG_TERM_SAMPLES)
+_BLOCK = 4_096
+"""Bundles that are worked on at once, so that they stay in the cache of the processor."""
+_MOST_CHANGES = 32
+"""Renumberings that what is stored may wait for."""
+_THROUGHPUT_STEP = 1e5
+_RATE_STEP = 100.0
+
+
+class LeaderAverages:
+    """The averages of each bundle. No array is ever changed once it is there: views share them.
+
+    Args:
+        bundles: The bundles at the start.
+
+    Attributes:
+        known: Which bundles the leader keeps averages of. Shape (bundles,).
+        estimated: Whose averages were estimated. Shape (bundles,).
+        data_topics: Topics of each in its averages. Shape (bundles,).
+        samples: Samples in each average, by term. Shape of each: (bundles,).
+        means: The averages, by term, rows as `TRAFFIC_COLUMNS`. Shape of each: (4, bundles).
+    """
+
+    def __init__(self, bundles: BundleTable) -> None:
+        self.known: BoolArray = bundles.has_data
+        self.estimated: BoolArray = bundles.averages_estimated
+        self.data_topics: Int64Array = bundles.data_topics
+        self.samples: list[Int64Array] = [getattr(bundles, f"{term}samples") for term in TERMS]
+        self.means: list[FloatArray] = [rows_of(bundles, [term + name for name in TRAFFIC_COLUMNS]) for term in TERMS]
+        self._stored_samples = [np.where(self.known, samples, 0) for samples in self.samples]
+        """`samples` as the metadata store has them, 0 where nothing was written; likewise the two below."""
+        self._stored_means = list(self.means)
+        self._stored_topics: Int64Array = np.where(self.known, self.data_topics, 0)
+        self._changes: list[Renumbering] = []
+        """How bundles were renumbered since, first to last: what is stored is as it was before."""
+
+    def rebuilt(self, change: Renumbering) -> None:
+        """Follow a renumbering; of new bundles nothing is known."""
+        made = change.made
+
+        def follow(values: Any, unknown: int | None = None) -> Any:
+            followed = change.follow(values)
+            if unknown is not None:
+                followed[..., made] = unknown
+            return frozen(followed)
+
+        self.known, self.estimated = follow(self.known, 0), follow(self.estimated, 0)
+        self.data_topics = follow(self.data_topics)
+        self.samples = [follow(samples, 0) for samples in self.samples]
+        self.means = [follow(means, 0) for means in self.means]
+        self._changes.append(change)
+        if len(self._changes) == _MOST_CHANGES:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Let what is stored follow the renumberings."""
+        for change in self._changes:
+            self._stored_samples = [change.follow(samples) for samples in self._stored_samples]
+            for samples in self._stored_samples:
+                samples[change.made] = 0
+            self._stored_means = [change.follow(means) for means in self._stored_means]
+            self._stored_topics = change.follow(self._stored_topics)
+        self._changes.clear()
+
+    def refresh(self, samples: int, reported: FloatArray, listed: BoolArray) -> None:
+        """Take every reported bundle's values as so many samples, one for each report that was read.
+
+        Args:
+            samples: How many.
+            reported: What was reported last: traffic as `TRAFFIC_COLUMNS`, then topics. Shape (5 or more, bundles).
+            listed: Which bundles are in a report. Shape (bundles,).
+        """
+        steady = listed & self.known
+        if (self.estimated & ~steady).any():
+            self.estimated = frozen(self.estimated & steady)
+        for term, window in enumerate(_WINDOWS):
+            self._sample(term, samples, reported[:4], listed, steady & (self.samples[term] == window))
+        self.data_topics = frozen(np.where(listed, reported[4], 0).astype(np.int64))
+        if not np.array_equal(self.known, listed):
+            self.known = frozen(listed)
+
+    def _sample(self, term: int, samples: int, reported: FloatArray, listed: BoolArray, full: BoolArray) -> None:
+        """Take samples for one of the averages; `full` are those of as many samples as their window.
+
+        Where no average changes the array stays the same: most averages have long become what is reported.
+        """
+        rest = np.flatnonzero(~full)
+        if 2 * len(rest) > len(full):  # to pick them out would take longer than to work all out
+            self._sample_all(term, samples, reported, listed, full)
+            return
+        means = self.means[term]
+        found = means if np.array_equal(means, reported) else self._full(term, samples, slice(None), reported)
+        if len(rest):
+            new, number = self._growing(term, samples, rest, reported[:, rest], listed[rest])
+            if not np.array_equal(number, self.samples[term][rest]):
+                self.samples[term] = self.samples[term].copy()
+                self.samples[term][rest] = number
+                frozen(self.samples[term])
+            if not np.array_equal(found[:, rest], new):
+                found = found.copy() if found is means else found
+                found[:, rest] = new
+        self.means[term] = frozen(found)
+
+    def _sample_all(self, term: int, samples: int, reported: FloatArray, listed: BoolArray, full: BoolArray) -> None:
+        """Take samples for one of the averages where many of its bundles have few samples; see `_sample`."""
+        found, counts = np.empty_like(self.means[term]), np.empty_like(self.samples[term])
+        for begin in range(0, len(full), _BLOCK):
+            at = slice(begin, begin + _BLOCK)
+            value, whole = reported[:, at], full[at]
+            new, counts[at] = self._growing(term, samples, at, value, listed[at])
+            found[:, at] = np.where(whole, self._full(term, samples, at, value), new) if whole.any() else new
+        self.means[term], self.samples[term] = frozen(found), frozen(counts)
+
+    def _full(self, term: int, samples: int, at: slice, value: FloatArray) -> FloatArray:
+        """Return averages after some samples where they have as many as their window; see `_growing`."""
+        mean = self.means[term][:, at] - value
+        mean *= ((_WINDOWS[term] - 1) / _WINDOWS[term]) ** samples
+        mean += value
+        return mean
+
+    def _growing(
+        self, term: int, samples: int, at: slice | Int64Array, value: FloatArray, here: BoolArray
+    ) -> tuple[FloatArray, Int64Array]:
+        """Return averages after some samples where they have fewer than their window, 0 of bundles that are not listed.
+
+        Args:
+            term: Which average.
+            samples: How many.
+            at: Where the bundles stand.
+            value: What was reported of them. Shape (4, bundles asked about).
+            here: Which of them are in a report. Shape (bundles asked about,).
+
+        Returns:
+            The averages, shape (4, bundles asked about), and samples in them, shape (bundles asked about,).
+        """
+        window, known = _WINDOWS[term], self.known[at]
+        before = np.where(known, np.minimum(self.samples[term][at], window), 0)
+        after = np.minimum(before + samples, window)
+        growing = after - before
+        old = self.means[term][:, at]
+        mean = (old if known.all() else np.where(known, old, 0.0)) * before.astype(np.float64)
+        mean += value * growing.astype(np.float64)
+        mean /= np.maximum(after, 1).astype(np.float64)
+        mean -= value
+        filled = np.flatnonzero(growing < samples)
+        if len(filled):  # these become full on the way
+            mean[:, filled] *= (((window - 1) / window) ** np.arange(samples + 1))[samples - growing[filled]]
+        mean += value
+        return (mean, after) if here.all() else (np.where(here, mean, 0.0), np.where(here, after, 0))
+
+    def columns(self) -> dict[str, Any]:
+        """Return the columns of `BundleTable` that they are."""
+        found: dict[str, Any] = {"has_data": self.known, "averages_estimated": self.estimated}
+        found["data_topics"] = self.data_topics
+        for term, samples, means in zip(TERMS, self.samples, self.means, strict=True):
+            found |= {term + name: frozen(mean) for name, mean in zip(TRAFFIC_COLUMNS, means, strict=True)}
+            found[f"{term}samples"] = samples
+        return found
+
+    def heaviest(self, among: BoolArray, most: int) -> BoolArray:
+        """Return those of some bundles that are written to the store where only so many are. Shape (bundles,)."""
+        rows = np.flatnonzero(among)
+        keys = [key for means in self.means for key in _load_keys(means[:, rows])]
+        chosen = np.zeros_like(among)
+        chosen[rows[np.lexsort(keys[::-1])[::-1][:most]]] = True
+        return chosen
+
+    def store(self, chosen: BoolArray) -> None:
+        """Write the averages of some bundles to the metadata store. Shape (bundles,)."""
+        if chosen.all():
+            self._stored_samples, self._stored_means = list(self.samples), list(self.means)
+            self._stored_topics = self.data_topics
+            self._changes.clear()
+            return
+        self._settle()
+        for term in range(len(TERMS)):
+            self._stored_samples[term] = np.where(chosen, self.samples[term], self._stored_samples[term])
+            self._stored_means[term] = np.where(chosen, self.means[term], self._stored_means[term])
+        self._stored_topics = np.where(chosen, self.data_topics, self._stored_topics)
+
+    def recall(self, bundle: int) -> bool:
+        """Read what the store has of a bundle, by its position, that nothing is known of; say whether it has any."""
+        at = bundle
+        for change in reversed(self._changes):
+            if change.new[at]:
+                return False
+            at = int(change.parent[at])
+        if self.known[bundle] or not self._stored_samples[0][at]:
+            return False
+
+        def put(values: Any, value: Any) -> Any:
+            changed = values.copy()
+            changed[..., bundle] = value
+            return frozen(changed)
+
+        self.known, self.data_topics = put(self.known, True), put(self.data_topics, self._stored_topics[at])
+        for term in range(len(TERMS)):
+            self.samples[term] = put(self.samples[term], self._stored_samples[term][at])
+            self.means[term] = put(self.means[term], self._stored_means[term][:, at])
+        return True
+
+
+def _load_keys(means: FloatArray) -> list[FloatArray]:
+    """Return by what averages are ordered: throughput in, throughput out and message rate, each rounded half up."""
+    return [
+        np.floor(means[2] / _THROUGHPUT_STEP + 0.5),
+        np.floor(means[3] / _THROUGHPUT_STEP + 0.5),
+        np.floor((means[0] + means[1]) / _RATE_STEP + 0.5),
+    ]

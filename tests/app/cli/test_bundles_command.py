@@ -1,0 +1,77 @@
+"""`planner bundles`: advice as text and JSON, of snapshots and of patterns, and one sentence for bad input."""
+
+import json
+
+import pytest
+
+from planner.__main__ import main
+from planner.cluster.ranges import FULL_HIGH
+from planner.explain.outcome import Outcome
+from planner.simulate.judge import judge
+from planner.simulate.run import simulate
+from planner.simulate.scenario import scenario_from_json, unchanged
+from planner.workspace.opening import open_snapshot
+
+PATTERN = ("bundles", "--pattern", "persistent://iot/home/dev-%06d")
+
+
+def asked(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, object]:
+    assert main([*words, "--json"]) in (0, 1)
+    found: dict[str, object] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_a_pattern_is_advised_before_it_exists(capsys: pytest.CaptureFixture[str]) -> None:
+    found = asked(capsys, *PATTERN, "--topics", "2600", "--brokers", "4", "--rates", "equal", "--count", "2")
+    rows = {row["bundles"]: row for row in found["counts"]}  # type: ignore[attr-defined]
+    assert set(range(1, 65)) <= set(rows)
+    assert rows[1]["largest_share_percent"] == pytest.approx(100)
+    assert rows[32]["largest_share_percent"] == pytest.approx(100 / 32, rel=0.07)
+    assert rows[found["recommended"]]["placed_percent"] < 27
+    cuts = found["cuts"]
+    assert cuts["boundaries"][0] == "0x00000000"  # type: ignore[index]
+    assert cuts["boundaries"][-1] == f"0x{FULL_HIGH:08x}"  # type: ignore[index]
+    assert cuts["placed_percent"] <= 1.05 * cuts["bound_percent"]  # type: ignore[index]
+    assert found["topics_no_cut_helps"] == []
+
+
+def test_what_is_recommended_is_no_worse_when_it_is_simulated(capsys: pytest.CaptureFixture[str]) -> None:
+    """And its steps are commands that the release accepts."""
+    _, cluster = open_snapshot("story.zip")
+    found = asked(capsys, "bundles", "--snapshot", "story.zip")
+    documents = found["namespaces"]
+    assert {one["namespace"] for one in documents} == set(cluster.namespaces)  # type: ignore[attr-defined]
+    plain = Outcome(simulate(cluster, unchanged(cluster.info.pulsar_version)))
+    for one in documents:  # type: ignore[attr-defined]
+        scenario = scenario_from_json(one["scenario"])
+        assert bool(scenario.steps) == one["cuts"]["recommended"]
+        if scenario.steps:
+            assert judge(plain.result, Outcome(simulate(cluster, scenario)).result).word != "worse"
+            assert any("split-bundle" in step["command"] for step in one["steps"])
+    stuck = {topic["topic"]: topic for one in documents for topic in one["topics_no_cut_helps"]}  # type: ignore[attr-defined]
+    assert stuck["persistent://umbrella/orders/stream-7-partition-7"]["skewed"]
+
+
+def test_all_namespaces_are_told_in_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bundles", "--snapshot", "story.zip"]) == 0
+    lines = capsys.readouterr().out.strip().split("\n")
+    assert lines[0].startswith("umbrella/orders (27 bundles): No cut helps: persistent://umbrella/orders/stream-7-")
+    assert len(lines) == 8
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["bundles"], "Use either --snapshot or --pattern."),
+        ([*PATTERN, "--topics", "3000000"], "3,000,000 is out of range. Use a number from 1 to 2,000,000."),
+        ([*PATTERN, "--count", "0"], "0 is out of range."),
+        (["bundles", "--pattern", "persistent://iot/home/dev"], "Write %d or %06d once"),
+        (["bundles", "--pattern", "persistent://io t/home/dev-%d"], "is not a topic name"),
+        (["bundles", "--snapshot", "story.zip", "--namespace", "a/b"], "There is no namespace 'a/b'"),
+    ],
+)
+def test_bad_input_is_one_clear_sentence(capsys: pytest.CaptureFixture[str], words: list[str], said: str) -> None:
+    assert main(words) == 2
+    found = capsys.readouterr().err
+    assert said in found
+    assert found.count("\n") == 1
