@@ -31,7 +31,7 @@ _OPENS = re.compile(rb"(?m)^[ \t]*([\[{])")
 _NEXT = re.compile(rb"[ \t]*([\[{])")
 _AT_BYTE = re.compile(r"\(byte (\d+)\)$")
 _TRAILING = "trailing characters"
-_JSON_FOLLOWS = re.compile(rb"[\[{]\s*(?:[\"\[{\]}0-9tfn-])")
+_JSON_FOLLOWS = re.compile(rb"\{\s*[\"}]|\[\s*(?:[\"{\[\]]|-?[0-9]+(?:\.[0-9]+)?\s*[,\]]|(?:true|false|null)\b)")
 _WORDS = r"pulsar-admin|pulsar-client|pulsar-perf|pulsarctl|zookeeper-shell(?:\.sh)?|curl|kubectl"
 _COMMAND = re.compile(rf"^(?:[^{{}}\"']{{0,120}}?[\s/])?((?:{_WORDS})\s.*|(?:get|ls)\s+(?:-s\s+)?/\S+.*)$")
 _MAY_BE_COMMAND = re.compile(rf"(?:{_WORDS}|^(?:.{{0,80}}\] )?(?:get|ls)) ".encode(), re.MULTILINE)
@@ -212,7 +212,7 @@ def _source(file: str, line: int, command: str) -> Source:
 def _next_json(data: bytes, at: int) -> tuple[int, int] | None:
     """Return where the next JSON text that begins on a line of its own starts and ends; None where there is none.
 
-    One that is truncated or damaged ends with the file, so that its reader can say what is wrong.
+    One that is truncated or damaged ends with the next command or the file, so that its reader can say what is wrong.
     """
     while (found := _NEXT.match(data, at) or _OPENS.search(data, at)) is not None:
         start = found.start(1)
@@ -236,10 +236,19 @@ def _end_of_json(data: bytes, start: int) -> int:
             # What follows on the same line belongs to it only if it is another JSON text, as when one is pasted twice.
             rest = data[end : end + 100].lstrip(b" \t")
             return end if rest[:1] in (b"", b"\n", b"\r", b"{", b"[", b",", b"]") else 0
-        looks_like_it = _JSON_FOLLOWS.match(data, start) is not None
-        return len(data) if looks_like_it and b":" in data[start : start + HEAD_BYTES] else 0
+        return _next_command(data, start) if _JSON_FOLLOWS.match(data, start) is not None else 0
     except (UnicodeDecodeError, RecursionError):
         return len(data)
+    return len(data)
+
+
+def _next_command(data: bytes, start: int) -> int:
+    """Return where the line of the next command begins; the end where there is none."""
+    for found in _MAY_BE_COMMAND.finditer(data, start):
+        begin = data.rfind(b"\n", start, found.start()) + 1
+        line = data[begin : begin + _LONGEST_LINE].partition(b"\n")[0].decode("utf-8", "replace").rstrip("\r")
+        if begin > start and _COMMAND.match(line):
+            return begin
     return len(data)
 
 

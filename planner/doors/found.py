@@ -65,6 +65,8 @@ def _names(pieces: list[Piece]) -> Iterator[str]:
         names = {name for one in pieces if isinstance(one, kind) for name in getattr(one, what)}
         if names:
             yield count(len(names), "topic name" if kind is kinds.TopicNames else "namespace")
+    if averages := {one.path for one in pieces if isinstance(one, kinds.Averages)}:
+        yield f"averages of {count(len(averages), 'bundle')}"
     if stats := {one.topic for one in pieces if isinstance(one, kinds.TopicStatsOf)}:
         yield f"statistics of {count(len(stats), 'topic')}"
     if changes := {one.bundle for one in pieces if isinstance(one, kinds.OwnershipChange)}:

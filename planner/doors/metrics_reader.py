@@ -38,6 +38,7 @@ COUNTERS: Final = frozenset(COUNTER_METRICS)
 @dataclass
 class _Broker:
     name: str
+    host: str = ""
     cluster: str = ""
     at_ms: int = 0
     plain: dict[tuple[str, tuple[tuple[str, str], ...]], float] = field(default_factory=dict)
@@ -84,6 +85,7 @@ class MetricsReader:
         broker = broker_of(labels)[0] or self._broker
         found = self._brokers.setdefault(broker, _Broker(broker))
         found.cluster = found.cluster or labels.get("cluster", "")
+        found.host = found.host or labels.get("broker", "")
         return Place(labels, found, topic_of(labels), labels.get("bundle", ""))
 
     def add(self, name: str, labels: Mapping[str, str], value: float, at_ms: int = 0) -> None:
@@ -136,6 +138,7 @@ class MetricsReader:
             yield Metrics(
                 source=self._source,
                 broker=broker,
+                host=one.host,
                 cluster=one.cluster,
                 at_ms=one.at_ms,
                 plain=[(name, dict(labels), value) for (name, labels), value in one.plain.items()],

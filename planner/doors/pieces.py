@@ -219,11 +219,25 @@ class Version(Piece):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Averages(Piece):
+    """Averages that the leader keeps in the metadata store.
+
+    Attributes:
+        path: Path of the node, `/loadbalance/bundle-data/…` or `/loadbalance/broker-time-average/…`.
+        values: `BundleData`, or `TimeAverageBrokerData`.
+    """
+
+    path: str
+    values: Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Metrics(Piece):
     """Metrics of a broker at one moment.
 
     Attributes:
         broker: Broker id, or its host alone, or empty.
+        host: The host that the broker advertises, where a label says it; `broker` may be another address of it.
         cluster: Name of the cluster, where a label says it.
         at_ms: When, ms since 1970; 0 unknown.
         plain: Name, labels and value of the metrics of the broker itself.
@@ -233,6 +247,7 @@ class Metrics(Piece):
     """
 
     broker: str = ""
+    host: str = ""
     cluster: str = ""
     at_ms: int = 0
     plain: Sequence[tuple[str, Mapping[str, str], float]] = ()

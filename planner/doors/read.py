@@ -223,6 +223,12 @@ def _built(
 
 
 def _placed_notes(made: Together) -> Iterator[str]:
+    for one in made.reports.values():
+        if one.is_simple:
+            yield (
+                f"{one.broker} runs SimpleLoadManagerImpl. Its cluster is decided as with the modular load manager,"
+                " whose strategies differ."
+            )
     if made.unowned:
         yield (
             f"{count(len(made.unowned), 'bundle')} of these namespaces have no owner in the files and are shown as "

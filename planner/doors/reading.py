@@ -6,7 +6,7 @@ from typing import Literal
 from planner.cluster.snapshot import Snapshot
 from planner.doors.pieces import Configuration
 
-PieceKind = Literal["brokers", "load", "owners", "bundles", "topics", "settings", "release", "policies"]
+PieceKind = Literal["brokers", "load", "owners", "bundles", "topics", "settings", "release", "policies", "averages"]
 """The pieces of a cluster that files may lack."""
 
 

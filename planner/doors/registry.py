@@ -2,6 +2,7 @@
 
 from planner.doors.kind import Kind
 from planner.doors.kinds import (
+    averages,
     broker_topics,
     configuration,
     lists,
@@ -21,6 +22,7 @@ from planner.doors.kinds import (
 KINDS: tuple[Kind, ...] = (
     load_report.KIND,
     broker_topics.KIND,
+    averages.KIND,
     scrape.KIND,
     monitoring_metrics.KIND,
     series.ANSWER,

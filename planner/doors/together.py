@@ -1,5 +1,6 @@
 """Puts pieces together into the answers of a raw capture."""
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -198,6 +199,7 @@ def _merged_metrics(before: kinds.Metrics | None, after: kinds.Metrics) -> kinds
     return kinds.Metrics(
         source=late.source,
         broker=late.broker,
+        host=late.host,
         cluster=late.cluster or early.cluster,
         at_ms=late.at_ms,
         plain=[(name, dict(labels), value) for (name, labels), value in seen.items()],
@@ -365,6 +367,8 @@ def capture_of(made: Together, at_ms: int, version: str = "") -> Mapping[str, by
         form.add_json("leader", {"brokerId": leader.broker}, "/admin/v2/brokers/leaderBroker")
     if named := version or made.version:
         form.add("version.txt", named, "/admin/v2/brokers/version")
+    if averages := {one.path: one.values for one in made.of(kinds.Averages)}:
+        form.metadata_store({path: json.dumps(values) for path, values in averages.items()})
     dynamic = [one for one in made.of(kinds.Configuration) if one.form == "dynamic"]
     if dynamic:
         values = {name: value for one in dynamic for name, value in one.values.items()}

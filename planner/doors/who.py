@@ -87,6 +87,7 @@ class Who:
     def named(self) -> list[Piece]:
         """Return the pieces, each with its broker or namespace; those without one are `unknown`."""
         sure = [self._by_itself(piece) for piece in self._pieces]
+        sure = self._by_advertised_host(sure)
         for piece in sure:
             if isinstance(piece, _OF_BROKERS) and piece.broker and has_port(piece.broker):
                 self.brokers.setdefault(piece.broker)
@@ -104,6 +105,22 @@ class Who:
         if isinstance(piece, LoadReport) and (urls := list(web_services(piece.report))):
             return replace(piece, broker=next((url for url in urls if url in self.brokers), urls[0]))
         return replace(piece, broker=_own_broker(piece))
+
+    def _by_advertised_host(self, pieces: list[Piece]) -> list[Piece]:
+        """Call brokers whose metrics were scraped at another address as the other pieces call them."""
+        others = {one.broker for one in pieces if isinstance(one, _OF_BROKERS) and not isinstance(one, Metrics)}
+        known = Hosts({*self.brokers, *filter(None, others)})
+        made: list[Piece] = []
+        for piece in pieces:
+            if isinstance(piece, Metrics) and piece.host and piece.broker not in {*self.brokers, *others}:
+                broker = known.broker_of(piece.host)
+                if broker in self.brokers or broker in others:
+                    if piece.broker and piece.broker != piece.host:
+                        self.assumed[f"{piece.source}: {piece.broker} is {broker}, as its label 'broker' says."] = None
+                    made.append(replace(piece, broker=broker))
+                    continue
+            made.append(piece)
+        return made
 
     def _by_host(self, piece: Piece) -> Piece:
         if not isinstance(piece, _OF_BROKERS) or not piece.broker or has_port(piece.broker):

@@ -2,7 +2,7 @@
 
 import io
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 import streamlit as st
@@ -13,7 +13,7 @@ from planner.doors.apart import read_outputs_apart
 from planner.doors.commands import script
 from planner.doors.enough import enough_for
 from planner.doors.read import PASTED, Given
-from planner.doors.reading import Reading
+from planner.doors.reading import PieceKind, Reading
 from planner.doors.settings import scenario_of
 from planner.web import registry, scenario_history, state
 from planner.web.page import arrive
@@ -31,6 +31,21 @@ _TURN = SessionValue("load-turn", int)
 _ARRIVAL = SessionValue("load-arrival", str)
 """Digest of a snapshot that is to be opened."""
 _VERDICTS = {"yes": "yes", "with assumptions": "with assumptions", "no": "not yet"}
+
+
+_PIECES: Mapping[PieceKind, str] = {
+    "brokers": "brokers",
+    "load": "load",
+    "owners": "owners",
+    "bundles": "bundles",
+    "topics": "topics",
+    "settings": "settings",
+    "release": "release",
+    "policies": "policies",
+    "averages": "averages",
+}
+"""The pieces of a cluster, to be checked off."""
+_BOXES = {False: "check_box", True: "check_box_outline_blank"}
 
 
 def _read(cluster: str, more: Sequence[tuple[str, bytes]]) -> None:
@@ -97,6 +112,9 @@ def _take(turn: int) -> None:
 def _show(reading: Reading) -> None:
     """Draw what was found, whether it is a cluster, and what is missing."""
     st.subheader("What was found")
+    missing = {one.kind for one in reading.missing}
+    if reading.snapshot is not None:
+        st.markdown("  ".join(f":material/{_BOXES[kind in missing]}: {words}" for kind, words in _PIECES.items()))
     st.markdown("\n".join(f"- {plain(one)}" for one in reading.found) or "Nothing that is known.")
     if reading.snapshot is not None:
         _offer(reading)

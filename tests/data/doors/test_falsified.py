@@ -30,6 +30,7 @@ CASES: dict[str, tuple[str, ...]] = {
     "load_report/simple_2_5.json": ALONE,
     "broker_topics/one_line_4_0.broker-0.json": AROUND,
     "broker_topics/pretty_2_10.10.2.0.11_8080.json": OLD,
+    "averages/terminal_4_0.txt": AROUND,
     "metrics/scrape_4_2.prom": ALONE,
     "metrics/federate.txt": ALONE,
     "metrics_in_json/one_line_4_2.json": ALONE,

@@ -19,6 +19,7 @@ INPUTS = Path(__file__).parent / "inputs"
 TYPES: dict[str, type[Piece] | tuple[type[Piece], ...]] = {
     "load_report": kinds.LoadReport,
     "broker_topics": kinds.BrokerTopics,
+    "averages": kinds.Averages,
     "metrics": kinds.Metrics,
     "metrics_in_json": kinds.Metrics,
     "prometheus": kinds.Metrics,

@@ -49,7 +49,7 @@ def test_one_load_report_is_a_cluster_with_notes() -> None:
     assert "the full list of bundles of shop/orders, shop/stock" in whats
     for one in reading.missing:
         assert one.note in snapshot.info.warnings
-        assert one.command.startswith(("pulsar-admin ", "curl "))
+        assert one.command.startswith(("pulsar-admin ", "curl ", "pulsar zookeeper-shell "))
         assert one.assumed.endswith(".")
         assert one.uncertain.endswith(".")
 
@@ -342,3 +342,33 @@ def test_hostile_yaml_is_named() -> None:
         reading = read_given([Given("values.yaml", io.BytesIO(text.encode()))])
         assert reading.snapshot is None
         assert reading.not_used
+
+
+def test_averages_of_the_leader_come_from_the_shell_of_the_metadata_store() -> None:
+    names = ("terminal_4_0.txt", "shell_2_10.txt", "broker_average_3_0.txt")
+    reading = read(*REPORTS, *(f"averages/{name}" for name in names))
+    snapshot = cluster(reading)
+    at = snapshot.bundle_position["shop/orders/0x00000000_0x40000000"]
+    assert snapshot.bundles.long_term_msg_rate_in_per_s[at] == 630.0
+    assert snapshot.bundles.averages_estimated.sum() == 3
+    assert snapshot.brokers.long_term_msg_rate_in_per_s[0] == 900.0
+    (averages,) = (one for one in reading.missing if one.kind == "averages")
+    assert averages.what.startswith("averages of 3 bundles")
+
+
+def test_brokers_that_are_scraped_at_another_address_are_the_same_brokers() -> None:
+    text = (INPUTS / "metrics/federate.txt").read_text()
+    moved = text.replace('broker="10.2.0.1', 'broker="advertised-').replace("10.2.0.1", "172.16.0.1")
+    reports = (INPUTS / "load_report/two_in_a_row_3_3.txt").read_text().replace("10.2.0.1", "advertised-")
+    files = [Given("federate.txt", io.BytesIO(moved.encode())), Given("reports.txt", io.BytesIO(reports.encode()))]
+    reading = read_given(files)
+    assert sorted(cluster(reading).brokers.name) == ["advertised-1:8080", "advertised-2:8080"]
+    assert any("172.16.0.11:8080 is advertised-1:8080" in text for text in reading.assumed)
+
+
+def test_a_truncated_answer_in_a_terminal_leaves_the_next_one() -> None:
+    text = (INPUTS / "broker_topics/terminal_3_0.txt").read_text()
+    cut = text[: len(text) // 2] + "\nuser@host:~$ pulsar-admin brokers list east\n10.2.0.11:8080\n10.2.0.12:8080\n"
+    reading = read_given([Given("terminal.txt", io.BytesIO(cut.encode()))])
+    assert reading.found == ("a list of 2 brokers",)
+    assert any("topics" in text or "Not valid JSON" in text for text in reading.not_used)
