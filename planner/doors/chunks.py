@@ -10,7 +10,7 @@ import json
 import re
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -163,7 +163,7 @@ def _gunzip(data: bytes, file: str) -> bytes:
 
 
 def chunks_of(data: bytes, file: str) -> Iterator[Chunk]:
-    """Yield the chunks of a text in their order; blank ones are left out.
+    """Yield the chunks of a text in their order; a command that printed nothing is an empty one.
 
     Args:
         data: The text, UTF-8.
@@ -173,36 +173,59 @@ def chunks_of(data: bytes, file: str) -> Iterator[Chunk]:
         FormatError: It has more chunks than any output.
     """
     view = memoryview(data)
-    command = ""
+    asked = _Asked("", 1)
     at, line, count = 0, 1, 0
+    before = ""
     while at < len(view):
         opening = _next_json(data, at)
         start, end = opening if opening is not None else (len(view), len(view))
-        before = ""
-        if at < start:
-            text = data[at:start]
-            if not _MAY_BE_COMMAND.search(text):
-                if text.strip():
-                    count += 1
-                    before = text[-_LONGEST_LINE:].rstrip(b"\r\n").rpartition(b"\n")[2].decode("utf-8", "replace")
-                    yield Chunk(_source(file, line, command), view[at:start], is_json=False)
-                line += text.count(b"\n")
-                text = b""
-            for first_line, lines, above in _parts(text.decode("utf-8", "replace"), line, command):
-                command, before = above, lines[-1] if lines else ""
-                if lines:
-                    count += 1
-                    yield Chunk(
-                        _source(file, first_line, command), memoryview("\n".join(lines).encode()), is_json=False
-                    )
-            line += text.count(b"\n")
+        for part in _texts(view[at:start], line, asked):
+            count += 1
+            before = bytes(part.data[-_LONGEST_LINE:]).rpartition(b"\n")[2].decode("utf-8", "replace")
+            yield replace(part, source=_source(file, int(part.source.position), part.source.command))
+        line += data.count(b"\n", at, start)
         if start < end:
             count += 1
-            yield Chunk(_source(file, line, command), view[start:end], is_json=True, before=before)
+            asked.is_answered = True
+            yield Chunk(_source(file, line, asked.command), view[start:end], is_json=True, before=before)
             line += data.count(b"\n", start, end)
+            before = ""
         if count > _MOST_CHUNKS:
             raise FormatError(f"It has more than {_MOST_CHUNKS:,} parts.", where=file, remedy="Use fewer answers.")
         at = end
+    if not asked.is_answered:
+        yield Chunk(_source(file, asked.line, asked.command), memoryview(b""), is_json=False)
+
+
+@dataclass
+class _Asked:
+    """The last command, and whether something was printed since."""
+
+    command: str
+    line: int
+    is_answered: bool = True
+
+
+def _texts(text: memoryview, line: int, asked: _Asked) -> Iterator[Chunk]:
+    """Yield the parts of a text; the position of each is the number of its first line alone."""
+    plain = bytes(text)
+    if not plain.strip():
+        return
+    if len(plain) <= _LONGEST_LINE and not _told(plain.decode("utf-8", "replace")):  # logs and prompts alone
+        if not _MAY_BE_COMMAND.search(plain):
+            return
+    elif not _MAY_BE_COMMAND.search(plain):
+        asked.is_answered = True
+        yield Chunk(Source("", str(line), asked.command), text, is_json=False)
+        return
+    for at, (first_line, lines, above) in enumerate(_parts(plain.decode("utf-8", "replace"), line, asked.command)):
+        if at:
+            if not asked.is_answered:
+                yield Chunk(Source("", str(asked.line), asked.command), memoryview(b""), is_json=False)
+            asked.command, asked.line, asked.is_answered = above, first_line, False
+        if _told("\n".join(lines)):
+            asked.is_answered = True
+            yield Chunk(Source("", str(first_line), above), memoryview("\n".join(lines).encode()), is_json=False)
 
 
 def _source(file: str, line: int, command: str) -> Source:
@@ -266,12 +289,11 @@ def _parts(text: str, line: int, command: str) -> Iterator[tuple[int, list[str],
     for number, one in enumerate(text.split("\n"), line):
         found = _COMMAND.match(one)
         if found is not None and (one.startswith("[zk: ") or not _LOG_LINE.match(one)):
-            if any(row.strip() for row in lines):
-                yield first, lines, command
+            yield first, lines, command
             lines, first, command = [], number + 1, found[1]
         else:
             lines.append(one)
-    yield first, lines if any(row.strip() for row in lines) else [], command
+    yield first, lines, command
 
 
 def quoted(value: object) -> str:

@@ -144,7 +144,6 @@ class MetricsReader:
                 plain=[(name, dict(labels), value) for (name, labels), value in one.plain.items()],
                 bundles=one.bundles,
                 topics=one.topics,
-                lacking=_lacking(one),
             )
         yield from self._left_out()
 
@@ -161,12 +160,12 @@ class MetricsReader:
             yield NotUsed(source=self._source, why=why)
 
 
-def _lacking(one: _Broker) -> dict[str, int]:
-    """Return how many topics and bundles lack a value; of counters it says nothing, which give some values alone."""
+def lacking_of(metrics: Metrics) -> dict[str, int]:
+    """Return how many topics and bundles of a broker lack a value that others have, by its name."""
     found: dict[str, int] = {}
     for what, wanted, rows in (
-        ("topics", dict.fromkeys(TOPIC_METRICS.values()), one.topics),
-        ("bundles", dict.fromkeys(BUNDLE_METRICS.values()), one.bundles),
+        ("topics", dict.fromkeys(TOPIC_METRICS.values()), metrics.topics),
+        ("bundles", dict.fromkeys(BUNDLE_METRICS.values()), metrics.bundles),
     ):
         for name in wanted:
             if number := sum(name not in values for values in rows.values()):

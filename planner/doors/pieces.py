@@ -243,7 +243,6 @@ class Metrics(Piece):
         plain: Name, labels and value of the metrics of the broker itself.
         bundles: Values of `NamespaceBundleStats` by bundle.
         topics: Values of `TopicStats` by topic.
-        lacking: How many topics and bundles lack a value that others have, by its name.
     """
 
     broker: str = ""
@@ -253,7 +252,6 @@ class Metrics(Piece):
     plain: Sequence[tuple[str, Mapping[str, str], float]] = ()
     bundles: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     topics: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    lacking: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count, moment
 from planner.doors.chunks import chunks_of, unpacked
 from planner.doors.found import found_in
+from planner.doors.metrics_reader import lacking_of
 from planner.doors.missing import missing_of
 from planner.doors.pieces import (
     BrokerTopics,
@@ -238,10 +239,12 @@ def _placed_notes(made: Together) -> Iterator[str]:
         yield f"{made.placed.nameless:,} topics have names that the release does not accept; they were left out."
     if made.placed.of_no_bundle:
         yield f"{made.placed.of_no_bundle:,} topics have the hash 0xffffffff, for which Pulsar finds no bundle."
-    for one in (*made.of(Metrics), *made.of(BrokerTopics), *made.of(TopicStatsOf)):
-        if lacking := {name: number for name, number in one.lacking.items() if number}:
-            shown = ", ".join(f"{name} ({number:,})" for name, number in lacking.items())
-            yield f"{one.source}: some topics or bundles lack {shown}; 0 is shown there."
+    lacking = [(one.source, one.lacking) for kind in (BrokerTopics, TopicStatsOf) for one in made.of(kind)]
+    lacking += [(one.source, lacking_of(one)) for one in made.metrics.values()]
+    for source, found in lacking:
+        if any(found.values()):
+            shown = ", ".join(f"{name} ({number:,})" for name, number in found.items() if number)
+            yield f"{source}: some topics or bundles lack {shown}; 0 is shown there."
     times = [one.at_ms for one in made.of(Metrics) if one.at_ms]
     if times and max(times) - min(times) > _LONGEST_MS:
         yield f"The metrics are {(max(times) - min(times)) / 60e3:,.0f} min apart, so rates and owners may not match."

@@ -11,6 +11,7 @@ from planner.doors.kinds import (
     monitor_brokers,
     monitoring_metrics,
     namespace,
+    nothing,
     policies,
     refusals,
     scrape,
@@ -20,6 +21,7 @@ from planner.doors.kinds import (
 )
 
 KINDS: tuple[Kind, ...] = (
+    nothing.KIND,
     load_report.KIND,
     broker_topics.KIND,
     averages.KIND,

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, Final
 
@@ -155,8 +155,10 @@ def together(pieces: Sequence[Piece], cluster: str = "") -> Together:
     _leave_out_odd_brokers(made)
     _take_reports(made)
     _take_configurations(made)
+    by_broker: dict[str, list[kinds.Metrics]] = {}
     for one in made.of(kinds.Metrics):
-        made.metrics[one.broker] = _merged_metrics(made.metrics.get(one.broker), one)
+        by_broker.setdefault(one.broker, []).append(one)
+    made.metrics = {broker: _merged_metrics(pieces) for broker, pieces in by_broker.items()}
     _take_topics(made)
     _take_bundles(made)
     _place_the_rest(made)
@@ -191,21 +193,28 @@ def _take_configurations(made: Together) -> None:
             made.runtime[one.broker] = {**made.runtime.get(one.broker, {}), **one.values}
 
 
-def _merged_metrics(before: kinds.Metrics | None, after: kinds.Metrics) -> kinds.Metrics:
-    if before is None:
-        return after
-    early, late = sorted((before, after), key=lambda one: one.at_ms)
-    seen = {(name, tuple(sorted(labels.items()))): value for one in (early, late) for name, labels, value in one.plain}
-    return kinds.Metrics(
-        source=late.source,
-        broker=late.broker,
-        host=late.host,
-        cluster=late.cluster or early.cluster,
-        at_ms=late.at_ms,
-        plain=[(name, dict(labels), value) for (name, labels), value in seen.items()],
-        bundles={**early.bundles, **late.bundles},
-        topics={**early.topics, **late.topics},
-        lacking=late.lacking,
+def _merged_metrics(pieces: Sequence[kinds.Metrics]) -> kinds.Metrics:
+    """Return the metrics of a broker of several texts as one; the newest value counts."""
+    ordered = sorted(pieces, key=lambda one: one.at_ms)
+    if len(ordered) == 1:
+        return ordered[0]
+    plain: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
+    bundles: dict[str, dict[str, float]] = {}
+    topics: dict[str, dict[str, float]] = {}
+    for one in ordered:
+        plain |= {(name, tuple(sorted(labels.items()))): value for name, labels, value in one.plain}
+        # An export has each value of a topic in a text of its own.
+        for name, values in one.bundles.items():
+            bundles.setdefault(name, {}).update(values)
+        for name, values in one.topics.items():
+            topics.setdefault(name, {}).update(values)
+    return replace(
+        ordered[-1],
+        host=next((one.host for one in ordered if one.host), ""),
+        cluster=next((one.cluster for one in ordered if one.cluster), ""),
+        plain=[(name, dict(labels), value) for (name, labels), value in plain.items()],
+        bundles=bundles,
+        topics=topics,
     )
 
 
@@ -436,7 +445,7 @@ def _write_namespaces(form: CaptureForm, made: Together) -> None:
             form.of_namespace("bundles", number, namespace, bundles[namespace], "/bundles")
         if namespace in policies:
             form.of_namespace("policies", number, namespace, policies[namespace].policies)
-        if namespace in groups:
+        if groups.get(namespace):
             form.of_namespace("anti-affinity", number, namespace, groups[namespace], "/antiAffinity")
         for found, is_partitioned in ((names, False), (partitioned, True)):
             if namespace in found:

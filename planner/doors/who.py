@@ -110,11 +110,12 @@ class Who:
         """Call brokers whose metrics were scraped at another address as the other pieces call them."""
         others = {one.broker for one in pieces if isinstance(one, _OF_BROKERS) and not isinstance(one, Metrics)}
         known = Hosts({*self.brokers, *filter(None, others)})
+        named = {*self.brokers, *others}
         made: list[Piece] = []
         for piece in pieces:
-            if isinstance(piece, Metrics) and piece.host and piece.broker not in {*self.brokers, *others}:
+            if isinstance(piece, Metrics) and piece.host and piece.broker not in named:
                 broker = known.broker_of(piece.host)
-                if broker in self.brokers or broker in others:
+                if broker in named:
                     if piece.broker and piece.broker != piece.host:
                         self.assumed[f"{piece.source}: {piece.broker} is {broker}, as its label 'broker' says."] = None
                     made.append(replace(piece, broker=broker))

@@ -52,7 +52,17 @@ CASES: dict[str, tuple[str, ...]] = {
 }
 """An input of each kind that carries numbers, and the outputs beside it."""
 
-NO_FIELDS = {"anti_affinity", "brokers", "topic_names", "namespaces", "leader", "version", "errors", "allocator_stats"}
+NO_FIELDS = {
+    "nothing",
+    "anti_affinity",
+    "brokers",
+    "topic_names",
+    "namespaces",
+    "leader",
+    "version",
+    "errors",
+    "allocator_stats",
+}
 """Kinds that are names alone, or nothing; `settings_as_json` is the table of settings in another form."""
 
 WRONG: tuple[Any, ...] = (None, -1, "x", 1e300, [], {})

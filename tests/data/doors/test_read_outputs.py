@@ -372,3 +372,25 @@ def test_a_truncated_answer_in_a_terminal_leaves_the_next_one() -> None:
     reading = read_given([Given("terminal.txt", io.BytesIO(cut.encode()))])
     assert reading.found == ("a list of 2 brokers",)
     assert any("topics" in text or "Not valid JSON" in text for text in reading.not_used)
+
+
+def test_a_command_that_printed_nothing_says_that_there_is_nothing() -> None:
+    names = ("no_policies_4_0.txt", "no_overrides_3_0.txt")
+    before, after = read(*REPORTS), read(*REPORTS, *(f"nothing/{name}" for name in names))
+    assert {"isolation policies", "dynamic settings"} <= {one.what for one in before.missing}
+    assert not {"isolation policies", "dynamic settings"} & {one.what for one in after.missing}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "kubectl exec -it -n pulsar pod/toolset-0 -- ./bin/pulsar-admin namespaces bundles shop/stock",
+        "/pulsar/bin/pulsar-admin namespaces bundles shop/stock",
+        "curl -s http://10.2.0.11:8080/admin/v2/namespaces/shop/stock/bundles",
+    ],
+)
+def test_the_command_names_the_namespace(command: str) -> None:
+    text = f"$ {command}\n" + (INPUTS / "bundles_of_namespace/bundles.shop_orders.json").read_text()
+    reading = read_given([*given(*REPORTS), Given("pasted text", io.BytesIO(text.encode()))])
+    assert "shop/stock owns" not in "".join(reading.contradictions)
+    assert any("which is not among the bundles of shop/stock" in one for one in reading.contradictions)
