@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from planner.__main__ import main
+from planner.cluster.digest import snapshot_digest
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.snapshot import Snapshot
 from planner.doors.read import Given, read_given, read_outputs
@@ -394,3 +395,42 @@ def test_the_command_names_the_namespace(command: str) -> None:
     reading = read_given([*given(*REPORTS), Given("pasted text", io.BytesIO(text.encode()))])
     assert "shop/stock owns" not in "".join(reading.contradictions)
     assert any("which is not among the bundles of shop/stock" in one for one in reading.contradictions)
+
+
+def test_an_address_of_a_tunnel_is_not_a_broker() -> None:
+    """Through a forwarded port, the heartbeat or the bundles say which broker answered."""
+    topics = (INPUTS / "broker_topics/one_line_4_0.broker-0.json").read_text()
+    report = (INPUTS / "load_report/pretty_4_0.json").read_text()
+    own = next(line for line in (INPUTS / "owned/lines_4_2.txt").read_text().splitlines() if "shop/orders" in line)
+    text = (
+        f"$ curl -s http://localhost:9001/admin/v2/broker-stats/load-report\n{report}\n"
+        f"$ pulsar-admin --admin-url http://localhost:9001 broker-stats topics\n{topics}\n"
+        f"$ pulsar-admin brokers namespaces east --url localhost:9001\n{own}\n"
+        "$ pulsar-admin --admin-url http://localhost:9001 brokers get-runtime-config\n"
+        "loadBalancerSheddingIntervalMinutes    7\n"
+    )
+    reading = read_given([Given("terminal.txt", io.BytesIO(text.encode()))])
+    snapshot = cluster(reading)
+    assert list(snapshot.brokers.name) == ["mq-0.mq.east.svc:8080"]
+    assert snapshot.settings["loadBalancerSheddingIntervalMinutes"] == 7
+    assert any("it has bundles of mq-0.mq.east.svc:8080" in one for one in reading.assumed)
+
+
+def test_a_file_called_like_a_pod_is_of_that_broker() -> None:
+    topics = (INPUTS / "broker_topics/terminal_3_0.txt").read_text().splitlines()[3]
+    names = b"pulsar-broker-0.pulsar-broker.ns.svc:8080\npulsar-broker-1.pulsar-broker.ns.svc:8080\n"
+    files = [Given("list.txt", io.BytesIO(names)), Given("pulsar-broker-1.topics.json", io.BytesIO(topics.encode()))]
+    snapshot = cluster(read_given(files))
+    assert set(by_broker(snapshot)) == {name.decode() for name in names.split()}
+    assert by_broker(snapshot)["pulsar-broker-1.pulsar-broker.ns.svc:8080"] > 0
+
+
+def test_a_large_answer_is_read_one_series_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("prometheus/range_partition_label.json", "prometheus/counters.json")
+    before = [cluster(read(name)) for name in names]
+    monkeypatch.setattr("planner.doors.kinds.series._AT_ONCE_BYTES", 0)
+    for name, snapshot in zip(names, before, strict=True):
+        assert snapshot_digest(cluster(read(name))) == snapshot_digest(snapshot)
+    text = (INPUTS / names[0]).read_bytes()
+    reading = read_given([Given("cut.json", io.BytesIO(text[: len(text) // 2]))])
+    assert any("series" in one or "JSON" in one for one in reading.not_used)
