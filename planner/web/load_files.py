@@ -199,7 +199,7 @@ def _missing(reading: Reading) -> None:
     st.subheader("What is missing")
     for one in reading.missing:
         st.markdown(f"**{plain(one.what[:1].upper() + one.what[1:])}**: {plain(one.assumed)} {plain(one.uncertain)}")
-        st.code(one.command, language="sh")
+        st.code(one.command, language=None, wrap_lines=True)
 
 
 def _commands(reading: Reading | None) -> None:
@@ -212,4 +212,4 @@ def _commands(reading: Reading | None) -> None:
     )
     with st.expander("The ten commands", icon=":material/terminal:", expanded=reading is None):
         st.caption("Run them, and upload or paste the terminal with the commands in it. Any part of it helps.")
-        st.code(text, language="sh")
+        st.code(text, language=None, wrap_lines=True)
