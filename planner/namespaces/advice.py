@@ -226,14 +226,12 @@ def _tried(trials: Trials, namespace: str, rows: Sequence[CountRow], now: int, m
 
 
 def _best(tried: Sequence[TriedCount], even: int) -> int:
-    """Return the fewest bundles that brokers can share evenly, or a number that the judge calls better than those."""
-    best = next((one for one in tried if one.bundles == even), None)
-    for _ in tried:
-        better = [one for one in tried if best is not None and judge(best.result, one.result).word == "better"]
-        if not better:
-            break
-        best = better[0]
-    return best.bundles if best is not None else even
+    """Return the fewest bundles, from those on that brokers can share evenly, that no number tried is better than."""
+    order = sorted(tried, key=lambda one: (one.bundles < even, one.bundles))
+    unbeaten = (
+        one.bundles for one in order if all(judge(one.result, other.result).word != "better" for other in tried)
+    )
+    return next(unbeaten, even)
 
 
 def _stuck(snapshot: Snapshot, population: Population, brokers: int) -> tuple[StuckTopic, ...]:
