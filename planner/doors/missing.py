@@ -59,7 +59,7 @@ def _loads(made: Together) -> Iterator[Missing]:
     partial = [broker for broker in made.brokers if broker not in made.reports and _has_load(made, broker)]
     if partial:
         yield Missing(
-            "load",
+            "limits",
             f"load reports of {listed(partial)}",
             "Usage comes from metrics, which give percentages and no limits.",
             "Shares of usage are right; decisions that compare sizes of machines may differ.",
@@ -90,7 +90,7 @@ def _owners(made: Together) -> Iterator[Missing]:
     reported = [broker for broker in made.owned if broker not in lists and broker not in made.reports]
     if reported:
         yield Missing(
-            "owners",
+            "idle",
             f"the list of bundles of {listed(reported)}",
             "Only bundles with topics or metrics in the files are shown there.",
             "A bundle without traffic may have another owner; no decision about a loaded bundle differs.",

@@ -232,8 +232,8 @@ def _placed_notes(made: Together) -> Iterator[str]:
             )
     if made.unowned:
         yield (
-            f"{count(len(made.unowned), 'bundle')} of these namespaces have no owner in the files and are shown as "
-            f"unowned: {listed(made.unowned)}."
+            f"The files name no owner of {count(len(made.unowned), 'bundle')}, shown as unowned: "
+            f"{listed(made.unowned)}."
         )
     if made.placed.nameless:
         yield f"{made.placed.nameless:,} topics have names that the release does not accept; they were left out."

@@ -24,8 +24,8 @@ def spelling(files: Sequence[Configuration]) -> Iterator[str]:
             yield f"{one.source}: {name} is not a setting of Pulsar's load balancer. It may mean {meant}."
         if one.foreign:
             yield (
-                f"{one.source}: {listed(one.foreign)} {'is' if len(one.foreign) == 1 else 'are'} not used, because the "
-                "load balancer does not read them."
+                f"{one.source}: the load balancer does not read {listed(one.foreign)}, so the planner does not use "
+                f"{'it' if len(one.foreign) == 1 else 'them'}."
             )
 
 

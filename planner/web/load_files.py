@@ -123,7 +123,7 @@ def _show(reading: Reading) -> None:
     else:
         st.warning(plain(reading.not_enough), icon=":material/hourglass_empty:")
     notes = (
-        ("These do not agree", reading.contradictions),
+        ("Odd or contradictory", reading.contradictions),
         ("Not used", reading.not_used),
         ("Assumed", reading.assumed),
     )

@@ -13,6 +13,7 @@ from planner.__main__ import main
 from planner.cluster.digest import snapshot_digest
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.snapshot import Snapshot
+from planner.doors.enough import NEEDS, enough_for
 from planner.doors.read import Given, read_given, read_outputs
 from planner.doors.reading import Reading
 from planner.formats.reading import read_snapshot
@@ -434,3 +435,19 @@ def test_a_large_answer_is_read_one_series_at_a_time(monkeypatch: pytest.MonkeyP
     text = (INPUTS / names[0]).read_bytes()
     reading = read_given([Given("cut.json", io.BytesIO(text[: len(text) // 2]))])
     assert any("series" in one or "JSON" in one for one in reading.not_used)
+
+
+def verdicts(reading: Reading) -> dict[str, str]:
+    return {one.page: one.verdict for one in enough_for(reading.missing)}
+
+
+def test_which_pages_the_files_are_good_enough_for() -> None:
+    reports = verdicts(read(*REPORTS))
+    assert reports["overview"] == "with assumptions"
+    assert reports["split_lab"] == "no"
+    metrics = verdicts(read("metrics/two_scrapes_3_3.txt"))
+    assert metrics["overview"] == "with assumptions"
+    assert metrics["split_lab"] == "with assumptions"
+    owners = verdicts(read("owned/lines_4_2.txt", "bundles_of_namespace/by_name.json", "brokers/lines_4_2.txt"))
+    assert owners["overview"] == "no"
+    assert set(reports) <= set(NEEDS)
