@@ -37,10 +37,13 @@ _COMMAND = re.compile(rf"^(?:[^{{}}\"']{{0,120}}?[\s/])?((?:{_WORDS})\s.*|(?:get
 _MAY_BE_COMMAND = re.compile(rf"(?:{_WORDS}|^(?:.{{0,80}}\] )?(?:get|ls)) ".encode(), re.MULTILINE)
 _LOG_LINE = re.compile(
     r"^(?:SLF4J:|WARNING: |WATCHER::|WatchedEvent |Connecting to |Welcome to ZooKeeper|JLine support is "
-    r"|\[zk: |(?:\[.{1,60}\]|\S{0,60})[$%#>]\s*$|"
+    r"|```\w*\s*$|\+[-+]+\+\s*$|\[zk: |(?:\[.{1,60}\]|\S{0,60})[$%#>]\s*$|"
     r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d|\[\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d[.,]\d{3} \[|"
     r"(?:cZxid|ctime|mZxid|mtime|pZxid|cversion|dataVersion|aclVersion|ephemeralOwner|dataLength|numChildren) = )"
 )
+_CELL = re.compile(r"\|\s*([^|\s][^|]*?)\s*\|")
+"""A row of a table with one column, as `pulsarctl` draws it."""
+_COLOUR = re.compile(rb"\x1b\[[0-9;]*[A-Za-z]")
 _MOST_RATIO = 200
 _RATIO_FREE_BYTES = 16 * MIB
 _MOST_VALUE_BYTES = 64 * MIB
@@ -117,7 +120,8 @@ class Chunk:
 
 
 def _told(text: str) -> list[str]:
-    return [line.rstrip() for line in text.split("\n") if line.strip() and not _LOG_LINE.match(line.lstrip())]
+    lines = (line.rstrip() for line in text.split("\n") if line.strip() and not _LOG_LINE.match(line.lstrip()))
+    return [found[1] if (found := _CELL.fullmatch(line)) else line for line in lines]
 
 
 def unpacked(data: bytes, file: str) -> bytes:
@@ -132,12 +136,17 @@ def unpacked(data: bytes, file: str) -> bytes:
         if data.startswith(mark):
             plain = data[len(mark) :]
             if encoding == "utf-8":
-                return plain
+                return _without_colours(plain)
             try:
-                return plain.decode(encoding).encode()
+                return _without_colours(plain.decode(encoding).encode())
             except UnicodeError as error:
                 raise FormatError("The text is not valid UTF-16.", where=file, remedy=_AGAIN) from error
-    return data
+    return _without_colours(data)
+
+
+def _without_colours(data: bytes) -> bytes:
+    """Return a text without the colours of a terminal."""
+    return _COLOUR.sub(b"", data) if b"\x1b[" in data[:HEAD_BYTES] else data
 
 
 def _gunzip(data: bytes, file: str) -> bytes:

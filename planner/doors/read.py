@@ -186,7 +186,7 @@ def _whole(given: Given) -> Snapshot:
 def _reading(pieces: Sequence[Piece], cluster: str, release: str, now_ms: int) -> Reading:
     files = tuple(one for one in pieces if isinstance(one, Configuration) and one.form == "file")
     not_used = tuple(dict.fromkeys(f"{p.source}: {p.why}." for p in pieces if isinstance(p, NotUsed)))
-    not_used = (*not_used, *spelling(files))
+    not_used = (*not_used, *spelling([one for one in pieces if isinstance(one, Configuration)]))
     wholes = [one for one in pieces if isinstance(one, WholeSnapshot)]
     if wholes:
         return _of_whole(wholes, pieces, files, not_used)

@@ -38,6 +38,7 @@ KINDS: tuple[Kind, ...] = (
     namespace.GROUP,
     policies.ISOLATION,
     policies.DOMAINS,
+    configuration.CONF,
     lists.OWNED,
     lists.TOPICS,
     lists.BROKERS,
@@ -47,7 +48,6 @@ KINDS: tuple[Kind, ...] = (
     refusals.ALLOCATOR,
     refusals.ERROR,
     configuration.JSON,
-    configuration.CONF,
     configuration.TABLE,
 )
 """All kinds."""

@@ -451,3 +451,45 @@ def test_which_pages_the_files_are_good_enough_for() -> None:
     owners = verdicts(read("owned/lines_4_2.txt", "bundles_of_namespace/by_name.json", "brokers/lines_4_2.txt"))
     assert owners["overview"] == "no"
     assert set(reports) <= set(NEEDS)
+
+
+def pasted(text: str) -> Reading:
+    return read_given([Given("pasted text", io.BytesIO(text.encode()))], now_ms=1795225800000)
+
+
+def test_what_people_paste_around_outputs_is_passed_by() -> None:
+    report = (INPUTS / "load_report/pretty_4_0.json").read_text()
+    for text in (
+        f"```json\n{report}```\n",
+        report.replace('"cpu"', '\x1b[34;1m"cpu"\x1b[0m'),
+        "    " + report.replace("\n", "\n    "),
+        f"[{report.strip()}]",
+        json.dumps({"mq-0.mq.east.svc:8080": json.loads(report)}),
+    ):
+        reading = pasted(text)
+        assert reading.found == ("load reports of 1 broker",)
+        assert not reading.not_used
+        assert by_broker(cluster(reading)) == {"mq-0.mq.east.svc:8080": 1140.75}
+
+
+def test_other_tools_that_print_the_same() -> None:
+    table = "+---------+\n| BROKERS |\n+---------+\n| mq-0:8080 |\n| mq-1:8080 |\n+---------+\n"
+    assert pasted(table).found == ("a list of 2 brokers",)
+    promtool = (
+        'pulsar_lb_cpu_usage{broker="b", instance="b:8080"} => 33 @[1795225500.5]\n'
+        'pulsar_rate_in{instance="b:8080", namespace="a/b", topic="persistent://a/b/c"} => 5 @[1795225500.5]\n'
+    )
+    snapshot = cluster(pasted(promtool))
+    assert snapshot.info.captured_at_ms == 1795225500500
+    assert by_broker(snapshot) == {"b:8080": 5.0}
+    inspected = [{"Id": "1", "Config": {"Env": ["PULSAR_PREFIX_loadBalancerSheddingIntervalMinutes=4", "A=SECRET"]}}]
+    reading = pasted(json.dumps(inspected))
+    assert [dict(one.values) for one in reading.configurations] == [{"loadBalancerSheddingIntervalMinutes": "4"}]
+    assert "SECRET" not in repr(reading)
+
+
+def test_properties_may_have_colons_and_spaces() -> None:
+    reading = pasted("loadBalancerSheddingIntervalMinutes:5\nloadBalancerEnabled true\n")
+    (one,) = reading.configurations
+    assert dict(one.values) == {"loadBalancerSheddingIntervalMinutes": "5", "loadBalancerEnabled": "true"}
+    assert not reading.not_used
