@@ -332,9 +332,9 @@ def _take_owned(made: Together) -> None:
     channel = {one.bundle: service_unit_owner(one.message) for one in changes}
     for broker in made.brokers:
         lists = [one.bundles for one in made.of(kinds.OwnedBundles) if one.broker == broker]
-        lists += [[name for name, owner in channel.items() if owner == broker]] if channel else []
         names: dict[str, None] = dict.fromkeys(name for names in lists for name in names)
         if not lists:
+            names |= dict.fromkeys(name for name, owner in channel.items() if owner == broker)
             if broker in made.reports:
                 names |= dict.fromkeys(bundles_of(made.reports[broker]))
             for piece in (made.metrics.get(broker), made.tops.get(broker)):
