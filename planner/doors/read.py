@@ -27,8 +27,9 @@ from planner.doors.pieces import (
 )
 from planner.doors.reading import Missing, Reading
 from planner.doors.recognise import pieces_of
-from planner.doors.settings import against_runtime, applied, spelling
+from planner.doors.settings import against_runtime, among_files, applied, spelling
 from planner.doors.together import Together, capture_of, moment_of, together
+from planner.doors.vocabulary import is_before_and_after
 from planner.formats.archive import members_of_zip
 from planner.formats.folder import MAX_UNPACKED_BYTES
 from planner.formats.raw_capture.snapshot import snapshot_of_capture
@@ -216,8 +217,9 @@ def _built(
         at_ms = now_ms
         assumed.append(f"The files do not say when they were written; {moment(at_ms)} is assumed.")
     assumed += _placed_notes(made)
-    notes = [*(one.note for one in missing), *assumed, *reading.contradictions, *reading.not_used]
     snapshot = snapshot_of_capture(capture_of(made, at_ms, release), source=f"Outputs: {reading.text}")
+    assumed += among_files(reading.configurations)
+    notes = [*(one.note for one in missing), *assumed, *reading.contradictions, *reading.not_used]
     notes += against_runtime(made.file, reading.configurations, made.runtime.values())
     info = replace(snapshot.info, warnings=fitting_notes([*notes, *snapshot.info.warnings]))
     return replace(snapshot, info=info), tuple(assumed)
@@ -265,7 +267,8 @@ def _of_whole(
     others = [one for one in pieces if not isinstance(one, WholeSnapshot | Configuration | NotUsed)]
     if others:
         not_used = (*not_used, f"{others[0].source}: outputs are not mixed with a whole snapshot; read them alone.")
-    snapshot, more = applied(snapshot, files[:1])
+    snapshot, more = applied(snapshot, files[:1] if is_before_and_after(files) else files)
+    more += among_files(files)
     if more:
         info = replace(snapshot.info, warnings=fitting_notes([*snapshot.info.warnings, *more]))
         snapshot = replace(snapshot, info=info)

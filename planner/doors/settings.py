@@ -56,6 +56,21 @@ def against_runtime(
         )
 
 
+def among_files(files: Sequence[Configuration]) -> Iterator[str]:
+    """Yield a sentence where several settings files do not agree: which one counts."""
+    if is_before_and_after(files):
+        before, after = (one.source.file for one in files)
+        yield f"{before} and {after} are taken for settings before and after a change; {before} is in force."
+        return
+    seen: dict[str, str] = {}
+    differing: dict[str, None] = {}
+    for one in files:
+        differing |= dict.fromkeys(name for name, value in one.values.items() if seen.get(name, value) != value)
+        seen |= one.values
+    if differing:
+        yield f"The settings files differ in {listed(differing)}; the last one that says something counts."
+
+
 def _same(name: str, one: str, other: str) -> bool:
     """Say whether two texts of a setting are one value."""
     setting = REFERENCE.settings.get(name) or REFERENCE.others[name]

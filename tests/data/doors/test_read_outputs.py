@@ -493,3 +493,20 @@ def test_properties_may_have_colons_and_spaces() -> None:
     (one,) = reading.configurations
     assert dict(one.values) == {"loadBalancerSheddingIntervalMinutes": "5", "loadBalancerEnabled": "true"}
     assert not reading.not_used
+
+
+def test_two_settings_files_beside_a_cluster_are_before_and_after() -> None:
+    files = [
+        Given(name, io.BytesIO(f"loadBalancerSheddingIntervalMinutes={minutes}\n".encode()))
+        for name, minutes in (("old.conf", 3), ("new.conf", 4), ("third.conf", 5))
+    ]
+    reports = given(*REPORTS)
+    two = read_given([*reports, *files[:2]])
+    assert cluster(two).settings["loadBalancerSheddingIntervalMinutes"] == 3
+    assert any("old.conf and new.conf are taken for settings before and after" in one for one in two.assumed)
+    for one in (*files, *reports):
+        one.data.seek(0)
+    three = read_given([*reports, *files])
+    assert cluster(three).settings["loadBalancerSheddingIntervalMinutes"] == 5
+    assert any("differ in loadBalancerSheddingIntervalMinutes" in one for one in three.assumed)
+    assert set(three.assumed) <= set(cluster(three).info.warnings)
