@@ -131,7 +131,8 @@ def _show(reading: Reading) -> None:
         if texts:
             st.markdown(f"**{title}**")
             note_list(texts)
-    _missing(reading)
+    if reading.snapshot is not None or not reading.configurations:
+        _missing(reading)
 
 
 def _offer(reading: Reading) -> None:
