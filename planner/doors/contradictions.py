@@ -50,8 +50,8 @@ class Contradictions:
         if _rounded(before.report) == _rounded(after.report):
             return before
         early, late = sorted((before, after), key=_updated_ms)
-        which = "newer" if _updated_ms(early) < _updated_ms(late) else "last"
-        self.add(f"There are two load reports of {late.broker}; the {which} one counts ({late.source}).")
+        which = "newest" if _updated_ms(early) < _updated_ms(late) else "last"
+        self.add(f"There are several load reports of {late.broker}; the {which} one counts.")
         return late
 
     def apart(self, broker: str, names: Sequence[str], topics: TopicsOfBundles | None) -> list[str]:

@@ -186,7 +186,7 @@ def _whole(given: Given) -> Snapshot:
 
 def _reading(pieces: Sequence[Piece], cluster: str, release: str, now_ms: int) -> Reading:
     files = tuple(one for one in pieces if isinstance(one, Configuration) and one.form == "file")
-    not_used = tuple(dict.fromkeys(f"{p.source}: {p.why}." for p in pieces if isinstance(p, NotUsed)))
+    not_used = tuple(_left_out([one for one in pieces if isinstance(one, NotUsed)]))
     not_used = (*not_used, *spelling([one for one in pieces if isinstance(one, Configuration)]))
     wholes = [one for one in pieces if isinstance(one, WholeSnapshot)]
     if wholes:
@@ -206,6 +206,15 @@ def _reading(pieces: Sequence[Piece], cluster: str, release: str, now_ms: int) -
     missing = tuple(missing_of(made))
     snapshot, assumptions = _built(made, reading, missing, release, now_ms)
     return replace(reading, missing=missing, snapshot=snapshot, assumed=assumptions)
+
+
+def _left_out(pieces: Sequence[NotUsed]) -> Iterator[str]:
+    """Yield what was not read; what is the same of many parts of a file is said once."""
+    alike: dict[tuple[str, str], list[NotUsed]] = {}
+    for one in pieces:
+        alike.setdefault((one.source.file, one.why), []).append(one)
+    for (_, why), found in alike.items():
+        yield f"{found[0].source}: {why}{f' ({len(found):,} times)' if len(found) > 1 else ''}."
 
 
 def _built(

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, Final
 
@@ -71,10 +72,13 @@ class Together:
     placed: Placed = field(default_factory=Placed)
     known: dict[str, tuple[int, ...]] = field(default_factory=dict)
     partial: dict[str, None] = field(default_factory=dict)
+    _by_type: dict[type[kinds.Piece], list[Any]] = field(default_factory=dict)
 
     def of(self, kind: type[kinds.Piece]) -> list[Any]:
         """Return the pieces of a type."""
-        return [piece for piece in self.pieces if isinstance(piece, kind)]
+        if kind not in self._by_type:
+            self._by_type[kind] = [piece for piece in self.pieces if isinstance(piece, kind)]
+        return self._by_type[kind]
 
     @property
     def brokers(self) -> list[str]:
@@ -126,7 +130,7 @@ class Together:
         alone = [str(names[0]) for names in replicated if len(names) == 1]
         return next(iter([*labelled, *asked, *limited, *alone]), _UNKNOWN_CLUSTER)
 
-    @property
+    @cached_property
     def version(self) -> str:
         """The version that the pieces name; empty where none does."""
         named = [one.version for one in self.of(kinds.Version)]
@@ -134,7 +138,7 @@ class Together:
             named += [text for one in self.reports.values() if isinstance(text := one.report.get(key), str)]
         return next(filter(None, named), "")
 
-    @property
+    @cached_property
     def decides(self) -> Release:
         """The release that decides by that version; the reference where none is named."""
         return release(self.version)
@@ -173,6 +177,7 @@ def _leave_out_odd_brokers(made: Together) -> None:
     if odd:
         made.said.add(f"{listed(odd)} left out: not a broker id, which is host:port.")
         made.pieces = [piece for piece in made.pieces if getattr(piece, "broker", "") not in odd]
+        made._by_type.clear()  # noqa: SLF001 - our own
         for name in odd:
             del made.who.brokers[name]
 
@@ -221,7 +226,7 @@ def _merged_metrics(pieces: Sequence[kinds.Metrics]) -> kinds.Metrics:
 def _take_topics(made: Together) -> None:
     for one in made.of(kinds.BrokerTopics):
         if one.broker in made.topics and made.topics[one.broker] != one.topics:
-            made.said.add(f"Two answers list the topics of {one.broker}; {one.source} counts, which came last.")
+            made.said.add(f"Several answers list the topics of {one.broker}; the last one counts.")
         made.topics[one.broker] = _accepted(made, one)
 
 

@@ -510,3 +510,17 @@ def test_two_settings_files_beside_a_cluster_are_before_and_after() -> None:
     assert cluster(three).settings["loadBalancerSheddingIntervalMinutes"] == 5
     assert any("differ in loadBalancerSheddingIntervalMinutes" in one for one in three.assumed)
     assert set(three.assumed) <= set(cluster(three).info.warnings)
+
+
+def test_many_texts_of_one_kind_are_noted_once() -> None:
+    lines = (INPUTS / "victoria_metrics/export.jsonl").read_text().splitlines()
+    many = [line.replace("/o0", f"/o{at}") for at in range(300) for line in lines]
+    reading = pasted("\n".join(many))
+    assert len(cluster(reading).topics) == 300
+    assert len(reading.not_used) == 1
+    assert "(1,200 times)" in reading.not_used[0]
+    reports = (INPUTS / "load_report/one_line_4_2.jsonl").read_text().splitlines()
+    newer = [line.replace("1795225795494", str(1795225795494 + at)) for at in range(100) for line in reports]
+    recorded = pasted("\n".join(newer))
+    assert cluster(recorded).info.captured_at_ms == 1795225795494 + 99
+    assert sum("several load reports" in one for one in recorded.contradictions) == 2
