@@ -13,6 +13,7 @@ NEEDS: Final[Mapping[str, tuple[Sequence[PieceKind], Sequence[PieceKind]]]] = {
     "why": (("load", "owners"), ("brokers", "settings", "release", "policies", "bundles")),
     "shedding": (("load", "owners"), ("brokers", "settings", "release", "policies", "bundles")),
     "brokers": (("load",), ("brokers", "owners")),
+    "namespaces": (("owners",), ("load", "bundles", "topics", "policies", "settings", "release")),
     "bundle_map": (("owners",), ("bundles", "topics")),
     "split_lab": (("topics",), ("bundles", "settings", "release")),
     "throttling": (("topics",), ("settings", "release")),
