@@ -14,15 +14,15 @@ from planner.namespaces.advice import BundleAdvice
 from planner.namespaces.impact import Impact, impact
 from planner.namespaces.overview import bundle_weight, owner_shares, tenants_frame
 from planner.namespaces.population import Population, population_of
-from planner.share.bundle_advice import advice_scenario
+from planner.share.bundle_advice import advice_scenario, successor_commands
 from planner.web import address, registry, scenario_history, simulations, state
 from planner.web.namespaces import advice_of, forecast_of, frame_of, plan_impact
 from planner.web.page import Page
-from planner.web.widgets import chart, metrics, note_list, show_error, table
+from planner.web.widgets import chart, metrics, note_list, table
 
 _MOST_TOPICS = 2_000
 _EVENTS = 2_000
-_CARD_PX = 190
+_CARD_PX = 165
 _ALL = "all"
 _SHARES = {"above an even part (%)": "%.2f", "busiest broker (%)": "%.1f", "largest bundle (%)": "%.1f"}
 _SHARES |= {"hottest topic (%)": "%.1f", "share (%)": "%.1f"}
@@ -36,6 +36,12 @@ _COUNTED = {
     "placed_percent": "busiest broker (%)",
     "msg_per_s_most": "msg/s, most",
     "bytes_per_s_most": "MiB/s, most",
+}
+_COSTS = {
+    "above_limits": "will split",
+    "lookups_most": "lookups of a move, most",
+    "metadata_entries": "metadata entries",
+    "reported_bundles": "reported bundles",
 }
 
 
@@ -175,7 +181,7 @@ def _happens(view: state.Current, namespace: str) -> None:
         )
     st.markdown("\n".join(lines))
     if planned is None:
-        registry.link("best_plan", "See the best plan, then this page shows what it does to this namespace")
+        registry.link("best_plan", "Look for the best plan, to see what it does to this namespace")
     if found[-1].events:
         with st.expander(f"Events {titles[len(found) - 1].lower()} ({len(found[-1].events):,})"):
             table(_events(found[-1]), "events-of-namespace", formats={"minute": "%.0f"})
@@ -185,6 +191,8 @@ def _counts_frame(advice: BundleAdvice) -> pd.DataFrame:
     tried = {one.bundles: one for one in advice.tried}
     frame = pd.DataFrame([{label: getattr(row, name) for name, label in _COUNTED.items()} for row in advice.counts])
     frame["MiB/s, most"] /= MIB
+    for name, label in _COSTS.items():
+        frame[label] = [getattr(one, name) for one in advice.costs]
     results = [tried.get(row.bundles) for row in advice.counts]
     frame["simulated: highest usage (%)"] = [one.result.highest_percent if one else None for one in results]
     frame["simulated: topics disconnected"] = [one.topics if one else None for one in results]
@@ -200,9 +208,12 @@ def _bundles(view: state.Current, advice: BundleAdvice) -> None:
         if st.button("Open the cuts as a scenario", icon=":material/content_cut:"):
             scenario_history.change(view, present.with_steps(*steps))
             registry.go("what_if")
-    for one in advice.stuck:
+    for one in advice.further_stuck:
         st.markdown(f"- No cut helps {plain(one.topic)} ({one.share_percent:.0f} %). {plain(one.advice.remedy)}")
     note_list(advice.notes)
+    if commands := successor_commands(advice):
+        with st.expander("It has too many bundles: move to a successor"):
+            st.code("\n".join(commands), language="shell", wrap_lines=True)
     now = advice.now
     brokers = len(advice.brokers)
     row = next((one for one in advice.counts if one.bundles == advice.recommended), now)
@@ -213,12 +224,12 @@ def _bundles(view: state.Current, advice: BundleAdvice) -> None:
         f" part is {100 / max(brokers, 1):.1f} % (dotted line).",
         f"counts-{advice.namespace}",
     )
-    formats = {name: "%.1f" for name in _COUNTED.values() if name.endswith(("(%)", "most"))}
+    formats = {name: "%.1f" for name in _COUNTED.values() if name.endswith(("(%)", "/s, most"))}
     with st.expander("All numbers of bundles"):
         table(
             _counts_frame(advice),
             "counts",
-            formats={**formats, "topics, most": "%d", "simulated: highest usage (%)": "%.1f"},
+            formats={**formats, "simulated: highest usage (%)": "%.1f"},
         )
 
 
@@ -265,11 +276,14 @@ def draw(view: state.Current) -> None:
     _facts(frame, namespace, frame["split algorithm"].iloc[0])
     line_place, happens_place = st.container(), st.container()
     st.subheader("How many bundles", anchor=False)
-    try:
+    advice = None
+    if _population(view.snapshot, namespace) is None:
+        st.info(
+            "The snapshot lists no topics of this namespace. Capture the cluster with topics to get advice on bundles.",
+            icon=":material/topic:",
+        )
+    else:
         advice = advice_of(view, namespace)
-    except PlannerError as error:
-        advice = None
-        show_error(error)
     if advice is not None:
         _bundles(view, advice)
     with line_place:

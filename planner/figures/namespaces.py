@@ -16,6 +16,7 @@ _NAMED = len(CATEGORICAL) - 1
 """Brokers with a colour of their own; the others share the last one."""
 _REST = "others"
 _LOG = "log"
+_LEAST_PERCENT = 0.1
 
 
 def hash_line(
@@ -139,10 +140,10 @@ def counts_figure(rows: Sequence[CountRow], now: CountRow, recommended: int, bro
     )
     ticks = [tick for tick in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096, 16384, 65536) if tick <= max(x)]
     figure.update_xaxes(type=_LOG, tickvals=ticks, ticktext=[f"{tick:,}" for tick in ticks])
-    top = np.log10(max(100.0, 100 / max(brokers, 1)))
-    return figure.update_yaxes(
-        type=_LOG, range=[np.log10(max(min(row.bound_percent for row in rows), 0.01)) - 0.1, top]
-    )
+    low = max(min(*(row.bound_percent for row in rows), 100 / max(brokers, 1)), _LEAST_PERCENT)
+    shares = [tick for tick in (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100) if tick >= low * 0.9]
+    span = [np.log10(low * 0.9), np.log10(110)]
+    return figure.update_yaxes(type=_LOG, range=span, tickvals=shares, ticktext=[f"{tick:g}" for tick in shares])
 
 
 def owners_named(owners: Sequence[str], names: Sequence[str]) -> list[str]:
