@@ -24,6 +24,7 @@ NEEDS: Final[Mapping[str, tuple[Sequence[PieceKind], Sequence[PieceKind]]]] = {
     "why": (_DECIDES, _ASSUMES),
     "shedding": (_DECIDES, _ASSUMES),
     "brokers": (("load",), ("brokers", "owners", "limits")),
+    "namespaces": (("owners",), ("topics", *_ASSUMES)),
     "bundle_map": (("owners",), ("bundles", "topics")),
     "split_lab": (("topics",), ("bundles", "settings", "release")),
     "throttling": (("topics",), ("settings", "release")),
