@@ -23,7 +23,7 @@ def _prometheus() -> None:
         "Query one moment, and upload the answer below. Thanos, Mimir and VictoriaMetrics answer the same query. With"
         " `splitTopicAndPartitionLabelInPrometheus` nothing else is needed: labels of partitions are read."
     )
-    st.code(_QUERY, language="sh")
+    st.code(_QUERY, language=None, wrap_lines=True)
     st.caption("`python -m planner history ingest` turns an answer over hours or days into a history.")
     files_part()
 

@@ -8,8 +8,8 @@ import numpy as np
 from planner.cluster.arrays import FloatArray, frozen
 from planner.cluster.tables import BrokerTable
 from planner.pulsar.load.usage import weighted_usage
-from planner.simulate.leader_view import ReportInputs
-from planner.simulate.load_model import COUNTS, LIMIT_COLUMNS, MACHINE, TRAFFIC, rows_of, with_usage
+from planner.simulate.leader_view import ReportInputs, reported_usage
+from planner.simulate.load_model import COUNTS, LIMIT_COLUMNS, MACHINE, TRAFFIC, BrokerSums, rows_of, with_usage
 from planner.simulate.trace import BrokerState
 
 if TYPE_CHECKING:
@@ -28,6 +28,9 @@ class Condition:
 
     def __init__(self, cluster: "Cluster") -> None:
         self._cluster: Cluster = proxy(cluster)
+        self._traffic, self._machines, self._reported = BrokerSums(TRAFFIC), BrokerSums(MACHINE), BrokerSums()
+        self._seen: tuple[FloatArray, FloatArray] | None = None
+        """What bundles bring, and what brokers measure of it."""
         self.touch()
 
     def touch(self) -> None:
@@ -51,7 +54,7 @@ class Condition:
     def _used(self, at_ms: int) -> tuple[FloatArray, FloatArray]:
         cluster = self._cluster
         load = cluster.traffic.load(at_ms)
-        demand = cluster.machine * cluster.alive + self._on_brokers(load[MACHINE])
+        demand = cluster.machine * cluster.alive + self._on_brokers(self._machines, load)
         limits = rows_of(cluster.brokers, LIMIT_COLUMNS)
         return np.where((limits > 0) & ~cluster.beyond, np.minimum(demand, limits), demand), demand
 
@@ -79,7 +82,7 @@ class Condition:
         table = self.brokers(at_ms)
         there = cluster.present & cluster.alive
         usage = np.where(there, weighted_usage(table, cluster.config, cluster.info.load_manager), 0.0)
-        sums = self._on_brokers(cluster.traffic.load(at_ms)[TRAFFIC])
+        sums = self._on_brokers(self._traffic, cluster.traffic.load(at_ms))
         owned = cluster.owner[cluster.owner >= 0]
         return BrokerState(
             frozen(usage),
@@ -105,17 +108,17 @@ class Condition:
         moment = self._cluster.traffic.moment(at_ms)
         if self._measurable is None or self._measurable[0] != moment:
             load, table, manager = cluster.traffic.load(at_ms), self.brokers(at_ms), cluster.info.load_manager
-            seen = np.vstack([load[TRAFFIC], np.round(load[COUNTS])])
-            self._measurable = (moment, ReportInputs.of(seen, cluster.owners(), table, cluster.config, manager))
+            if self._seen is None or self._seen[0] is not load:
+                self._seen = load, np.vstack([load[TRAFFIC], np.round(load[COUNTS])])
+            seen, owner = self._seen[1], cluster.owners()
+            totals, usage = self._reported.of(seen, owner, len(table)), reported_usage(table, cluster.config, manager)
+            self._measurable = moment, ReportInputs(seen, owner, totals, usage)
         return self._measurable[1]
 
-    def _on_brokers(self, rows: FloatArray) -> FloatArray:
+    def _on_brokers(self, sums: BrokerSums, load: FloatArray) -> FloatArray:
         """Sum up rows of the load by the broker that serves the bundle. Shape (rows, brokers)."""
         cluster = self._cluster
-        served = cluster.owner >= 0
-        served[served] = cluster.alive[cluster.owner[served]]
-        owner, count = cluster.owner, len(cluster.brokers)
-        if not served.all():
-            owner, rows = owner[served], rows[:, served]
-        sums: FloatArray = np.array([np.bincount(owner, row, minlength=count) for row in rows])
-        return sums
+        owner = cluster.owners()
+        if not cluster.alive.all():
+            owner = np.where((owner >= 0) & cluster.alive[owner], owner, -1)
+        return sums.of(load, owner, len(cluster.brokers))[:-1]

@@ -32,7 +32,7 @@ from planner.pulsar.load.top_bundles import with_top_ranks
 from planner.pulsar.load.usage import max_usage, weighted_usage
 from planner.pulsar.splitting.limits import SplitLoads, limits_of
 from planner.simulate.leader_averages import TERMS, LeaderAverages
-from planner.simulate.load_model import COUNT_COLUMNS, LIMIT_COLUMNS, USAGE_COLUMNS, rows_of, with_values
+from planner.simulate.load_model import COUNT_COLUMNS, LIMIT_COLUMNS, USAGE_COLUMNS, broker_sums, rows_of, with_values
 from planner.simulate.traffic import Renumbering
 
 if TYPE_CHECKING:
@@ -65,15 +65,9 @@ class ReportInputs:
     totals: FloatArray
     usage: FloatArray
 
-    @staticmethod
-    def of(
-        load: FloatArray, owner: IntArray, brokers: BrokerTable, config: Settings, manager: LoadManager
-    ) -> "ReportInputs":
-        """Return it of bundles, their owners, and brokers with what their machines use."""
-        return ReportInputs(load, owner, _sums(load, owner, len(brokers)), _usage(brokers, config, manager))
 
-
-def _usage(brokers: BrokerTable, config: Settings, manager: LoadManager) -> FloatArray:
+def reported_usage(brokers: BrokerTable, config: Settings, manager: LoadManager) -> FloatArray:
+    """Return how much of its machine each broker uses, as it compares it with its last report. Shape (brokers,)."""
     extensible = manager is LoadManager.EXTENSIBLE
     return max_usage(brokers, manager) if extensible else weighted_usage(brokers, config, manager)
 
@@ -82,16 +76,7 @@ def _usage(brokers: BrokerTable, config: Settings, manager: LoadManager) -> Floa
 def _compared(brokers: BrokerTable, config: Settings, manager: LoadManager) -> FloatArray:
     """Return what is compared with reports: usage, message rate, throughput and bundles of each. Shape (4, brokers)."""
     rate, throughput = brokers.msg_rate_per_s(), brokers.throughput_bytes_per_s()
-    return frozen(np.array([_usage(brokers, config, manager), rate, throughput, brokers.reported_bundles]))
-
-
-def _sums(load: FloatArray, owner: Int64Array | IntArray, brokers: int) -> FloatArray:
-    """Sum up columns of bundles, and the bundles themselves, by broker. Shape (rows of load + 1, brokers)."""
-    served = owner >= 0
-    if not served.all():
-        load, owner = load[:, served], owner[served]
-    by = owner.astype(np.intp)  # or each sum would convert it
-    return np.array([np.bincount(by, row, minlength=brokers) for row in (*load, None)])
+    return frozen(np.array([reported_usage(brokers, config, manager), rate, throughput, brokers.reported_bundles]))
 
 
 class LeaderView:
@@ -116,7 +101,7 @@ class LeaderView:
         self.reported_by: Int64Array = self.measured_by.copy()
         self.reported: FloatArray = rows_of(bundles, (*TRAFFIC_COLUMNS, *COUNT_COLUMNS))
         self.measured: FloatArray = self.reported.copy()
-        self.totals: FloatArray = _sums(self.measured, self.measured_by, len(self.table))
+        self.totals: FloatArray = broker_sums(self.measured, self.measured_by, len(self.table))
         """Sums over each broker's measured bundles: rows of `measured`, then bundles. Shape (8, brokers)."""
         self._seen: ReportInputs | None = None
         """Latest measurements and their brokers; `measured` and `measured_by` lack them until `_settle`."""
@@ -234,7 +219,7 @@ class LeaderView:
 
         self.measured_by, self.reported_by = follow(self.measured_by, -1), follow(self.reported_by, -1)
         self.reported, self.measured = follow(self.reported, 0), follow(self.measured, 0)
-        self.totals = _sums(self.measured, self.measured_by, len(self.table))
+        self.totals = broker_sums(self.measured, self.measured_by, len(self.table))
         columns: dict[str, Any] = {}
         for name in self.bundles.__dataclass_fields__:
             if name in _SHOWN or (name in _AVERAGED and not self.extensible):

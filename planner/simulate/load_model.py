@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from planner.cluster.arrays import FloatArray, Int64Array, frozen
+from planner.cluster.arrays import FloatArray, Int64Array, IntArray, frozen
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.tables import TRAFFIC_COLUMNS, BrokerTable, BundleTable, TopicTable
 from planner.cluster.units import MS_PER_MIN
@@ -47,6 +47,58 @@ def with_usage(brokers: BrokerTable, usage: FloatArray) -> BrokerTable:
     """Return brokers that use something else of their machines, rows as `USAGE_COLUMNS`. Shape (3, brokers)."""
     used: dict[str, Any] = dict(zip(USAGE_COLUMNS, map(frozen, usage), strict=True))
     return replace(brokers, **used)
+
+
+def broker_sums(load: FloatArray, owner: Int64Array | IntArray, brokers: int) -> FloatArray:
+    """Sum up columns of bundles, and the bundles themselves, by broker. Shape (rows of load + 1, brokers)."""
+    served = owner >= 0
+    if not served.all():
+        load, owner = load[:, served], owner[served]
+    by = owner.astype(np.intp)  # or each sum would convert it
+    return np.array([np.bincount(by, row, minlength=brokers) for row in (*load, None)])
+
+
+def with_sums(sums: FloatArray, some: Int64Array, load: FloatArray, owner: Int64Array | IntArray) -> FloatArray:
+    """Return sums as `broker_sums` has them, with those of some brokers summed up again. Shape as `sums`.
+
+    To the last bit they are what summing all up gives.
+    """
+    which = np.zeros(sums.shape[1] + 1, dtype=np.bool_)  # the last one is nobody
+    which[some] = True
+    rows = np.flatnonzero(which[owner])
+    found = sums.copy()
+    found[:, some] = broker_sums(load[:, rows], owner[rows], sums.shape[1])[:, some]
+    return found
+
+
+class BrokerSums:
+    """Sums as `broker_sums` has them, for as long as bundles bring the same: only brokers that changed are summed up.
+
+    Args:
+        rows: Which rows of the load.
+    """
+
+    def __init__(self, rows: slice = slice(None)) -> None:
+        self._rows = rows
+        self._last: tuple[FloatArray, Int64Array | IntArray, FloatArray] | None = None
+
+    def of(self, load: FloatArray, owner: Int64Array | IntArray, brokers: int) -> FloatArray:
+        """Return the sums.
+
+        Args:
+            load: What each bundle brings; the same array is taken to hold the same. Shape (rows, bundles).
+            owner: Owner of each bundle, -1 for nobody; it must not change afterwards. Shape (bundles,).
+            brokers: How many brokers there are.
+        """
+        last = self._last
+        if last is None or last[0] is not load or last[2].shape[1] != brokers:
+            sums = broker_sums(load[self._rows], owner, brokers)
+        else:
+            changed = np.flatnonzero(last[1] != owner)
+            some = np.unique(np.append(last[1][changed], owner[changed]))
+            sums = with_sums(last[2], some[some >= 0], load[self._rows], owner) if len(changed) else last[2]
+        self._last = load, owner, sums
+        return sums
 
 
 def traffic_weight(bundles: BundleTable) -> FloatArray:

@@ -63,7 +63,6 @@ def plan_cluster(spec: PlannedCluster, seed: int = 0) -> Snapshot:
                 f"{spec.cpu_percent_per_1000_msg_per_s:g} % for 1,000 msg/s."
             ),
         ),
-        settings_from="defaults",
     )
     idle = make_brokers(names, **_machines(spec, np.zeros((len(TRAFFIC_COLUMNS), spec.brokers))))
     start = Snapshot(info=info, settings=config, brokers=idle, namespaces=namespaces, bundles=bundles, topics=topics)

@@ -10,6 +10,7 @@ from planner.cluster.hashing import topic_hashes
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import parse_bundle
 from planner.cluster.snapshot import Snapshot
+from planner.explain.captured_settings import settings_warning
 from planner.formats.validate import TABLES, validate
 from planner.simulate.planned import plan_cluster
 from planner.simulate.planned_spec import PlannedCluster, PlannedTopics, names_of
@@ -21,6 +22,10 @@ SPEC = PlannedCluster(brokers=4, topics=(DEVICES, ALERTS))
 
 def planned(**changes: object) -> Snapshot:
     return plan_cluster(replace(SPEC, **changes))  # type: ignore[arg-type]
+
+
+def test_nobody_is_asked_to_capture_what_does_not_exist() -> None:
+    assert not settings_warning(planned().info)
 
 
 @pytest.mark.parametrize("manager", list(LoadManager))
