@@ -181,7 +181,7 @@ def _happens(view: state.Current, namespace: str) -> None:
         )
     st.markdown("\n".join(lines))
     if planned is None:
-        registry.link("best_plan", "Look for the best plan, to see what it does to this namespace")
+        registry.link("best_plan", "Look for the best plan")
     if found[-1].events:
         with st.expander(f"Events {titles[len(found) - 1].lower()} ({len(found[-1].events):,})"):
             table(_events(found[-1]), "events-of-namespace", formats={"minute": "%.0f"})

@@ -33,6 +33,8 @@ _LINE: Final = re.compile(rf"\s*(?:export\s+)?(?:{PREFIX})?([A-Za-z_][A-Za-z0-9_
 _BALANCER: Final = re.compile(r"load(Balancer?|Manager)[A-Z]")
 """How names begin that only the load balancer has."""
 _LIKE: Final = 0.75
+_NOT_KEPT: Final = "?"
+"""In place of a value that is not valid, which may be anything, even a secret."""
 
 Lines: TypeAlias = Mapping[str, Sequence[int]]
 """Lines of each name in a file, from 1 on."""
@@ -88,7 +90,7 @@ def lint_file(
         FormatError: It cannot be read, or has none of the settings that the planner knows.
     """
     reading = read_outputs(path, release=release.name)
-    files = [one for one in reading.configurations if one.values or one.misspelt]
+    files = [one for one in reading.configurations if one.values or one.misspelt or one.invalid]
     if not files:
         raise FormatError(
             "It holds no settings of Pulsar's load balancer.",
@@ -200,7 +202,7 @@ def _unknown(name: str, meant: str, release: Release, source: str, lines: Lines)
 def _values(files: Sequence[Configuration], release: Release, source: str, lines: Lines) -> Iterator[LintFinding]:
     """Yield values that the setting cannot have."""
     for one in files:
-        for name, value in one.values.items():
+        for name, value in (*one.values.items(), *((name, _NOT_KEPT) for name in one.invalid)):
             setting = release.settings.get(name)
             if setting is None:
                 continue
@@ -210,8 +212,8 @@ def _values(files: Sequence[Configuration], release: Release, source: str, lines
                 yield LintFinding(
                     code="invalid_value",
                     severity="high",
-                    title=f"{name} cannot be {value[:100] or 'empty'}",
-                    evidence=error.what,
+                    title=f"{name} has a value that Pulsar refuses",
+                    evidence="Its type or bounds do not allow it." if value is _NOT_KEPT else error.what,
                     remedy=f"{error.remedy} The default is {conf_value(setting.default) or 'empty'}.",
                     command=(_write(f"{name}={conf_value(setting.default)}", source, lines),),
                     settings=(name,),

@@ -330,4 +330,5 @@ def _sentence(now: CountRow, cuts: Cuts, cut: Trial | None, brokers: int, stuck:
         return f"With its {count(now.bundles, 'bundle')}, {share}; {even}. {after}; that was not simulated."
     if cut.offered:
         return f"Cut it: with its {count(now.bundles, 'bundle')}, {share}. {after}. {cut.text}"
-    return f"Keep its {count(now.bundles, 'bundle')}: {share}. {after}, but that brings nothing here. {cut.text}"
+    but = "but the gain may not last" if cut.is_worth_it else "but that brings nothing here"
+    return f"Keep its {count(now.bundles, 'bundle')}: {share}. {after}, {but}. {cut.text}"

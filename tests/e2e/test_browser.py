@@ -156,6 +156,7 @@ def test_pages_are_given_under_known_names(server: Server, host: str, status: in
     ("path", "text"),
     [
         ("bundle-map", "Click a row to open a namespace"),
+        ("namespaces", "Select a row to open a namespace"),
         ("snapshots", "In this workspace"),
     ],
 )

@@ -53,6 +53,15 @@ def test_a_namespace_of_the_address_says_what_happens_to_it_and_what_is_advised(
     assert f"create it with **{advice.recommended} bundle" in said
 
 
+def test_cuts_that_are_not_steady_do_not_bring_nothing() -> None:
+    advice = bundle_advice(load_sample(STORY), "acme/orders")
+    assert advice.cut is not None
+    assert advice.cut.is_worth_it
+    assert not advice.edits
+    assert "the gain may not last" in advice.sentence
+    assert "brings nothing" not in advice.sentence
+
+
 def test_one_tenant_is_shown(page: Page) -> None:
     test = page("namespaces", snapshot=STORY.digest[:12], tenant="acme")
     assert frame(test, "namespace") == ["acme/orders"]

@@ -27,7 +27,7 @@ from tests.app.pages.test_one_state import walk
 from tests.app.simulate.traces import cluster
 
 Page = Callable[..., AppTest]
-VIEWS = ("overview", "bundle_map", "brokers")
+VIEWS = ("overview", "namespaces", "bundle_map", "brokers")
 
 
 def texts(test: AppTest) -> str:
