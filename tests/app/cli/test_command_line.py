@@ -31,8 +31,8 @@ _OF_A_CLUSTER = "brokers bundles cluster load-manager msg-rate-per-s namespaces 
 # What people have in their scripts: an option that is missing here one day breaks them.
 OPTIONS = {
     "bundles": """
-        brokers count json message-bytes msg-rate-per-s namespace pattern rates scenario seed snapshot subscriptions
-        topics
+        brokers count growth-percent hours json message-bytes moment msg-rate-per-s namespace pattern rates scenario seed
+        snapshot subscriptions topics
     """,
     "capture": f"{_OF_A_CAPTURE} out",
     "conform": "release",
@@ -48,6 +48,7 @@ OPTIONS = {
         restarts-per-day spike-factor spike-minutes spikes-per-day splits-per-day topic-count weekend-share workers
     """,
     "history ingest": "cluster interval-s out report-valid-s sample-valid-s",
+    "lint": "json release sarif severity snapshot",
     "optimize": """
         after-cycles back clients commands csv drain even exclude json keep least megabytes moves pause pin scenario
         seed snapshot save splits survive-loss topics traffic under wave-clients
