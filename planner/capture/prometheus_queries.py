@@ -66,6 +66,5 @@ def brokers_query(matchers: str) -> str:
 
 def hosts_query(matchers: str) -> str:
     """Return the query for the targets of the last five minutes, and the host that each gives as its own."""
-    return (
-        f"count by (instance, broker, exported_instance, exported_broker) ({selector('pulsar_lb_cpu_usage', matchers)})"
-    )
+    usage = selector("pulsar_lb_cpu_usage", matchers)
+    return f"count by (instance, broker, exported_instance, exported_broker) (last_over_time({usage}[5m]))"

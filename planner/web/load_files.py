@@ -33,7 +33,7 @@ _ARRIVAL = SessionValue("load-arrival", str)
 _VERDICTS = {"yes": "✓ good", "with assumptions": "≈ with assumptions", "no": "✗ not yet"}
 
 
-def _read(cluster: str, more: Sequence[tuple[str, bytes]]) -> None:
+def read_more(cluster: str, more: Sequence[tuple[str, bytes]]) -> None:
     """Read everything that was given, with more of it.
 
     Raises:
@@ -89,7 +89,7 @@ def _take(turn: int) -> None:
         more.append((PASTED if number == 1 else f"{PASTED} {number}", text.encode("utf-8", "replace")))
     if not more:
         raise PlannerError("There is nothing to read.", remedy="Choose files, or paste text.")
-    _read(widget_state("load-cluster") or "", more)
+    read_more(widget_state("load-cluster") or "", more)
     for one in uploads:
         forget_upload(one)
 
