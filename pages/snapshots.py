@@ -103,6 +103,7 @@ def _upload() -> None:
     if error is not None:
         show_error(error)
         st.caption("Nothing was changed: all existing snapshots are still available.")
+        registry.link("load", "Load outputs of tools, such as load reports or settings")
 
 
 def _awaited() -> None:

@@ -19,6 +19,7 @@ COMMANDS = (
     "fix",
     "generate",
     "history",
+    "lint",
     "optimize",
     "plan",
     "replay",

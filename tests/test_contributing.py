@@ -67,6 +67,7 @@ def test_only_the_registry_knows_the_file(registry: str, module: str) -> None:
         ("a column", 3),
         ("a command", 4),
         ("a format", 3),
+        ("a kind of output", 3),
     ],
 )
 def test_a_recipe_touches_so_many_places(title: str, count: int) -> None:

@@ -84,7 +84,7 @@ class Collector:
             CaptureError: What no capture can do without is missing, or a bound was broken.
         """
         async with _store(self.options) as store:
-            brokers = await self._brokers()
+            brokers = await self._brokers(store)
             bases = await self._bases(brokers, store)
             tags = {broker: f"b{i}" for i, broker in enumerate(brokers, 1)}
             self._parts.only_brokers(len(brokers))
@@ -106,8 +106,23 @@ class Collector:
 
     # What there is.
 
-    async def _brokers(self) -> list[str]:
-        part = await self._ask(request_named("brokers-all"), self._first, (), {})
+    async def _brokers(self, store: MetadataStore | None) -> list[str]:
+        """Return the brokers that the API lists; those of the metadata store where it may not be asked."""
+        try:
+            part = await self._ask(request_named("brokers-all"), self._first, (), {})
+        except CaptureError:
+            kept = self._parts.find(stem_of("brokers-all"))
+            if store is None or kept is None or kept.status not in _FORBIDDEN:
+                raise
+            dump = await asyncio.to_thread(partial(store.dump, "", NamespaceFilter(()), _REPORTS))
+            registered = [str(node["path"]).rpartition("/")[2] for node in dump.nodes]
+            if not (names := [name for name in registered if _BROKER_ID.fullmatch(name)]):
+                raise
+            self._note(
+                f"The API refused the list of brokers ({_trouble(kept)}): they are those in the metadata store, with"
+                " the load and the owners that it keeps"
+            )
+            return names
         names = list(dict.fromkeys(self._parts.json(part, list)))
         wrong = [name for name in names if not isinstance(name, str) or not _BROKER_ID.fullmatch(name)]
         if wrong or not names:

@@ -19,6 +19,9 @@ def bundles(
     scenario: Annotated[str, Parameter(metavar="FILE_OR_LINK", allow_leading_hyphen=True)] = "",
     brokers: Annotated[int, Parameter(metavar="N")] = 10,
     seed: int = 0,
+    moment: Annotated[tuple[str, ...], Parameter(metavar="PATH_OR_SAMPLE", negative=())] = (),
+    hours: Annotated[float, Parameter(metavar="N")] = 0.0,
+    growth_percent: Annotated[float, Parameter(metavar="N")] = 0.0,
     planned: Annotated[
         PlannedTopics,
         Parameter(
@@ -42,15 +45,21 @@ def bundles(
         scenario: Scenario that happens meanwhile: a file, a link, or - for standard input.
         brokers: With --pattern, the number of brokers.
         seed: With --pattern, decides which topics carry most.
+        moment: Snapshot of the same cluster at another moment, in which cuts have to hold as well.
+        hours: Hours within which to look for splits.
+        growth_percent: With --hours, by how much all traffic grows in that time.
         planned: With --pattern, the topics of the namespace.
         as_json: Print everything as JSON.
     """
     from planner.cluster.errors import ScenarioError
     from planner.namespaces.advice import advisable, bundle_advice
-    from planner.share.bundle_advice import advice_document, advice_text, overview_text
+    from planner.namespaces.impact import growing, split_forecasts
+    from planner.namespaces.population import populations
+    from planner.share.bundle_advice import advice_document, advice_text, forecast_text, overview_text
     from planner.share.export import json_text
     from planner.simulate.planned import plan_cluster
     from planner.simulate.planned_spec import PlannedCluster
+    from planner.simulate.run import simulate
     from planner.workspace.opening import content_of, open_scenario
 
     if bool(snapshot) == bool(planned.pattern):
@@ -61,10 +70,18 @@ def bundles(
         cluster = opened(snapshot)[1]
     asked = content_of(open_scenario(scenario)) if scenario else None
     wanted = namespace or (cluster.namespaces if planned.pattern else ())
-    found = [bundle_advice(cluster, name, asked) for name in wanted or advisable(cluster)]
+    others = [opened(one)[1] for one in moment]
+    found = [
+        bundle_advice(cluster, name, asked, history=populations(others, name)) for name in wanted or advisable(cluster)
+    ]
+    splits = None
+    if hours:
+        trace = simulate(cluster, growing(cluster, hours, 1 + growth_percent / 100, asked))
+        splits = split_forecasts(trace, trace.end)
     if as_json:
-        documents = [advice_document(one) for one in found]
+        documents = [advice_document(one, splits) for one in found]
         sys.stdout.write(json_text(documents[0] if len(wanted) == 1 else {"namespaces": documents}))
     else:
         sys.stdout.write("\n".join(map(advice_text, found)) if wanted else overview_text(found))
+        sys.stdout.write(forecast_text(splits, wanted) if splits is not None else "")
     return int(any(one.edits for one in found))

@@ -57,7 +57,14 @@ def read_outputs_apart(files: Sequence[Given], *, cluster: str = "", now_ms: int
 
 
 def _configuration(fields: dict[str, Any]) -> Configuration:
-    return Configuration(**{**fields, "source": Source(**fields["source"]), "foreign": tuple(fields["foreign"])})
+    return Configuration(
+        **{
+            **fields,
+            "source": Source(**fields["source"]),
+            "foreign": tuple(fields["foreign"]),
+            "invalid": tuple(fields["invalid"]),
+        }
+    )
 
 
 def _work(folder: Path) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from planner.cluster.pulsar_json import SYSTEM_TOPICS
 from planner.formats.raw_capture.answers import INDEX
+from planner.formats.raw_capture.metadata_store import DUMP
 
 _OK: Final = 200
 _ADMIN: Final = "/admin/v2"
@@ -80,6 +81,10 @@ class CaptureForm:
     def of_cluster(self, stem: str, value: Any, below: str) -> None:
         """Take an answer about the cluster."""
         self.add_json(stem, value, f"{_ADMIN}/clusters/{quote(self.cluster)}/{below}")
+
+    def metadata_store(self, nodes: Mapping[str, str]) -> None:
+        """Take nodes of the metadata store, by path."""
+        self.add_json(DUMP, [{"path": path, "data": text} for path, text in nodes.items()], " ".join(nodes)[:1_000])
 
     def system_topics(self, messages: Mapping[str, "list[Mapping[str, Any]]"]) -> None:
         """Take messages of the system topics of the extensible load manager, by the name in `SYSTEM_TOPICS`."""

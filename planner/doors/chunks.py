@@ -10,7 +10,7 @@ import json
 import re
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -31,16 +31,19 @@ _OPENS = re.compile(rb"(?m)^[ \t]*([\[{])")
 _NEXT = re.compile(rb"[ \t]*([\[{])")
 _AT_BYTE = re.compile(r"\(byte (\d+)\)$")
 _TRAILING = "trailing characters"
-_JSON_FOLLOWS = re.compile(rb"[\[{]\s*(?:[\"\[{\]}0-9tfn-])")
+_JSON_FOLLOWS = re.compile(rb"\{\s*[\"}]|\[\s*(?:[\"{\[\]]|-?[0-9]+(?:\.[0-9]+)?\s*[,\]]|(?:true|false|null)\b)")
 _WORDS = r"pulsar-admin|pulsar-client|pulsar-perf|pulsarctl|zookeeper-shell(?:\.sh)?|curl|kubectl"
 _COMMAND = re.compile(rf"^(?:[^{{}}\"']{{0,120}}?[\s/])?((?:{_WORDS})\s.*|(?:get|ls)\s+(?:-s\s+)?/\S+.*)$")
 _MAY_BE_COMMAND = re.compile(rf"(?:{_WORDS}|^(?:.{{0,80}}\] )?(?:get|ls)) ".encode(), re.MULTILINE)
 _LOG_LINE = re.compile(
     r"^(?:SLF4J:|WARNING: |WATCHER::|WatchedEvent |Connecting to |Welcome to ZooKeeper|JLine support is "
-    r"|\[zk: |(?:\[.{1,60}\]|\S{0,60})[$%#>]\s*$|"
+    r"|```\w*\s*$|\+[-+]+\+\s*$|\[zk: |(?:\[.{1,60}\]|\S{0,60})[$%#>]\s*$|"
     r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d|\[\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d[.,]\d{3} \[|"
     r"(?:cZxid|ctime|mZxid|mtime|pZxid|cversion|dataVersion|aclVersion|ephemeralOwner|dataLength|numChildren) = )"
 )
+_CELL = re.compile(r"\|\s*([^|\s][^|]*?)\s*\|")
+"""A row of a table with one column, as `pulsarctl` draws it."""
+_COLOUR = re.compile(rb"\x1b\[[0-9;]*[A-Za-z]")
 _MOST_RATIO = 200
 _RATIO_FREE_BYTES = 16 * MIB
 _MOST_VALUE_BYTES = 64 * MIB
@@ -117,7 +120,8 @@ class Chunk:
 
 
 def _told(text: str) -> list[str]:
-    return [line.rstrip() for line in text.split("\n") if line.strip() and not _LOG_LINE.match(line.lstrip())]
+    lines = (line.rstrip() for line in text.split("\n") if line.strip() and not _LOG_LINE.match(line.lstrip()))
+    return [found[1] if (found := _CELL.fullmatch(line)) else line for line in lines]
 
 
 def unpacked(data: bytes, file: str) -> bytes:
@@ -132,12 +136,17 @@ def unpacked(data: bytes, file: str) -> bytes:
         if data.startswith(mark):
             plain = data[len(mark) :]
             if encoding == "utf-8":
-                return plain
+                return _without_colours(plain)
             try:
-                return plain.decode(encoding).encode()
+                return _without_colours(plain.decode(encoding).encode())
             except UnicodeError as error:
                 raise FormatError("The text is not valid UTF-16.", where=file, remedy=_AGAIN) from error
-    return data
+    return _without_colours(data)
+
+
+def _without_colours(data: bytes) -> bytes:
+    """Return a text without the colours of a terminal."""
+    return _COLOUR.sub(b"", data) if b"\x1b[" in data[:HEAD_BYTES] else data
 
 
 def _gunzip(data: bytes, file: str) -> bytes:
@@ -163,7 +172,7 @@ def _gunzip(data: bytes, file: str) -> bytes:
 
 
 def chunks_of(data: bytes, file: str) -> Iterator[Chunk]:
-    """Yield the chunks of a text in their order; blank ones are left out.
+    """Yield the chunks of a text in their order; a command that printed nothing is an empty one.
 
     Args:
         data: The text, UTF-8.
@@ -173,36 +182,59 @@ def chunks_of(data: bytes, file: str) -> Iterator[Chunk]:
         FormatError: It has more chunks than any output.
     """
     view = memoryview(data)
-    command = ""
+    asked = _Asked("", 1)
     at, line, count = 0, 1, 0
+    before = ""
     while at < len(view):
         opening = _next_json(data, at)
         start, end = opening if opening is not None else (len(view), len(view))
-        before = ""
-        if at < start:
-            text = data[at:start]
-            if not _MAY_BE_COMMAND.search(text):
-                if text.strip():
-                    count += 1
-                    before = text[-_LONGEST_LINE:].rstrip(b"\r\n").rpartition(b"\n")[2].decode("utf-8", "replace")
-                    yield Chunk(_source(file, line, command), view[at:start], is_json=False)
-                line += text.count(b"\n")
-                text = b""
-            for first_line, lines, above in _parts(text.decode("utf-8", "replace"), line, command):
-                command, before = above, lines[-1] if lines else ""
-                if lines:
-                    count += 1
-                    yield Chunk(
-                        _source(file, first_line, command), memoryview("\n".join(lines).encode()), is_json=False
-                    )
-            line += text.count(b"\n")
+        for part in _texts(view[at:start], line, asked):
+            count += 1
+            before = bytes(part.data[-_LONGEST_LINE:]).rpartition(b"\n")[2].decode("utf-8", "replace")
+            yield replace(part, source=_source(file, int(part.source.position), part.source.command))
+        line += data.count(b"\n", at, start)
         if start < end:
             count += 1
-            yield Chunk(_source(file, line, command), view[start:end], is_json=True, before=before)
+            asked.is_answered = True
+            yield Chunk(_source(file, line, asked.command), view[start:end], is_json=True, before=before)
             line += data.count(b"\n", start, end)
+            before = ""
         if count > _MOST_CHUNKS:
             raise FormatError(f"It has more than {_MOST_CHUNKS:,} parts.", where=file, remedy="Use fewer answers.")
         at = end
+    if not asked.is_answered:
+        yield Chunk(_source(file, asked.line, asked.command), memoryview(b""), is_json=False)
+
+
+@dataclass
+class _Asked:
+    """The last command, and whether something was printed since."""
+
+    command: str
+    line: int
+    is_answered: bool = True
+
+
+def _texts(text: memoryview, line: int, asked: _Asked) -> Iterator[Chunk]:
+    """Yield the parts of a text; the position of each is the number of its first line alone."""
+    plain = bytes(text)
+    if not plain.strip():
+        return
+    if len(plain) <= _LONGEST_LINE and not _told(plain.decode("utf-8", "replace")):  # logs and prompts alone
+        if not _MAY_BE_COMMAND.search(plain):
+            return
+    elif not _MAY_BE_COMMAND.search(plain):
+        asked.is_answered = True
+        yield Chunk(Source("", str(line), asked.command), text, is_json=False)
+        return
+    for at, (first_line, lines, above) in enumerate(_parts(plain.decode("utf-8", "replace"), line, asked.command)):
+        if at:
+            if not asked.is_answered:
+                yield Chunk(Source("", str(asked.line), asked.command), memoryview(b""), is_json=False)
+            asked.command, asked.line, asked.is_answered = above, first_line, False
+        if _told("\n".join(lines)):
+            asked.is_answered = True
+            yield Chunk(Source("", str(first_line), above), memoryview("\n".join(lines).encode()), is_json=False)
 
 
 def _source(file: str, line: int, command: str) -> Source:
@@ -212,7 +244,7 @@ def _source(file: str, line: int, command: str) -> Source:
 def _next_json(data: bytes, at: int) -> tuple[int, int] | None:
     """Return where the next JSON text that begins on a line of its own starts and ends; None where there is none.
 
-    One that is truncated or damaged ends with the file, so that its reader can say what is wrong.
+    One that is truncated or damaged ends with the next command or the file, so that its reader can say what is wrong.
     """
     while (found := _NEXT.match(data, at) or _OPENS.search(data, at)) is not None:
         start = found.start(1)
@@ -236,10 +268,19 @@ def _end_of_json(data: bytes, start: int) -> int:
             # What follows on the same line belongs to it only if it is another JSON text, as when one is pasted twice.
             rest = data[end : end + 100].lstrip(b" \t")
             return end if rest[:1] in (b"", b"\n", b"\r", b"{", b"[", b",", b"]") else 0
-        looks_like_it = _JSON_FOLLOWS.match(data, start) is not None
-        return len(data) if looks_like_it and b":" in data[start : start + HEAD_BYTES] else 0
+        return _next_command(data, start) if _JSON_FOLLOWS.match(data, start) is not None else 0
     except (UnicodeDecodeError, RecursionError):
         return len(data)
+    return len(data)
+
+
+def _next_command(data: bytes, start: int) -> int:
+    """Return where the line of the next command begins; the end where there is none."""
+    for found in _MAY_BE_COMMAND.finditer(data, start):
+        begin = data.rfind(b"\n", start, found.start()) + 1
+        line = data[begin : begin + _LONGEST_LINE].partition(b"\n")[0].decode("utf-8", "replace").rstrip("\r")
+        if begin > start and _COMMAND.match(line):
+            return begin
     return len(data)
 
 
@@ -257,12 +298,11 @@ def _parts(text: str, line: int, command: str) -> Iterator[tuple[int, list[str],
     for number, one in enumerate(text.split("\n"), line):
         found = _COMMAND.match(one)
         if found is not None and (one.startswith("[zk: ") or not _LOG_LINE.match(one)):
-            if any(row.strip() for row in lines):
-                yield first, lines, command
+            yield first, lines, command
             lines, first, command = [], number + 1, found[1]
         else:
             lines.append(one)
-    yield first, lines if any(row.strip() for row in lines) else [], command
+    yield first, lines, command
 
 
 def quoted(value: object) -> str:

@@ -49,8 +49,9 @@ class Contradictions:
         """Return the newer one of two reports of a broker; one that is there twice is one."""
         if _rounded(before.report) == _rounded(after.report):
             return before
-        _early, late = sorted((before, after), key=_updated_ms)
-        self.add(f"There are two load reports of {late.broker}; the newer one counts ({late.source}).")
+        early, late = sorted((before, after), key=_updated_ms)
+        which = "newer" if _updated_ms(early) < _updated_ms(late) else "last"
+        self.add(f"There are two load reports of {late.broker}; the {which} one counts ({late.source}).")
         return late
 
     def apart(self, broker: str, names: Sequence[str], topics: TopicsOfBundles | None) -> list[str]:

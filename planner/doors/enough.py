@@ -8,17 +8,29 @@ from planner.doors.reading import Missing, PieceKind
 
 Verdict = Literal["yes", "with assumptions", "no"]
 
+_DECIDES: Final[Sequence[PieceKind]] = ("load", "owners")
+_ASSUMES: Final[Sequence[PieceKind]] = (
+    "brokers",
+    "settings",
+    "release",
+    "policies",
+    "bundles",
+    "averages",
+    "limits",
+    "idle",
+)
 NEEDS: Final[Mapping[str, tuple[Sequence[PieceKind], Sequence[PieceKind]]]] = {
-    "overview": (("load", "owners"), ("brokers", "settings", "release", "policies", "bundles")),
-    "why": (("load", "owners"), ("brokers", "settings", "release", "policies", "bundles")),
-    "shedding": (("load", "owners"), ("brokers", "settings", "release", "policies", "bundles")),
-    "brokers": (("load",), ("brokers", "owners")),
+    "overview": (_DECIDES, _ASSUMES),
+    "why": (_DECIDES, _ASSUMES),
+    "shedding": (_DECIDES, _ASSUMES),
+    "brokers": (("load",), ("brokers", "owners", "limits")),
+    "namespaces": (("owners",), ("topics", *_ASSUMES)),
     "bundle_map": (("owners",), ("bundles", "topics")),
     "split_lab": (("topics",), ("bundles", "settings", "release")),
     "throttling": (("topics",), ("settings", "release")),
-    "best_plan": (("load", "owners"), ("brokers", "bundles", "topics", "policies")),
-    "what_if": (("load", "owners"), ("brokers", "settings", "release", "policies", "bundles", "topics")),
-    "failure_review": (("load", "owners"), ("brokers", "policies", "bundles")),
+    "best_plan": (_DECIDES, (*_ASSUMES, "topics")),
+    "what_if": (_DECIDES, (*_ASSUMES, "topics")),
+    "failure_review": (_DECIDES, _ASSUMES),
     "upgrade": ((), ("settings", "load", "owners", "brokers", "release")),
     "moves": (("load", "owners", "bundles"), ("brokers", "policies")),
 }

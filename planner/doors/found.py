@@ -65,6 +65,8 @@ def _names(pieces: list[Piece]) -> Iterator[str]:
         names = {name for one in pieces if isinstance(one, kind) for name in getattr(one, what)}
         if names:
             yield count(len(names), "topic name" if kind is kinds.TopicNames else "namespace")
+    if averages := {one.path for one in pieces if isinstance(one, kinds.Averages)}:
+        yield f"averages of {count(len(averages), 'bundle')}"
     if stats := {one.topic for one in pieces if isinstance(one, kinds.TopicStatsOf)}:
         yield f"statistics of {count(len(stats), 'topic')}"
     if changes := {one.bundle for one in pieces if isinstance(one, kinds.OwnershipChange)}:
@@ -75,4 +77,4 @@ def _configurations(pieces: list[Piece]) -> Iterator[str]:
     texts = {"runtime": "settings of a running broker", "dynamic": "dynamic settings"}
     for one in pieces:
         if isinstance(one, kinds.Configuration) and (one.values or one.misspelt or one.foreign):
-            yield texts.get(one.form, one.source.file)
+            yield texts.get(one.form, one.source.file if "." in one.source.file else f"settings in {one.source.file}")

@@ -38,6 +38,7 @@ COUNTERS: Final = frozenset(COUNTER_METRICS)
 @dataclass
 class _Broker:
     name: str
+    host: str = ""
     cluster: str = ""
     at_ms: int = 0
     plain: dict[tuple[str, tuple[tuple[str, str], ...]], float] = field(default_factory=dict)
@@ -84,6 +85,7 @@ class MetricsReader:
         broker = broker_of(labels)[0] or self._broker
         found = self._brokers.setdefault(broker, _Broker(broker))
         found.cluster = found.cluster or labels.get("cluster", "")
+        found.host = found.host or labels.get("broker", "")
         return Place(labels, found, topic_of(labels), labels.get("bundle", ""))
 
     def add(self, name: str, labels: Mapping[str, str], value: float, at_ms: int = 0) -> None:
@@ -136,12 +138,12 @@ class MetricsReader:
             yield Metrics(
                 source=self._source,
                 broker=broker,
+                host=one.host,
                 cluster=one.cluster,
                 at_ms=one.at_ms,
                 plain=[(name, dict(labels), value) for (name, labels), value in one.plain.items()],
                 bundles=one.bundles,
                 topics=one.topics,
-                lacking=_lacking(one),
             )
         yield from self._left_out()
 
@@ -158,12 +160,12 @@ class MetricsReader:
             yield NotUsed(source=self._source, why=why)
 
 
-def _lacking(one: _Broker) -> dict[str, int]:
-    """Return how many topics and bundles lack a value; of counters it says nothing, which give some values alone."""
+def lacking_of(metrics: Metrics) -> dict[str, int]:
+    """Return how many topics and bundles of a broker lack a value that others have, by its name."""
     found: dict[str, int] = {}
     for what, wanted, rows in (
-        ("topics", dict.fromkeys(TOPIC_METRICS.values()), one.topics),
-        ("bundles", dict.fromkeys(BUNDLE_METRICS.values()), one.bundles),
+        ("topics", dict.fromkeys(TOPIC_METRICS.values()), metrics.topics),
+        ("bundles", dict.fromkeys(BUNDLE_METRICS.values()), metrics.bundles),
     ):
         for name in wanted:
             if number := sum(name not in values for values in rows.values()):

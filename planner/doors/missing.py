@@ -11,6 +11,7 @@ from planner.doors.together import Together
 from planner.history.assumed import listed
 
 _ADMIN: Final = "pulsar-admin"
+_BUNDLE_DATA: Final = "/loadbalance/bundle-data/"
 _ALL: Final = "Every decision of the load balancer may differ."
 
 
@@ -27,6 +28,7 @@ def missing_of(made: Together) -> Iterator[Missing]:
     yield from _settings(made)
     yield from _topics(made)
     yield from _policies(made)
+    yield from _averages(made)
 
 
 def _brokers(made: Together) -> Iterator[Missing]:
@@ -57,7 +59,7 @@ def _loads(made: Together) -> Iterator[Missing]:
     partial = [broker for broker in made.brokers if broker not in made.reports and _has_load(made, broker)]
     if partial:
         yield Missing(
-            "load",
+            "limits",
             f"load reports of {listed(partial)}",
             "Usage comes from metrics, which give percentages and no limits.",
             "Shares of usage are right; decisions that compare sizes of machines may differ.",
@@ -88,7 +90,7 @@ def _owners(made: Together) -> Iterator[Missing]:
     reported = [broker for broker in made.owned if broker not in lists and broker not in made.reports]
     if reported:
         yield Missing(
-            "owners",
+            "idle",
             f"the list of bundles of {listed(reported)}",
             "Only bundles with topics or metrics in the files are shown there.",
             "A bundle without traffic may have another owner; no decision about a loaded bundle differs.",
@@ -194,3 +196,21 @@ def _policies(made: Together) -> Iterator[Missing]:
             "Bundles of namespaces that must be apart may not move to the broker that is shown.",
             f"{_ADMIN} namespaces get-anti-affinity-group {served[0]}",
         )
+
+
+def _averages(made: Together) -> Iterator[Missing]:
+    named = {one.path.removeprefix(_BUNDLE_DATA) for one in made.of(kinds.Averages)}
+    owned = [name for names in made.owned.values() for name in names]
+    without = [name for name in owned if name not in named and not _is_own(name, made)]
+    if without and not made.is_extensible:
+        yield Missing(
+            "averages",
+            f"averages of {count(len(without), 'bundle')}, which the leader alone keeps",
+            "Current rates stand in.",
+            "Which bundle of a broker is shed first may differ; whether the broker sheds does not.",
+            f"pulsar zookeeper-shell get {_BUNDLE_DATA}{without[0]}",
+        )
+
+
+def _is_own(bundle: str, made: Together) -> bool:
+    return is_system_service_namespace(bundle.rpartition("/")[0], made.decides)

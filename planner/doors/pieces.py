@@ -167,6 +167,7 @@ class Configuration(Piece):
         broker: The broker of a runtime configuration, where it is known.
         misspelt: Names that are none of Pulsar's load balancer, and the setting that each may mean.
         foreign: Other names, which the planner does not use.
+        invalid: Settings with a value that they cannot have; it is not kept, because it may be anything.
     """
 
     values: Mapping[str, str]
@@ -174,6 +175,7 @@ class Configuration(Piece):
     broker: str = ""
     misspelt: Mapping[str, str] = field(default_factory=dict)
     foreign: Sequence[str] = ()
+    invalid: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,26 +221,39 @@ class Version(Piece):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Averages(Piece):
+    """Averages that the leader keeps in the metadata store.
+
+    Attributes:
+        path: Path of the node, `/loadbalance/bundle-data/…` or `/loadbalance/broker-time-average/…`.
+        values: `BundleData`, or `TimeAverageBrokerData`.
+    """
+
+    path: str
+    values: Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Metrics(Piece):
     """Metrics of a broker at one moment.
 
     Attributes:
         broker: Broker id, or its host alone, or empty.
+        host: The host that the broker advertises, where a label says it; `broker` may be another address of it.
         cluster: Name of the cluster, where a label says it.
         at_ms: When, ms since 1970; 0 unknown.
         plain: Name, labels and value of the metrics of the broker itself.
         bundles: Values of `NamespaceBundleStats` by bundle.
         topics: Values of `TopicStats` by topic.
-        lacking: How many topics and bundles lack a value that others have, by its name.
     """
 
     broker: str = ""
+    host: str = ""
     cluster: str = ""
     at_ms: int = 0
     plain: Sequence[tuple[str, Mapping[str, str], float]] = ()
     bundles: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     topics: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    lacking: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count, moment
 from planner.doors.chunks import chunks_of, unpacked
 from planner.doors.found import found_in
+from planner.doors.metrics_reader import lacking_of
 from planner.doors.missing import missing_of
 from planner.doors.pieces import (
     BrokerTopics,
@@ -27,8 +28,9 @@ from planner.doors.pieces import (
 )
 from planner.doors.reading import Missing, Reading
 from planner.doors.recognise import pieces_of
-from planner.doors.settings import against_runtime, applied, spelling
+from planner.doors.settings import against_runtime, among_files, applied, spelling
 from planner.doors.together import Together, capture_of, moment_of, together
+from planner.doors.vocabulary import is_before_and_after
 from planner.formats.archive import members_of_zip
 from planner.formats.folder import MAX_UNPACKED_BYTES
 from planner.formats.raw_capture.snapshot import snapshot_of_capture
@@ -198,7 +200,7 @@ def _whole(given: Given) -> Snapshot:
 def _reading(pieces: Sequence[Piece], cluster: str, release: str, now_ms: int) -> Reading:
     files = tuple(one for one in pieces if isinstance(one, Configuration) and one.form == "file")
     not_used = tuple(dict.fromkeys(f"{p.source}: {p.why}." for p in pieces if isinstance(p, NotUsed)))
-    not_used = (*not_used, *spelling(files))
+    not_used = (*not_used, *spelling([one for one in pieces if isinstance(one, Configuration)]))
     wholes = [one for one in pieces if isinstance(one, WholeSnapshot)]
     if wholes:
         return _of_whole(wholes, pieces, files, not_used)
@@ -228,27 +230,36 @@ def _built(
         at_ms = now_ms
         assumed.append(f"The files do not say when they were written; {moment(at_ms)} is assumed.")
     assumed += _placed_notes(made)
-    notes = [*(one.note for one in missing), *assumed, *reading.contradictions, *reading.not_used]
     snapshot = snapshot_of_capture(capture_of(made, at_ms, release), source=f"Outputs: {reading.text}")
+    assumed += among_files(reading.configurations)
+    notes = [*(one.note for one in missing), *assumed, *reading.contradictions, *reading.not_used]
     notes += against_runtime(made.file, reading.configurations, made.runtime.values())
     info = replace(snapshot.info, warnings=fitting_notes([*notes, *snapshot.info.warnings]))
     return replace(snapshot, info=info), tuple(assumed)
 
 
 def _placed_notes(made: Together) -> Iterator[str]:
+    for one in made.reports.values():
+        if one.is_simple:
+            yield (
+                f"{one.broker} runs SimpleLoadManagerImpl. Its cluster is decided as with the modular load manager,"
+                " whose strategies differ."
+            )
     if made.unowned:
         yield (
-            f"{count(len(made.unowned), 'bundle')} of these namespaces have no owner in the files and are shown as "
-            f"unowned: {listed(made.unowned)}."
+            f"The files name no owner of {count(len(made.unowned), 'bundle')}, shown as unowned: "
+            f"{listed(made.unowned)}."
         )
     if made.placed.nameless:
         yield f"{made.placed.nameless:,} topics have names that the release does not accept; they were left out."
     if made.placed.of_no_bundle:
         yield f"{made.placed.of_no_bundle:,} topics have the hash 0xffffffff, for which Pulsar finds no bundle."
-    for one in (*made.of(Metrics), *made.of(BrokerTopics), *made.of(TopicStatsOf)):
-        if lacking := {name: number for name, number in one.lacking.items() if number}:
-            shown = ", ".join(f"{name} ({number:,})" for name, number in lacking.items())
-            yield f"{one.source}: some topics or bundles lack {shown}; 0 is shown there."
+    lacking = [(one.source, one.lacking) for kind in (BrokerTopics, TopicStatsOf) for one in made.of(kind)]
+    lacking += [(one.source, lacking_of(one)) for one in made.metrics.values()]
+    for source, found in lacking:
+        if any(found.values()):
+            shown = ", ".join(f"{name} ({number:,})" for name, number in found.items() if number)
+            yield f"{source}: some topics or bundles lack {shown}; 0 is shown there."
     times = [one.at_ms for one in made.of(Metrics) if one.at_ms]
     if times and max(times) - min(times) > _LONGEST_MS:
         yield f"The metrics are {(max(times) - min(times)) / 60e3:,.0f} min apart, so rates and owners may not match."
@@ -269,7 +280,8 @@ def _of_whole(
     others = [one for one in pieces if not isinstance(one, WholeSnapshot | Configuration | NotUsed)]
     if others:
         not_used = (*not_used, f"{others[0].source}: outputs are not mixed with a whole snapshot; read them alone.")
-    snapshot, more = applied(snapshot, files[:1])
+    snapshot, more = applied(snapshot, files[:1] if is_before_and_after(files) else files)
+    more += among_files(files)
     if more:
         info = replace(snapshot.info, warnings=fitting_notes([*snapshot.info.warnings, *more]))
         snapshot = replace(snapshot, info=info)

@@ -6,7 +6,9 @@ from typing import Literal
 from planner.cluster.snapshot import Snapshot
 from planner.doors.pieces import Configuration
 
-PieceKind = Literal["brokers", "load", "owners", "bundles", "topics", "settings", "release", "policies"]
+PieceKind = Literal[
+    "brokers", "load", "owners", "bundles", "topics", "settings", "release", "policies", "averages", "limits", "idle"
+]
 """The pieces of a cluster that files may lack."""
 
 

@@ -8,7 +8,8 @@ from typing import Any, Final
 import msgspec
 
 from planner.cluster.errors import FormatError
-from planner.doors.chunks import Chunk, quoted
+from planner.cluster.text import count
+from planner.doors.chunks import Chunk
 from planner.doors.kind import NO, Kind
 from planner.doors.pieces import NotUsed, Piece, Source
 from planner.doors.registry import KINDS
@@ -20,6 +21,7 @@ _AT_MS: Final = ("time_ms", "publish_time_ms")
 _COMMENT: Final = re.compile(r"\s*(?:#|//|;)")
 _MOST_MAPPED: Final = 10_000
 _DEEPEST: Final = 3
+_SHOWN: Final = 40
 
 
 def kind_of(chunk: Chunk) -> Kind | None:
@@ -68,7 +70,8 @@ def _unknown(chunk: Chunk) -> str:
         return "an empty object, which may be the answer to anything; put the command above it"
     if chunk.outline == []:
         return "an empty list"
-    return f"JSON of an unknown kind, which begins with {quoted(' '.join(chunk.head.split())[:60])}"
+    keys = ", ".join(key[:_SHOWN] for key in list(chunk.keys)[:3])
+    return f"JSON of an unknown kind{f', with the keys {keys}' if keys else ''}"
 
 
 def _inside(chunk: Chunk) -> Iterator[Chunk]:
@@ -131,8 +134,6 @@ def _of_lines(chunk: Chunk) -> Iterator[Piece]:
 
 
 def _not_known(source: Source, lines: list[str], *, is_all: bool) -> NotUsed:
-    first = quoted(" ".join(lines[0].split()))
-    if is_all:
-        return NotUsed(source=source, why=f"text of an unknown kind, which begins with {first!r}")
-    more = f" and {len(lines) - 1:,} other lines" if len(lines) > 1 else ""
-    return NotUsed(source=source, why=f"text of an unknown kind among the rest: {first!r}{more}")
+    """Say that lines are of no kind; what stands in them is not repeated, because it may be a secret."""
+    what = f"{count(len(lines), 'line')} of an unknown kind{'' if is_all else ' among the rest'}"
+    return NotUsed(source=source, why=what)

@@ -2,6 +2,7 @@
 
 from planner.doors.kind import Kind
 from planner.doors.kinds import (
+    averages,
     broker_topics,
     configuration,
     lists,
@@ -10,6 +11,7 @@ from planner.doors.kinds import (
     monitor_brokers,
     monitoring_metrics,
     namespace,
+    nothing,
     policies,
     refusals,
     scrape,
@@ -19,8 +21,10 @@ from planner.doors.kinds import (
 )
 
 KINDS: tuple[Kind, ...] = (
+    nothing.KIND,
     load_report.KIND,
     broker_topics.KIND,
+    averages.KIND,
     scrape.KIND,
     monitoring_metrics.KIND,
     series.ANSWER,
@@ -34,6 +38,7 @@ KINDS: tuple[Kind, ...] = (
     namespace.GROUP,
     policies.ISOLATION,
     policies.DOMAINS,
+    configuration.CONF,
     lists.OWNED,
     lists.TOPICS,
     lists.BROKERS,
@@ -43,7 +48,6 @@ KINDS: tuple[Kind, ...] = (
     refusals.ALLOCATOR,
     refusals.ERROR,
     configuration.JSON,
-    configuration.CONF,
     configuration.TABLE,
 )
 """All kinds."""

@@ -22,10 +22,12 @@ def spelling(files: Sequence[Configuration]) -> Iterator[str]:
     for one in files:
         for name, meant in one.misspelt.items():
             yield f"{one.source}: {name} is not a setting of Pulsar's load balancer. It may mean {meant}."
-        if one.foreign:
+        if one.invalid:
+            yield f"{one.source}: {listed(one.invalid)} cannot have the value given there; it was left out."
+        if one.foreign and one.form == "file":
             yield (
-                f"{one.source}: {listed(one.foreign)} {'is' if len(one.foreign) == 1 else 'are'} not used, because the "
-                "load balancer does not read them."
+                f"{one.source}: the load balancer does not read {listed(one.foreign)}, so the planner does not use "
+                f"{'it' if len(one.foreign) == 1 else 'them'}."
             )
 
 
@@ -52,6 +54,21 @@ def against_runtime(
             f"{files[0].source} and the settings of the running brokers differ in {listed(differing)}. Those of the "
             "running brokers count."
         )
+
+
+def among_files(files: Sequence[Configuration]) -> Iterator[str]:
+    """Yield a sentence where several settings files do not agree: which one counts."""
+    if is_before_and_after(files):
+        before, after = (one.source.file for one in files)
+        yield f"{before} and {after} are taken for settings before and after a change; {before} is in force."
+        return
+    seen: dict[str, str] = {}
+    differing: dict[str, None] = {}
+    for one in files:
+        differing |= dict.fromkeys(name for name, value in one.values.items() if seen.get(name, value) != value)
+        seen |= one.values
+    if differing:
+        yield f"The settings files differ in {listed(differing)}; the last one that says something counts."
 
 
 def _same(name: str, one: str, other: str) -> bool:

@@ -1,8 +1,9 @@
 """Puts pieces together into the answers of a raw capture."""
 
+import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, Final
 
@@ -154,8 +155,10 @@ def together(pieces: Sequence[Piece], cluster: str = "") -> Together:
     _leave_out_odd_brokers(made)
     _take_reports(made)
     _take_configurations(made)
+    by_broker: dict[str, list[kinds.Metrics]] = {}
     for one in made.of(kinds.Metrics):
-        made.metrics[one.broker] = _merged_metrics(made.metrics.get(one.broker), one)
+        by_broker.setdefault(one.broker, []).append(one)
+    made.metrics = {broker: _merged_metrics(pieces) for broker, pieces in by_broker.items()}
     _take_topics(made)
     _take_bundles(made)
     _place_the_rest(made)
@@ -190,20 +193,28 @@ def _take_configurations(made: Together) -> None:
             made.runtime[one.broker] = {**made.runtime.get(one.broker, {}), **one.values}
 
 
-def _merged_metrics(before: kinds.Metrics | None, after: kinds.Metrics) -> kinds.Metrics:
-    if before is None:
-        return after
-    early, late = sorted((before, after), key=lambda one: one.at_ms)
-    seen = {(name, tuple(sorted(labels.items()))): value for one in (early, late) for name, labels, value in one.plain}
-    return kinds.Metrics(
-        source=late.source,
-        broker=late.broker,
-        cluster=late.cluster or early.cluster,
-        at_ms=late.at_ms,
-        plain=[(name, dict(labels), value) for (name, labels), value in seen.items()],
-        bundles={**early.bundles, **late.bundles},
-        topics={**early.topics, **late.topics},
-        lacking=late.lacking,
+def _merged_metrics(pieces: Sequence[kinds.Metrics]) -> kinds.Metrics:
+    """Return the metrics of a broker of several texts as one; the newest value counts."""
+    ordered = sorted(pieces, key=lambda one: one.at_ms)
+    if len(ordered) == 1:
+        return ordered[0]
+    plain: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
+    bundles: dict[str, dict[str, float]] = {}
+    topics: dict[str, dict[str, float]] = {}
+    for one in ordered:
+        plain |= {(name, tuple(sorted(labels.items()))): value for name, labels, value in one.plain}
+        # An export has each value of a topic in a text of its own.
+        for name, values in one.bundles.items():
+            bundles.setdefault(name, {}).update(values)
+        for name, values in one.topics.items():
+            topics.setdefault(name, {}).update(values)
+    return replace(
+        ordered[-1],
+        host=next((one.host for one in ordered if one.host), ""),
+        cluster=next((one.cluster for one in ordered if one.cluster), ""),
+        plain=[(name, dict(labels), value) for (name, labels), value in plain.items()],
+        bundles=bundles,
+        topics=topics,
     )
 
 
@@ -321,9 +332,9 @@ def _take_owned(made: Together) -> None:
     channel = {one.bundle: service_unit_owner(one.message) for one in changes}
     for broker in made.brokers:
         lists = [one.bundles for one in made.of(kinds.OwnedBundles) if one.broker == broker]
-        lists += [[name for name, owner in channel.items() if owner == broker]] if channel else []
         names: dict[str, None] = dict.fromkeys(name for names in lists for name in names)
         if not lists:
+            names |= dict.fromkeys(name for name, owner in channel.items() if owner == broker)
             if broker in made.reports:
                 names |= dict.fromkeys(bundles_of(made.reports[broker]))
             for piece in (made.metrics.get(broker), made.tops.get(broker)):
@@ -365,6 +376,8 @@ def capture_of(made: Together, at_ms: int, version: str = "") -> Mapping[str, by
         form.add_json("leader", {"brokerId": leader.broker}, "/admin/v2/brokers/leaderBroker")
     if named := version or made.version:
         form.add("version.txt", named, "/admin/v2/brokers/version")
+    if averages := {one.path: one.values for one in made.of(kinds.Averages)}:
+        form.metadata_store({path: json.dumps(values) for path, values in averages.items()})
     dynamic = [one for one in made.of(kinds.Configuration) if one.form == "dynamic"]
     if dynamic:
         values = {name: value for one in dynamic for name, value in one.values.items()}
@@ -432,7 +445,7 @@ def _write_namespaces(form: CaptureForm, made: Together) -> None:
             form.of_namespace("bundles", number, namespace, bundles[namespace], "/bundles")
         if namespace in policies:
             form.of_namespace("policies", number, namespace, policies[namespace].policies)
-        if namespace in groups:
+        if groups.get(namespace):
             form.of_namespace("anti-affinity", number, namespace, groups[namespace], "/antiAffinity")
         for found, is_partitioned in ((names, False), (partitioned, True)):
             if namespace in found:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Literal
 
+from planner.cluster.errors import SettingError
 from planner.cluster.releases import REFERENCE
 from planner.cluster.snapshot import MAX_TEXT
 from planner.doors.pieces import Configuration, Source
@@ -18,6 +19,7 @@ PREFIX: Final = "PULSAR_PREFIX_"
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,200}")
 _LIKE: Final = 0.88
 _MOST: Final = 10_000
+_LONGEST_WORD: Final = 10
 _LOWER: Final = {name.lower(): name for name in KNOWN}
 
 
@@ -36,12 +38,15 @@ def configuration(
     values: dict[str, str] = {}
     misspelt: dict[str, str] = {}
     foreign: dict[str, None] = {}
+    invalid: dict[str, None] = {}
     for given, value in pairs:
         name = given.strip().removeprefix(PREFIX)
         if name in KNOWN:
             text = _text(value)
-            if len(text) <= MAX_TEXT:
+            if _is_valid(name, text):
                 values[name] = text
+            else:
+                invalid[name] = None
         elif _NAME.fullmatch(name) and len(foreign) + len(misspelt) < _MOST:
             near = _nearest(name) if form == "file" else ""
             if near:
@@ -55,7 +60,18 @@ def configuration(
         broker=broker,
         misspelt=misspelt,
         foreign=tuple(foreign),
+        invalid=tuple(name for name in invalid if name not in values),
     )
+
+
+def _is_valid(name: str, text: str) -> bool:
+    setting = REFERENCE.settings.get(name) or REFERENCE.others[name]
+    try:
+        setting.parse(text)
+    except SettingError:
+        # Java takes any other text for false; only what is a word is kept.
+        return setting.kind == "boolean" and text.isalpha() and len(text) <= _LONGEST_WORD
+    return len(text) <= MAX_TEXT
 
 
 def _nearest(name: str) -> str:

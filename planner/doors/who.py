@@ -35,6 +35,8 @@ _GENERIC: Final = re.compile(
 )
 _DEFAULT_PORT: Final = 8080
 _OF_BROKERS = (LoadReport, TopBundles, OwnedBundles, BrokerTopics, Metrics, Configuration)
+_ASKED = (OwnedBundles, BrokerTopics, Configuration)
+"""Pieces whose broker is the address that was asked."""
 _OF_NAMESPACES = (NamespaceBundles, NamespacePolicies, AntiAffinityGroup)
 
 
@@ -86,7 +88,8 @@ class Who:
 
     def named(self) -> list[Piece]:
         """Return the pieces, each with its broker or namespace; those without one are `unknown`."""
-        sure = [self._by_itself(piece) for piece in self._pieces]
+        sure = self._by_advertised_host([self._by_itself(piece) for piece in self._pieces])
+        sure, addresses = self._without_addresses(sure)
         for piece in sure:
             if isinstance(piece, _OF_BROKERS) and piece.broker and has_port(piece.broker):
                 self.brokers.setdefault(piece.broker)
@@ -94,16 +97,56 @@ class Who:
                     self._aliases.setdefault(alias, piece.broker)
         sure = [self._by_host(piece) for piece in sure]
         found = [self._by_others(piece, sure) for piece in sure]
-        self._name_the_rest(found)
+        self._name_the_rest(found, addresses)
         ranges = _ranges_of(found)
         return [self._with_namespace(piece, ranges) for piece in found]
 
     def _by_itself(self, piece: Piece) -> Piece:
-        if not isinstance(piece, _OF_BROKERS) or piece.broker:
+        """Name a broker by what the piece says of itself, which counts before the address that was asked."""
+        if not isinstance(piece, _OF_BROKERS):
             return piece
         if isinstance(piece, LoadReport) and (urls := list(web_services(piece.report))):
-            return replace(piece, broker=next((url for url in urls if url in self.brokers), urls[0]))
-        return replace(piece, broker=_own_broker(piece))
+            wanted = (*self.brokers, piece.broker)
+            return replace(piece, broker=next((url for url in urls if url in wanted), urls[0]))
+        return replace(piece, broker=_own_broker(piece) or piece.broker)
+
+    def _without_addresses(self, pieces: list[Piece]) -> tuple[list[Piece], list[str]]:
+        """Take the broker from pieces that were asked for at an address that is not known as one: a proxy, a tunnel.
+
+        Returns:
+            The pieces, and the address that was taken from each; empty where none was.
+        """
+        named = {one.broker for one in pieces if isinstance(one, LoadReport)}
+        named |= {broker for one in pieces if (broker := _own_broker(one))} | set(self.brokers)
+        named.discard("")
+        addresses = [
+            piece.broker
+            if named and isinstance(piece, _ASKED) and piece.broker not in named and has_port(piece.broker)
+            else ""
+            for piece in pieces
+        ]
+        made = [
+            replace(piece, broker="") if address and isinstance(piece, _ASKED) else piece
+            for piece, address in zip(pieces, addresses, strict=True)
+        ]
+        return made, addresses
+
+    def _by_advertised_host(self, pieces: list[Piece]) -> list[Piece]:
+        """Call brokers whose metrics were scraped at another address as the other pieces call them."""
+        others = {one.broker for one in pieces if isinstance(one, _OF_BROKERS) and not isinstance(one, Metrics)}
+        known = Hosts({*self.brokers, *filter(None, others)})
+        named = {*self.brokers, *others}
+        made: list[Piece] = []
+        for piece in pieces:
+            if isinstance(piece, Metrics) and piece.host and piece.broker not in named:
+                broker = known.broker_of(piece.host)
+                if broker in named:
+                    if piece.broker and piece.broker != piece.host:
+                        self.assumed[f"{piece.source}: {piece.broker} is {broker}, as its label 'broker' says."] = None
+                    made.append(replace(piece, broker=broker))
+                    continue
+            made.append(piece)
+        return made
 
     def _by_host(self, piece: Piece) -> Piece:
         if not isinstance(piece, _OF_BROKERS) or not piece.broker or has_port(piece.broker):
@@ -143,15 +186,21 @@ class Who:
         plain = _NOT_A_NAME.sub("_", name).lower()
         ids = [one for one in self.brokers if _NOT_A_NAME.sub("_", one).lower() in plain]
         hosts = [one for one in self.brokers if _NOT_A_NAME.sub("_", one.rpartition(":")[0]).lower() in plain]
-        for found in (ids, hosts):
+        alias = _alias(piece)
+        pods = [one for one in self.brokers if alias and one.partition(".")[0].lower() == alias]
+        for found in (ids, hosts, pods):
             if len(found) == 1:
                 return found[0]
-        return self._aliases.get(_alias(piece), "")
+        return self._aliases.get(alias, "")
 
-    def _name_the_rest(self, pieces: list[Piece]) -> None:
-        """Give brokers to what is left: the only one there is, or one that is called like the file."""
-        for at, piece in enumerate(pieces):
+    def _name_the_rest(self, pieces: list[Piece], addresses: Sequence[str]) -> None:
+        """Give brokers to what is left: the address asked, the only one there is, or one called like the file."""
+        for at, (piece, address) in enumerate(zip(pieces, addresses, strict=True)):
             if not isinstance(piece, _OF_BROKERS) or piece.broker or isinstance(piece, Configuration):
+                continue
+            if address:
+                self.brokers.setdefault(address)
+                pieces[at] = replace(piece, broker=address)
                 continue
             alias = _alias(piece)
             if len(self.brokers) == 1 and (not alias or not self._aliases):

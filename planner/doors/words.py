@@ -2,6 +2,7 @@
 
 import re
 from typing import Final
+from urllib.parse import unquote
 
 from planner.cluster.pulsar_json import host_and_port
 
@@ -25,6 +26,7 @@ TOPIC: Final = re.compile(r"(?i:(?:non-)?persistent|topic|segment)://[^/\s]+/[^/
 _OWN: Final = re.compile(r"(?:pulsar|sla-monitor)/(?:[^/]+/)?([^/]+:[0-9]+)")
 _URL: Final = re.compile(r"https?://[^\s/'\"]+")
 _ADMIN_URL: Final = re.compile(r"(?:--admin-url|--url|-u)[ =]['\"]?(\S+?)['\"]?(?:\s|$)")
+_REST_NAMESPACE: Final = re.compile(r"/admin/v2/namespaces/([^/\s]+/[^/\s'\"?]+)")
 _STORE_PATH: Final = re.compile(r"/loadbalance/brokers/([^\s/'\"]+:[0-9]+)")
 
 
@@ -49,9 +51,12 @@ def broker_in(text: str) -> str:
 
 def namespace_in(text: str) -> str:
     """Return the namespace that a command is about; empty where it names none."""
-    for word in text.split()[1:]:
+    if found := _REST_NAMESPACE.search(text):
+        return unquote(found[1])
+    _, tool, arguments = text.rpartition("pulsar-admin ")
+    for word in (arguments if tool else text).split():
         plain = word.strip("'\"")
-        if not plain.startswith(("-", "/", "bin/")) and NAMESPACE.fullmatch(plain) and ":" not in plain.split("/")[0]:
+        if not plain.startswith(("-", "/", ".", "http")) and NAMESPACE.fullmatch(plain):
             return plain
     return ""
 

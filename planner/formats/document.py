@@ -282,7 +282,8 @@ def snapshot_of_document(data: bytes, file: str) -> Snapshot:
             "This JSON is not a snapshot document.",
             where=file,
             remedy=(
-                f'A document has "format": "{FORMAT}". For a single answer of Pulsar, use the page Load your cluster.'
+                f'A document has "format": "{FORMAT}". For an answer of Pulsar, use the page Load your cluster, or '
+                "`python -m planner snapshot`."
             ),
         )
     if value.get("version") != _VERSION:

@@ -14,6 +14,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count, percent
 from planner.explain.isolation import allowed_brokers
 from planner.explain.topic_advice import PART, PartitionAdvice, partition_advice, topic_usage
+from planner.namespaces.costs import CostRow, cost_rows
 from planner.namespaces.counts import CountRow, count_row, count_rows
 from planner.namespaces.cuts import NEAR, Cuts, recommended_cuts
 from planner.namespaces.population import Population, population_of
@@ -77,6 +78,7 @@ class BundleAdvice:
         brokers: Brokers that its policies allow.
         now: Its bundles as they are.
         counts: What each number of equal bundles gives.
+        costs: What each of these numbers costs.
         cuts: The boundaries that even out its load, with those that there are.
         recommended: Number of equal bundles for a namespace made anew.
         tried: The numbers that were simulated.
@@ -92,6 +94,7 @@ class BundleAdvice:
     brokers: tuple[str, ...]
     now: CountRow
     counts: tuple[CountRow, ...]
+    costs: tuple[CostRow, ...]
     cuts: Cuts
     recommended: int
     tried: tuple[TriedCount, ...]
@@ -99,6 +102,27 @@ class BundleAdvice:
     sentence: str
     stuck: tuple[StuckTopic, ...]
     notes: tuple[str, ...]
+
+    @property
+    def further_stuck(self) -> tuple[StuckTopic, ...]:
+        """The topics that no cut helps, without the one that the sentence is about."""
+        return self.stuck[1:] if _is_about_topic(self.cuts, self.stuck, len(self.brokers)) else self.stuck
+
+    @property
+    def successor(self) -> int:
+        """How many bundles a successor namespace is to have; 0 where this one does not have too many.
+
+        Bundles never merge. There are too many where automatic splits would not make as many, or where the judge calls
+        fewer of them better.
+        """
+        results = {one.bundles: one.result for one in self.tried}
+        fewer = self.recommended < self.now.bundles
+        if not fewer or self.recommended not in results:
+            return 0
+        beyond = self.now.bundles > self.snapshot.settings.integer(NAMESPACE_MAXIMUM_BUNDLES)
+        now = results.get(self.now.bundles)
+        better = now is not None and judge(now, results[self.recommended]).word == "better"
+        return self.recommended if beyond or better else 0
 
     @property
     def edits(self) -> tuple[BundleSplit, ...]:
@@ -147,7 +171,8 @@ def bundle_advice(
     allowed = allowed_brokers(snapshot, namespace)
     brokers = max(len(allowed), 1)
     maximum = snapshot.settings.integer(NAMESPACE_MAXIMUM_BUNDLES)
-    rows = count_rows(population, usual_counts(population, maximum), brokers)
+    numbers, manager = usual_counts(population, maximum), snapshot.info.load_manager
+    rows = count_rows(population, numbers, brokers)
     now = count_row(population, population.boundaries, brokers)
     cuts = recommended_cuts(population, brokers, population.boundaries)
     trials = Trials(snapshot, scenario or unchanged(snapshot.info.pulsar_version), cancelled=cancelled)
@@ -163,6 +188,7 @@ def bundle_advice(
         allowed,
         now,
         rows,
+        cost_rows(population, numbers, snapshot.settings, manager, brokers),
         cuts,
         recommended,
         tried,
@@ -262,7 +288,7 @@ def _notes(
 ) -> Sequence[str]:
     notes = []
     bundles = len(cuts.boundaries) - 1
-    if bundles > maximum:
+    if bundles > maximum and cuts.new:
         notes.append(
             f"{count(bundles, 'bundle')} are more than {NAMESPACE_MAXIMUM_BUNDLES} = {maximum}. Splits by command are"
             " not held to it; automatic ones stop there."
@@ -272,7 +298,7 @@ def _notes(
             "It has more bundles than automatic splits would make. Bundles never merge: only a successor namespace has"
             " fewer."
         )
-    if history:
+    if history and cuts.new:
         shares = [count_row(other, cuts.boundaries, brokers).placed_percent for other in history]
         before = [count_row(other, population.boundaries, brokers).placed_percent for other in history]
         held = sum(after <= was + 1e-9 for after, was in zip(shares, before, strict=True))
@@ -282,13 +308,18 @@ def _notes(
     return notes
 
 
+def _is_about_topic(cuts: Cuts, stuck: Sequence[StuckTopic], brokers: int) -> bool:
+    """Say whether a single topic is all that there is to say."""
+    return brokers > 1 and bool(stuck) and cuts.limited_by_topic and not cuts.new
+
+
 def _sentence(now: CountRow, cuts: Cuts, cut: Trial | None, brokers: int, stuck: Sequence[StuckTopic]) -> str:
     """Return the verdict: whether to cut, and what limits it."""
     share = f"the broker with most of it gets {now.placed_percent:.0f} % of its load at best"
     even = f"an even part is {percent(1 / brokers)}"
     if brokers < 2:  # noqa: PLR2004
         return "Only one broker may serve this namespace, so its bundles make no difference."
-    if stuck and cuts.limited_by_topic and not cuts.new:
+    if _is_about_topic(cuts, stuck, brokers):
         first = stuck[0]
         return f"No cut helps: {first.topic} alone has {first.share_percent:.0f} % of the load. {first.advice.remedy}"
     if not cuts.new:

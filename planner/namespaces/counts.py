@@ -46,15 +46,15 @@ class CountRow:
 
 def loads_of(population: Population, boundaries: Sequence[int]) -> FloatArray:
     """Return the share of the load in each bundle. Shape (bundles,)."""
-    return np.diff(population.running[_edges(population, boundaries)])
+    return np.diff(population.running[topic_edges(population, boundaries)])
 
 
 def topics_of(population: Population, boundaries: Sequence[int]) -> Int64Array:
     """Return the number of topics in each bundle, as Pulsar's own map of bundles has it. Shape (bundles,)."""
-    return np.diff(_edges(population, boundaries))
+    return np.diff(topic_edges(population, boundaries))
 
 
-def _edges(population: Population, boundaries: Sequence[int]) -> Int64Array:
+def topic_edges(population: Population, boundaries: Sequence[int]) -> Int64Array:
     """Return how many topics come before each bundle, and before the end. Shape (bundles + 1,).
 
     Pulsar finds no bundle for the hash 0xffffffff; such a topic is counted in the last one.
@@ -72,7 +72,7 @@ def count_row(population: Population, boundaries: Sequence[int], brokers: int) -
         boundaries: Of all bundles, from 0 to 0xffffffff.
         brokers: How many brokers may serve the namespace.
     """
-    edges = _edges(population, boundaries)
+    edges = topic_edges(population, boundaries)
     loads = np.diff(population.running[edges])
     topics = np.diff(edges)
     sums = population.sums

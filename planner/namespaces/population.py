@@ -1,5 +1,7 @@
 """The topics of one namespace in the order of their hashes, with what each counts for."""
 
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -113,6 +115,15 @@ def population_of(snapshot: Snapshot, namespace: str) -> Population:
         bytes_per_s=topics.throughput_bytes_per_s()[found],
         clients=(topics.producers[found] + topics.consumers[found]).astype(np.int64),
     )
+
+
+def populations(snapshots: Iterable[Snapshot], namespace: str) -> tuple[Population, ...]:
+    """Return the topics of a namespace at several moments; moments at which none is listed are left out."""
+    found = []
+    for snapshot in snapshots:
+        with suppress(ScenarioError):
+            found.append(population_of(snapshot, namespace))
+    return tuple(found)
 
 
 def population_of_pattern(group: PlannedTopics, seed: int = 0, decides: Release = REFERENCE) -> Population:

@@ -1,11 +1,16 @@
 """How many bundles a namespace should have, as text and as JSON."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from planner.cluster.text import count
+from planner.explain.finding import admin
 from planner.namespaces.advice import BundleAdvice
+from planner.namespaces.costs import CostRow
 from planner.namespaces.counts import CountRow
+from planner.namespaces.impact import SplitForecast
+from planner.pulsar.load.namespace_policies import isolation_policy
 from planner.share.asked import asked_of
 from planner.share.commands import CommandOptions
 from planner.share.hand_over import commands_of
@@ -23,12 +28,43 @@ def advice_scenario(advice: BundleAdvice) -> Scenario:
     return unchanged(release, name=f"Cut {advice.namespace}"[:120], steps=tuple(map(Step, advice.edits)))
 
 
-def advice_document(advice: BundleAdvice) -> dict[str, Any]:
+def successor_commands(advice: BundleAdvice) -> tuple[str, ...]:
+    """Return how to move to a successor with fewer bundles, in order; nothing where there are not too many.
+
+    Lines that begin with `#` are done by hand. Topics get other names, so clients have to change theirs.
+    """
+    if not advice.successor:
+        return ()
+    old, new = advice.namespace, f"{advice.namespace}-{advice.successor}"
+    policies = [line for line in _policy_commands(advice, new) if line]
+    return (
+        admin("namespaces", "create", new, "--bundles", str(advice.successor)),
+        admin("namespaces", "policies", old) + "  # then set the same policies for the successor",
+        *policies,
+        f"# Move the consumers first: let them read {old} and {new} until nothing is left in {old}.",
+        f"# Then move the producers to {new}. Messages keep their order only within one of the two.",
+        admin("namespaces", "unload", old) + "  # closes what is still connected",
+        admin("namespaces", "delete", old) + "  # refused while it has topics",
+    )
+
+
+def _policy_commands(advice: BundleAdvice, new: str) -> Iterator[str]:
+    """Yield the commands for what the snapshot knows of the policies."""
+    group = advice.snapshot.policies.anti_affinity_group.get(advice.namespace)
+    if group:
+        yield admin("namespaces", "set-anti-affinity-group", new, "--group", group)
+    policy = isolation_policy(advice.snapshot.policies, advice.namespace)
+    if policy is not None and isolation_policy(advice.snapshot.policies, new) is not policy:
+        yield f"# Add {new} to the namespaces of the isolation policy {policy.name}."
+
+
+def advice_document(advice: BundleAdvice, splits: Sequence[SplitForecast] | None = None) -> dict[str, Any]:
     """Return advice as JSON values.
 
-    `counts` has a row for each number of equal bundles; rows that were simulated have `simulated`, the result once it
-    had settled, as `planner.simulate.judge.Result` names it. `scenario` is what `plan --scenario` takes, and `steps`
-    are its commands in order.
+    `counts` has a row for each number of equal bundles, with what it costs (`CostRow`); rows that were simulated have
+    `simulated`, the result once it had settled, as `planner.simulate.judge.Result` names it. `scenario` is what
+    `plan --scenario` takes, and `steps` are its commands in order. `successor` has the commands that lead to a
+    namespace with fewer bundles, where there are too many. `splits` is there where splits to come were asked for.
     """
     scenario = advice_scenario(advice)
     tried = {one.bundles: one for one in advice.tried}
@@ -45,12 +81,14 @@ def advice_document(advice: BundleAdvice) -> dict[str, Any]:
         "counts": [
             {
                 **asdict(row),
+                **asdict(cost),
                 "simulated": asdict(tried[row.bundles].result) if row.bundles in tried else None,
                 "topics_disconnected": tried[row.bundles].topics if row.bundles in tried else None,
             }
-            for row in advice.counts
+            for row, cost in zip(advice.counts, advice.costs, strict=True)
         ],
         "recommended": advice.recommended,
+        "successor": list(successor_commands(advice)),
         "cuts": {
             "recommended": bool(advice.edits),
             "boundaries": [f"0x{one:08x}" for one in advice.cuts.boundaries],
@@ -73,6 +111,7 @@ def advice_document(advice: BundleAdvice) -> dict[str, Any]:
             for one in advice.stuck
         ],
         "notes": list(advice.notes),
+        **({} if splits is None else {"splits": [asdict(one) for one in splits if one.namespace == advice.namespace]}),
         "scenario": scenario_to_json(scenario),
         "steps": steps,
     }
@@ -88,22 +127,30 @@ def advice_text(advice: BundleAdvice) -> str:
         advice.sentence,
         f"If it is recreated, create it with {count(advice.recommended, 'bundle')}.",
     ]
-    lines += [f"No cut helps {one.topic} ({one.share_percent:.0f} %). {one.advice.remedy}" for one in advice.stuck]
+    lines += [
+        f"No cut helps {one.topic} ({one.share_percent:.0f} %). {one.advice.remedy}" for one in advice.further_stuck
+    ]
     lines += list(advice.notes)
+    lines += ["It has too many bundles. To move to a successor:"] * bool(advice.successor)
+    lines += [f"  {line}" for line in successor_commands(advice)]
     tried = {one.bundles for one in advice.tried}
+    costs = {row.bundles: cost for row, cost in zip(advice.counts, advice.costs, strict=True)}
     shown = [row for row in advice.counts if row.bundles in {*_SHOWN, *tried, advice.recommended}]
     lines += [
         "",
-        f"{'bundles':>8} {'topics, most':>13} {'empty':>6} {'largest':>8} {'bound':>7} {'placed':>7}",
-        *map(_line, shown),
+        (
+            f"{'bundles':>8} {'topics, most':>13} {'empty':>6} {'largest':>8} {'bound':>7} {'placed':>7} {'lookups':>8}"
+            f" {'will split':>10}"
+        ),
+        *(_line(row, costs[row.bundles]) for row in shown),
     ]
     return printed(lines)
 
 
-def _line(row: CountRow) -> str:
+def _line(row: CountRow, cost: CostRow) -> str:
     return (
         f"{row.bundles:8,} {row.topics_most:13,} {row.empty:6,} {row.largest_share_percent:6.1f} %"
-        f" {row.bound_percent:5.1f} % {row.placed_percent:5.1f} %"
+        f" {row.bound_percent:5.1f} % {row.placed_percent:5.1f} % {cost.lookups_most:8,} {cost.above_limits:10,}"
     )
 
 
@@ -111,3 +158,10 @@ def overview_text(advices: list[BundleAdvice]) -> str:
     """Return one line for each namespace, the most uneven first."""
     order = sorted(advices, key=lambda one: one.now.placed_percent * len(one.brokers), reverse=True)
     return printed([f"{one.namespace} ({count(one.now.bundles, 'bundle')}): {one.sentence}" for one in order])
+
+
+def forecast_text(splits: Sequence[SplitForecast], namespaces: Sequence[str] = ()) -> str:
+    """Return the splits to come of some namespaces, of all without one, as lines for a terminal."""
+    found = [one for one in splits if not namespaces or one.namespace in namespaces]
+    lines = [f"{one.namespace}: {one.text}" for one in found]
+    return printed(["", "Splits to come:", *lines] if lines else ["", "No splits to come."])

@@ -59,7 +59,10 @@ def broker_sums(load: FloatArray, owner: Int64Array | IntArray, brokers: int) ->
 
 
 def with_sums(sums: FloatArray, some: Int64Array, load: FloatArray, owner: Int64Array | IntArray) -> FloatArray:
-    """Return sums as `broker_sums` has them, of some brokers anew: to the last bit what summing all up gives."""
+    """Return sums as `broker_sums` has them, with those of some brokers summed up again. Shape as `sums`.
+
+    To the last bit they are what summing all up gives.
+    """
     which = np.zeros(sums.shape[1] + 1, dtype=np.bool_)  # the last one is nobody
     which[some] = True
     rows = np.flatnonzero(which[owner])

@@ -97,6 +97,21 @@ def best_known(view: state.Current, question: Question) -> Plan | None:
     return known(view, question) or first_of(view, question)
 
 
+def found_before(view: state.Current) -> Plan | None:
+    """Return the plan that the page opens with, where it was already looked for; None otherwise."""
+    frontier = _first_known(view, without_budget(USUAL))
+    if frontier is None:
+        return None
+    question = replace(USUAL, moves=_usual_moves(view, USUAL, frontier))
+    return known(view, question) or _first_known(view, question)
+
+
+def _first_known(view: state.Current, question: Question) -> Plan | None:
+    task = ANSWERS.find(_key(view, replace(question, rounds=_FIRST_ROUNDS)))
+    found: Plan | None = task.result if task is not None else None
+    return found
+
+
 def _search(view: state.Current, question: Question, first: Plan, words: str) -> Work[Plan]:
     def look(report: Report, stopped: Stopped) -> Plan:
         report(Progress(words=words), first)
@@ -227,8 +242,10 @@ def usual_moves(view: state.Current, question: Question) -> int | None:
         PlannerError: There is no plan.
     """
     first = first_of(view, without_budget(question))
-    if first is None:
-        return None
+    return None if first is None else _usual_moves(view, question, first)
+
+
+def _usual_moves(view: state.Current, question: Question, first: Plan) -> int:
     last = (known(view, without_budget(question)) or first).frontier[-1:]
     return min([knee(first), *(max(step.moves, 1) for step in last)])
 

@@ -2,7 +2,7 @@
 
 import io
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 import streamlit as st
@@ -13,7 +13,7 @@ from planner.doors.apart import read_outputs_apart
 from planner.doors.commands import script
 from planner.doors.enough import enough_for
 from planner.doors.read import PASTED, Given
-from planner.doors.reading import Reading
+from planner.doors.reading import PieceKind, Reading
 from planner.doors.settings import scenario_of
 from planner.web import registry, scenario_history, state
 from planner.web.page import arrive
@@ -30,7 +30,22 @@ _TURN = SessionValue("load-turn", int)
 """Number of times that something was read: fields are empty again afterwards."""
 _ARRIVAL = SessionValue("load-arrival", str)
 """Digest of a snapshot that is to be opened."""
-_VERDICTS = {"yes": "✓ good", "with assumptions": "≈ with assumptions", "no": "✗ not yet"}
+_VERDICTS = {"yes": "yes", "with assumptions": "with assumptions", "no": "not yet"}
+
+
+_PIECES: Mapping[PieceKind, str] = {
+    "brokers": "brokers",
+    "load": "load",
+    "owners": "owners",
+    "bundles": "bundles",
+    "topics": "topics",
+    "settings": "settings",
+    "release": "release",
+    "policies": "policies",
+    "averages": "averages",
+}
+"""The pieces of a cluster, to be checked off."""
+_BOXES = {False: "check_box", True: "check_box_outline_blank"}
 
 
 def read_more(cluster: str, more: Sequence[tuple[str, bytes]]) -> None:
@@ -97,6 +112,9 @@ def _take(turn: int) -> None:
 def _show(reading: Reading) -> None:
     """Draw what was found, whether it is a cluster, and what is missing."""
     st.subheader("What was found")
+    missing = {one.kind for one in reading.missing}
+    if reading.snapshot is not None:
+        st.markdown("  ".join(f":material/{_BOXES[kind in missing]}: {words}" for kind, words in _PIECES.items()))
     st.markdown("\n".join(f"- {plain(one)}" for one in reading.found) or "Nothing that is known.")
     if reading.snapshot is not None:
         _offer(reading)
@@ -105,7 +123,7 @@ def _show(reading: Reading) -> None:
     else:
         st.warning(plain(reading.not_enough), icon=":material/hourglass_empty:")
     notes = (
-        ("These do not agree", reading.contradictions),
+        ("Odd or contradictory", reading.contradictions),
         ("Not used", reading.not_used),
         ("Assumed", reading.assumed),
     )
@@ -113,7 +131,8 @@ def _show(reading: Reading) -> None:
         if texts:
             st.markdown(f"**{title}**")
             note_list(texts)
-    _missing(reading)
+    if reading.snapshot is not None or not reading.configurations:
+        _missing(reading)
 
 
 def _offer(reading: Reading) -> None:
@@ -181,7 +200,7 @@ def _missing(reading: Reading) -> None:
     st.subheader("What is missing")
     for one in reading.missing:
         st.markdown(f"**{plain(one.what[:1].upper() + one.what[1:])}**: {plain(one.assumed)} {plain(one.uncertain)}")
-        st.code(one.command, language="sh")
+        st.code(one.command, language=None, wrap_lines=True)
 
 
 def _commands(reading: Reading | None) -> None:
@@ -194,4 +213,4 @@ def _commands(reading: Reading | None) -> None:
     )
     with st.expander("The ten commands", icon=":material/terminal:", expanded=reading is None):
         st.caption("Run them, and upload or paste the terminal with the commands in it. Any part of it helps.")
-        st.code(text, language="sh")
+        st.code(text, language=None, wrap_lines=True)

@@ -64,9 +64,9 @@ def prometheus_part() -> None:
         show_error(_in_words(error))
     note_list(_SAID.get())
     with st.expander("Commands", icon=":material/terminal:", expanded=not allowed_now()):
-        st.code(_COMMAND, language="sh")
+        st.code(_COMMAND, language=None, wrap_lines=True)
         st.caption("Or query one moment with any tool, and upload the answer below.")
-        st.code(_QUERY, language="sh")
+        st.code(_QUERY, language=None, wrap_lines=True)
     files_part()
 
 

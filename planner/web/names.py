@@ -84,6 +84,7 @@ def draw_place(of: Snapshot, place: Place) -> None:
         st.markdown(_place_text(of, place), width="stretch")
         if place.namespace:
             range_ = {"bundle": place.bundle.rpartition("/")[2]} if place.bundle else {}
+            registry.link("namespaces", "Namespace", namespace=place.namespace)
             registry.link("bundle_map", "Map", namespace=place.namespace, **range_)
             registry.link("split_lab", "Split", namespace=place.namespace, **range_)
         if place.broker:

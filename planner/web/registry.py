@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "": ("overview",),
     "Explain": ("why", "shedding", "hit_counters", "throttling"),
-    "Map": ("bundle_map", "brokers", "split_lab"),
+    "Map": ("namespaces", "bundle_map", "brokers", "split_lab"),
     "Plan": ("best_plan", "what_if", "compare", "failure_review", "upgrade"),
     "Execute": ("moves",),
     "History": ("replay", "advisor", "shadow"),

@@ -1,11 +1,11 @@
 """The metadata stores that can be read: one line for each."""
 
 from planner.capture.options import CaptureOptions
-from planner.capture.stores import zookeeper
+from planner.capture.stores import etcd, zookeeper
 from planner.capture.stores.protocol import MetadataStore, StoreKind
 from planner.cluster.errors import CaptureError
 
-STORES: tuple[StoreKind, ...] = (zookeeper.STORE,)
+STORES: tuple[StoreKind, ...] = (zookeeper.STORE, etcd.STORE)
 """All kinds of stores."""
 
 EXAMPLE = " or ".join(store.example for store in STORES)

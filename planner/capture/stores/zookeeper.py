@@ -15,16 +15,14 @@ from kazoo.exceptions import ConnectionDropped, KazooException, NoAuthError, NoN
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.retry import KazooRetry
 
-from planner.capture.answer_filter import NamespaceFilter, only_settings
+from planner.capture.answer_filter import NamespaceFilter
 from planner.capture.catalogue import STORE_FOLDERS, StoreFolder
 from planner.capture.credentials import read_store_login
 from planner.capture.options import CaptureOptions
-from planner.capture.stores.protocol import Dump, MetadataStore, StoreKind
-from planner.cluster.errors import CaptureError, FormatError
-from planner.cluster.units import MIB
+from planner.capture.stores.protocol import Dump, MetadataStore, StoreKind, node_of, wanted_below
+from planner.cluster.errors import CaptureError
 
 _HOSTS = re.compile(r"zk:(?:/{0,2})([-\w.\[\]:,]+)((?:/[-\w.]+)*)/?")
-_NODE_BYTES = MIB
 _DEPTH = 6
 _SESSION_S = 10.0
 _FRAME_BYTES = 64 << 20
@@ -86,7 +84,7 @@ class ZooKeeperStore(MetadataStore):
         found: list[Mapping[str, Any]] = []
         for folder in folders:
             path = folder.path.format(cluster=cluster)
-            wants = _below(path, wanted) if folder.by_namespace and wanted else (lambda _: True)
+            wants = wanted_below(path, wanted) if folder.by_namespace and wanted else (lambda _: True)
             for node in self._read(path, folder, wants, notes):
                 found.append(node)
                 if len(found) > self._limits.store_nodes:
@@ -171,38 +169,15 @@ def _bound_frames(client: KazooClient) -> None:
     connection._read, connection._read_socket = bounded, guarded  # noqa: SLF001
 
 
-def _below(root: str, wanted: NamespaceFilter) -> Callable[[str], bool]:
-    tenants = wanted.tenants
-
-    def wants(path: str) -> bool:
-        parts = path[len(root) + 1 :].split("/")
-        if len(parts) == 1:
-            return tenants is None or parts[0] in tenants
-        return wanted.wants("/".join(parts[:2]))
-
-    return wants
-
-
 def _node(path: str, value: Any, folder: StoreFolder, notes: dict[str, None]) -> Mapping[str, Any] | None:
     data, stat = value
-    if not data:
-        return None
-    if len(data) > _NODE_BYTES:
-        notes[f"{path}: the node is longer than {_NODE_BYTES >> 20} MiB. It was left out."] = None
-        return None
-    try:
-        text = (only_settings(data, path) if folder.only_settings else data).decode()
-    except (UnicodeDecodeError, FormatError):
-        notes[f"{path}: the node is not a text that Pulsar writes. It was left out."] = None
-        return None
-    return {
-        "path": path,
+    facts = {
         "version": stat.version,
         "ctime": stat.ctime,
         "mtime": stat.mtime,
         "ephemeral": bool(stat.ephemeralOwner),
-        "data": text,
     }
+    return node_of(path, data, folder, notes, facts)
 
 
 STORE = StoreKind(

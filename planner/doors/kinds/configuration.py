@@ -11,11 +11,15 @@ from planner.cluster.releases import REFERENCE
 from planner.doors.chunks import Chunk
 from planner.doors.kind import LIKELY, NO, SURE, Kind, no_chunk
 from planner.doors.pieces import Configuration
-from planner.doors.vocabulary import PREFIX, configuration, is_known
+from planner.doors.vocabulary import KNOWN, PREFIX, configuration, is_known
 from planner.doors.words import broker_in
 
 _NAME: Final = r"[A-Za-z_][A-Za-z0-9_.-]*"
-_CONF_LINE: Final = re.compile(rf"\s*(?:export\s+|-e\s+|--env\s+|-\s+)?[\"']?({_NAME})\s*=(?!=)\s*(.*?)\s*")
+_SET: Final = r"(?:export\s+|-e\s+|--env\s+|-\s+)?[\"']?"
+# Java's properties may also be written with a colon or a space.
+_CONF_LINE: Final = re.compile(
+    rf"\s*(?:{_SET}({_NAME})\s*=(?!=)\s*(.*?)|({'|'.join(sorted(KNOWN))})(?:\s*:\s*| {{1,2}}(?=\S))(.*?))\s*"
+)
 _TABLE_LINE: Final = re.compile(r"\s*([A-Za-z][A-Za-z0-9_.]*)(?: {3,}|\t+)(\S.*)|\s*([a-z]+[A-Z][A-Za-z0-9]*)")
 _DYNAMIC: Final = "dynamic-config"
 _RUNTIME: Final = "runtime"
@@ -32,7 +36,8 @@ def _plain(value: str) -> str:
 
 
 def _read_conf(chunk: Chunk) -> Iterator[Configuration]:
-    pairs = [(found[1], _plain(found[2])) for line in chunk.lines if (found := _CONF_LINE.fullmatch(line))]
+    matches = [found for line in chunk.lines if (found := _CONF_LINE.fullmatch(line))]
+    pairs = [(found[1] or found[3], _plain(found[2] if found[1] else found[4])) for found in matches]
     if any(name.startswith(PREFIX) for name, _ in pairs):  # other variables of a container are no settings
         pairs = [(name, value) for name, value in pairs if name.startswith(PREFIX) or is_known(name)]
     yield configuration(pairs, chunk.source, "file")

@@ -51,8 +51,23 @@ def _list(name: str, command: str, pattern: re.Pattern[str], make: Callable[[Sou
     return Kind(name, command, partial(_recognise_list, pattern), partial(_read_list, make), _lines_of(pattern))
 
 
-BROKERS = _list(
-    "list of brokers", "pulsar-admin brokers list CLUSTER", BROKER, lambda at, names: Brokers(source=at, brokers=names)
+_ZOOKEEPER_LIST: Final = rf"\s*\[{BROKER.pattern}(?:, {BROKER.pattern})*\]\s*"
+
+
+def _read_brokers(chunk: Chunk) -> Iterator[Piece]:
+    """Read brokers, a line each; ZooKeeper's shell lists those of a folder on one line."""
+    names = _names(chunk)
+    if not chunk.is_json:
+        names = [part for line in names for part in line.strip("[]").split(", ")]
+    yield Brokers(source=chunk.source, brokers=tuple(dict.fromkeys(names)))
+
+
+BROKERS = Kind(
+    "list of brokers",
+    "pulsar-admin brokers list CLUSTER",
+    partial(_recognise_list, BROKER),
+    _read_brokers,
+    re.compile(f"{_lines_of(BROKER).pattern}|{_ZOOKEEPER_LIST}"),
 )
 NAMESPACES = _list(
     "list of namespaces",

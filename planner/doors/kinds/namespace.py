@@ -55,7 +55,10 @@ def _recognise_policies(chunk: Chunk) -> int:
 
 def _read_policies(chunk: Chunk) -> Iterator[NamespacePolicies]:
     value = chunk.value
-    _check_bundles(value.get("bundles"), f"{chunk.source}: bundles")
+    bundles = value.get("bundles")
+    is_absent = bundles is None or (isinstance(bundles, dict) and bundles.get("boundaries") in (None, []))
+    if not is_absent:
+        _check_bundles(bundles, f"{chunk.source}: bundles")
     yield NamespacePolicies(source=chunk.source, policies=value, namespace=_namespace(chunk))
 
 
@@ -64,8 +67,9 @@ def _recognise_group(chunk: Chunk) -> int:
 
 
 def _read_group(chunk: Chunk) -> Iterator[AntiAffinityGroup]:
-    if (group := chunk.lines[0].strip().strip('"')) not in ("", "null"):
-        yield AntiAffinityGroup(source=chunk.source, group=group, namespace=_namespace(chunk))
+    group = chunk.lines[0].strip().strip('"')
+    plain = "" if group == "null" else group
+    yield AntiAffinityGroup(source=chunk.source, group=plain, namespace=_namespace(chunk))
 
 
 BUNDLES = Kind(

@@ -15,6 +15,7 @@ from planner.history.labels import broker_of
 _SAMPLE: Final = re.compile(
     r"([A-Za-z_:][A-Za-z0-9_:]*)(?:\{(.*)\})?[ \t]+([-+0-9.eEnNaAiIfF]+)(?:[ \t]+(-?[0-9.]+))?(?:[ \t]+# .*)?"
 )
+_PROMTOOL: Final = re.compile(r"=> (\S+) @\[([0-9.]+)\]")
 _HEADER: Final = re.compile(r"# (?:TYPE|HELP|UNIT) \S+|# EOF")
 _LABEL: Final = re.compile(r'([A-Za-z_][A-Za-z0-9_]*)="((?:[^"\\]|\\.)*)"')
 _TYPE: Final = "# TYPE "
@@ -32,7 +33,7 @@ def _recognise(chunk: Chunk) -> int:
 
 
 def _is_sample(line: str) -> bool:
-    found = _SAMPLE.fullmatch(line)
+    found = _SAMPLE.fullmatch(re.sub(r"=> (\S+) @\[[0-9.]+\]$", r"\1", line))
     return found is not None and ("{" in line or found[1].startswith(("pulsar_", "jvm_", "process_")))
 
 
@@ -95,6 +96,9 @@ def _read_part(chunk: Chunk, text: str, given: str) -> Iterator[Piece]:
 def _sample(line: str) -> tuple[str, float, int]:
     """Return the text of the labels, the value, and the time in ms, 0 where there is none; the value may be NaN."""
     head, sign, tail = line.rpartition("} ")
+    if (promtool := _PROMTOOL.fullmatch(tail)) is not None:
+        tail = f"{promtool[1]} {promtool[2]}"
+        line = f"{head}{sign}{tail}"
     try:
         if sign and "#" not in tail and " " not in tail:  # as nearly all lines are
             return head.partition("{")[2], float(tail), 0

@@ -1,14 +1,17 @@
 """Series over time: answers of Prometheus, Thanos and Mimir, and exports of VictoriaMetrics."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
+import ijson
 import msgspec
 
 from planner.cluster.errors import FormatError
 from planner.cluster.moments import LAST_MS
 from planner.cluster.text import count
+from planner.cluster.units import MIB
 from planner.doors.chunks import Chunk, quoted
 from planner.doors.kind import NO, SURE, Kind
 from planner.doors.metrics_reader import COUNTERS, USED, VALID_MS, MetricsReader, of_another_time
@@ -17,12 +20,16 @@ from planner.history.labels import REPLICA_LABELS
 
 _AGAIN: Final = "Query again, and save the whole answer."
 _NAME: Final = "__name__"
+_AT_ONCE_BYTES = 16 * MIB
+"""Largest answer that is read in one go; lists of samples take ten times their text."""
 
 
 @dataclass
 class _Series:
     labels: Mapping[str, str]
-    samples: list[tuple[int, float]] = field(default_factory=list)
+    first_ms: int
+    samples: list[tuple[int, float]]
+    """The last two."""
 
 
 class _Item(msgspec.Struct):
@@ -56,6 +63,9 @@ def _recognise_export(chunk: Chunk) -> int:
 
 
 def _read_answer(chunk: Chunk) -> Iterator[Piece]:
+    if len(chunk.data) > _AT_ONCE_BYTES:
+        yield from _pieces(chunk, _streamed(chunk))
+        return
     answer = _decoded(chunk, _Answer)
     if answer.data is None or not answer.data.result:
         reason = quoted(answer.error or "it contains no series").rstrip(".")
@@ -66,6 +76,20 @@ def _read_answer(chunk: Chunk) -> Iterator[Piece]:
 
 def _read_export(chunk: Chunk) -> Iterator[Piece]:
     yield from _pieces(chunk, [_decoded(chunk, _Item)])
+
+
+def _streamed(chunk: Chunk) -> Iterator[_Item]:
+    """Yield the series of a large answer, one at a time in memory.
+
+    Raises:
+        FormatError: It is damaged.
+    """
+    try:
+        for item in ijson.items(io.BytesIO(chunk.data), "data.result.item", use_float=True):
+            yield msgspec.convert(item, _Item)
+    except (ijson.JSONError, UnicodeError, msgspec.MsgspecError) as error:
+        what = " ".join(str(error).split())[:200]
+        raise FormatError(f"The series cannot be read: {what}.", where=str(chunk.source), remedy=_AGAIN) from error
 
 
 def _decoded(chunk: Chunk, shape: Any) -> Any:
@@ -98,7 +122,7 @@ def _samples(item: _Item) -> tuple[list[tuple[int, float]], int]:
     return sorted(found), wrong
 
 
-def _pieces(chunk: Chunk, items: Sequence[_Item]) -> Iterator[Piece]:
+def _pieces(chunk: Chunk, items: Iterable[_Item]) -> Iterator[Piece]:
     wrong, useless = 0, 0
     every: list[_Series] = []
     for item in items:
@@ -107,7 +131,7 @@ def _pieces(chunk: Chunk, items: Sequence[_Item]) -> Iterator[Piece]:
         name = item.metric.get(_NAME, "")
         if name in USED or name in COUNTERS:
             if samples:
-                every.append(_Series(item.metric, samples))
+                every.append(_Series(item.metric, samples[0][0], samples[-2:]))
         else:
             useless += 1
     if every:
@@ -120,7 +144,7 @@ def _pieces(chunk: Chunk, items: Sequence[_Item]) -> Iterator[Piece]:
 
 def _of_moment(chunk: Chunk, every: Sequence[_Series]) -> Iterator[Piece]:
     newest = max(one.samples[-1][0] for one in every)
-    oldest = min(one.samples[0][0] for one in every)
+    oldest = min(one.first_ms for one in every)
     reader = MetricsReader(chunk.source)
     stale, lonely = 0, 0
     seen: dict[tuple[tuple[str, str], ...], float] = {}

@@ -59,6 +59,35 @@ def test_all_namespaces_are_told_in_a_line_each(capsys: pytest.CaptureFixture[st
     assert len(lines) == 8
 
 
+def test_costs_and_a_successor_where_there_are_too_many(capsys: pytest.CaptureFixture[str]) -> None:
+    found = asked(capsys, *PATTERN, "--topics", "500", "--brokers", "3", "--count", "256", "--subscriptions", "3")
+    rows = {row["bundles"]: row for row in found["counts"]}  # type: ignore[attr-defined]
+    assert rows[1]["lookups_most"] == 500 * 4
+    assert rows[256]["metadata_entries"] == 512
+    assert rows[1]["above_limits"] == 1  # 2,000 sessions
+    assert rows[64]["above_limits"] == 0
+    commands = found["successor"]
+    successor = f"iot/home-{found['recommended']}"
+    assert commands[0] == f"pulsar-admin namespaces create {successor} --bundles {found['recommended']}"  # type: ignore[index]
+    assert "namespaces delete iot/home" in commands[-1]  # type: ignore[index]
+    few = asked(capsys, *PATTERN, "--topics", "500", "--brokers", "3", "--count", "8")
+    assert few["successor"] == []
+
+
+def test_splits_to_come(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("bundles", "--snapshot", "story.zip", "--namespace", "umbrella/orders", "--hours", "1")
+    plain = asked(capsys, *words)["splits"]
+    grown = asked(capsys, *words, "--growth-percent", "400")["splits"]
+    assert grown[0]["splits"] > plain[0]["splits"] > 0  # type: ignore[index]
+    main([*words])
+    assert "Splits to come:\numbrella/orders: " in capsys.readouterr().out
+
+
+def test_cuts_are_held_to_other_moments(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("bundles", "--snapshot", "story.zip", "--namespace", "acme/orders", "--moment", "story.zip")
+    assert any("in 1 of 1 moments" in note for note in asked(capsys, *words)["notes"])  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -67,6 +96,7 @@ def test_all_namespaces_are_told_in_a_line_each(capsys: pytest.CaptureFixture[st
         ([*PATTERN, "--count", "0"], "0 is out of range."),
         (["bundles", "--pattern", "persistent://iot/home/dev"], "Write %d or %06d once"),
         (["bundles", "--pattern", "persistent://io t/home/dev-%d"], "is not a topic name"),
+        (["bundles", "--snapshot", "story.zip", "--hours", "1000"], "1000 hours is out of range"),
         (["bundles", "--snapshot", "story.zip", "--namespace", "a/b"], "There is no namespace 'a/b'"),
     ],
 )

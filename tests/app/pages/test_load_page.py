@@ -84,6 +84,7 @@ def test_settings_become_a_scenario_on_the_snapshot_in_view(page: Page) -> None:
     assert "loadBalancerBrokerThresholdSheddderPercentage" in text(test)
     assert "SECRET" not in text(test)
     assert any(one.label == "Open as a scenario" for one in test.button)
+    assert "What is missing" not in [one.value for one in test.subheader]
 
 
 @pytest.mark.parametrize("have", ["Files or text", "Admin URL", "Prometheus", "Nothing yet"])

@@ -47,6 +47,12 @@ def unknown(result: CaptureResult) -> list[str]:
     return [name for name, known in zip(brokers.name, brokers.has_load_data, strict=True) if not known]
 
 
+def owners(snapshot: Snapshot) -> dict[str, str]:
+    """Return the owner of each bundle, by name; empty for none."""
+    names = (*snapshot.brokers.name, "")
+    return {name: names[at] for name, at in zip(snapshot.bundle_names, snapshot.bundles.owner.tolist(), strict=True)}
+
+
 def files_without(cluster: Cluster, *names: str) -> dict[str, bytes]:
     return {file: data for file, data in cluster.files.items() if file.partition(".")[0] not in names}
 
@@ -200,11 +206,40 @@ def test_tenants_that_may_not_be_listed_are_found_by_their_bundles(cluster: Clus
     )
 
 
+def test_without_a_superuser_the_metadata_store_is_enough(
+    cluster: Cluster, zookeeper: ZooKeeper, options: Options
+) -> None:
+    """As Pulsar's own provider answers the admin of a tenant: only its namespaces may be asked for."""
+    whole = capture_cluster(options(cluster, metadata_store=zookeeper.address))
+    for broker in ("", *RECORDED):
+        for request in CATALOGUE:
+            if not {"{tenant}", "{namespace}"} & set(re.findall(r"{\w+}", request.path)) and request.name != "clusters":
+                path = request.path.format(cluster="planner", broker=cluster.ids.get(broker, ""))
+                cluster.answers[broker, path] = (401, b"{}", "application/json")
+    asked = options(cluster, out=whole.folder / "again", metadata_store=zookeeper.address, namespaces=("acme/*",))
+    result = capture_cluster(asked)
+    assert warned(result, "The API refused the list of brokers")
+    mine, theirs = result.snapshot, whole.snapshot
+    assert set(mine.brokers.name) == set(theirs.brokers.name)
+    assert mine.brokers.has_load_data.all()
+    found, expected = map(owners, (mine, theirs))
+    acme = {name: owner for name, owner in expected.items() if name.startswith("acme/")}
+    assert len(set(acme.values())) > 1
+    assert {name: found[name] for name in acme} == acme
+
+
+def test_without_a_superuser_and_a_metadata_store_there_is_nothing(cluster: Cluster, options: Options) -> None:
+    cluster.answers["", "/admin/v2/brokers"] = (401, b"{}", "application/json")
+    with pytest.raises(CaptureError, match="HTTP 401"):
+        capture_cluster(options(cluster))
+
+
 def test_a_refused_endpoint_is_said(cluster: Cluster, options: Options) -> None:
     cluster.answers[RECORDED[1], "/admin/v2/broker-stats/load-report"] = (401, b"{}", "application/json")
     result = capture_cluster(options(cluster))
     assert warned(result, "load-report was refused 1 times with HTTP 401")
-    assert unknown(result) == [cluster.ids[RECORDED[1]]]
+    assert warned(result, "returned no load report. Usage of cpu")
+    assert unknown(result) == []  # the metrics stand in
     assert [(part.file.partition(".")[0], part.asked) for part in result.missing] == [
         ("load-report", cluster.url_of(RECORDED[1]))
     ]

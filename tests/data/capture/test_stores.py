@@ -23,7 +23,7 @@ ROOT = Path(__file__).parent.parent.parent.parent
 PATH = "/loadbalance/leader"
 
 
-class EtcdStore:
+class ToyStore:
     """A store with one node."""
 
     def __init__(self, _options: CaptureOptions) -> None:
@@ -37,18 +37,18 @@ class EtcdStore:
         self.closed = True
 
 
-ETCD = StoreKind("etcd", "etcd", re.compile(r"etcd:https?://[-\w.:]+"), "etcd:http://host:2379", EtcdStore)
+TOY = StoreKind("toy", "toy", re.compile(r"toy:https?://[-\w.:]+"), "toy:http://host:2379", ToyStore)
 
 
 @pytest.fixture
-def etcd(monkeypatch: pytest.MonkeyPatch) -> None:
+def toy(monkeypatch: pytest.MonkeyPatch) -> None:
     """One more store, added where a store is added."""
-    monkeypatch.setattr(registry, "STORES", (*registry.STORES, ETCD))
+    monkeypatch.setattr(registry, "STORES", (*registry.STORES, TOY))
 
 
-@pytest.mark.usefixtures("etcd")
+@pytest.mark.usefixtures("toy")
 def test_another_store_is_captured_like_the_first(cluster: Cluster, options: Callable[..., CaptureOptions]) -> None:
-    result = capture_cluster(options(cluster, metadata_store="etcd:http://e1:2379"))
+    result = capture_cluster(options(cluster, metadata_store="toy:http://e1:2379"))
     dump = next(part for part in result.parts if part.file == "zookeeper.json")
     assert PATH in (result.folder / "raw" / dump.file).read_text()
     assert "It is small." in result.snapshot.info.warnings
@@ -60,7 +60,7 @@ def test_load_reports_are_read_last(
     report = "/loadbalance/brokers/127.0.0.1:18081"
     when_s, read_s = time.time() + 1.5, []
 
-    class Reporting(EtcdStore):
+    class Reporting(ToyStore):
         def dump(self, cluster: str, wanted: NamespaceFilter, folders: tuple[StoreFolder, ...] = STORE_FOLDERS) -> Dump:
             if len(folders) < len(STORE_FOLDERS):
                 read_s.append(time.time())
@@ -68,8 +68,8 @@ def test_load_reports_are_read_last(
             first = super().dump(cluster, wanted, folders)
             return Dump((*first.nodes, {"path": report, "data": '{"lastUpdate": 1}'}), ())
 
-    monkeypatch.setattr(registry, "STORES", (*registry.STORES, replace(ETCD, open=Reporting)))
-    result = capture_cluster(options(cluster, metadata_store="etcd:http://e1:2379"), reports_at_s=when_s)
+    monkeypatch.setattr(registry, "STORES", (*registry.STORES, replace(TOY, open=Reporting)))
+    result = capture_cluster(options(cluster, metadata_store="toy:http://e1:2379"), reports_at_s=when_s)
     assert read_s[0] >= when_s, "not before the moment that was asked for"
     nodes = json.loads((result.folder / "raw" / "zookeeper.json").read_text())
     assert {node["path"]: json.loads(node["data"]) for node in nodes} == {
@@ -78,14 +78,14 @@ def test_load_reports_are_read_last(
     }, "as they are after the topics, which take long"
 
 
-@pytest.mark.usefixtures("etcd")
+@pytest.mark.usefixtures("toy")
 def test_addresses_of_a_store_are_checked_by_its_kind() -> None:
     assert registry.kind_of("zk:zk-1:2181").name == "ZooKeeper"
-    assert registry.kind_of("etcd:http://e1:2379") is ETCD
+    assert registry.kind_of("toy:http://e1:2379") is TOY
     for address, words in (
-        ("etcd:///", "not an address of etcd"),
+        ("toy:///", "not an address of toy"),
         ("zk:", "ZooKeeper"),
-        ("rocksdb:x", "ZooKeeper and etcd"),
+        ("rocksdb:x", "ZooKeeper and etcd and toy"),
     ):
         with pytest.raises(CaptureError, match=words):
             registry.kind_of(address)

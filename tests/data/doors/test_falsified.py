@@ -30,6 +30,7 @@ CASES: dict[str, tuple[str, ...]] = {
     "load_report/simple_2_5.json": ALONE,
     "broker_topics/one_line_4_0.broker-0.json": AROUND,
     "broker_topics/pretty_2_10.10.2.0.11_8080.json": OLD,
+    "averages/terminal_4_0.txt": AROUND,
     "metrics/scrape_4_2.prom": ALONE,
     "metrics/federate.txt": ALONE,
     "metrics_in_json/one_line_4_2.json": ALONE,
@@ -51,7 +52,17 @@ CASES: dict[str, tuple[str, ...]] = {
 }
 """An input of each kind that carries numbers, and the outputs beside it."""
 
-NO_FIELDS = {"anti_affinity", "brokers", "topic_names", "namespaces", "leader", "version", "errors", "allocator_stats"}
+NO_FIELDS = {
+    "nothing",
+    "anti_affinity",
+    "brokers",
+    "topic_names",
+    "namespaces",
+    "leader",
+    "version",
+    "errors",
+    "allocator_stats",
+}
 """Kinds that are names alone, or nothing; `settings_as_json` is the table of settings in another form."""
 
 WRONG: tuple[Any, ...] = (None, -1, "x", 1e300, [], {})

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 from planner.__main__ import main
+from planner.cluster.digest import snapshot_digest
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.snapshot import Snapshot
+from planner.doors.enough import NEEDS, enough_for
 from planner.doors.read import Given, read_given, read_outputs
 from planner.doors.reading import Reading
 from planner.formats.reading import read_snapshot
@@ -49,7 +51,7 @@ def test_one_load_report_is_a_cluster_with_notes() -> None:
     assert "the full list of bundles of shop/orders, shop/stock" in whats
     for one in reading.missing:
         assert one.note in snapshot.info.warnings
-        assert one.command.startswith(("pulsar-admin ", "curl "))
+        assert one.command.startswith(("pulsar-admin ", "curl ", "pulsar zookeeper-shell "))
         assert one.assumed.endswith(".")
         assert one.uncertain.endswith(".")
 
@@ -342,3 +344,169 @@ def test_hostile_yaml_is_named() -> None:
         reading = read_given([Given("values.yaml", io.BytesIO(text.encode()))])
         assert reading.snapshot is None
         assert reading.not_used
+
+
+def test_averages_of_the_leader_come_from_the_shell_of_the_metadata_store() -> None:
+    names = ("terminal_4_0.txt", "shell_2_10.txt", "broker_average_3_0.txt")
+    reading = read(*REPORTS, *(f"averages/{name}" for name in names))
+    snapshot = cluster(reading)
+    at = snapshot.bundle_position["shop/orders/0x00000000_0x40000000"]
+    assert snapshot.bundles.long_term_msg_rate_in_per_s[at] == 630.0
+    assert snapshot.bundles.averages_estimated.sum() == 3
+    assert snapshot.brokers.long_term_msg_rate_in_per_s[0] == 900.0
+    (averages,) = (one for one in reading.missing if one.kind == "averages")
+    assert averages.what.startswith("averages of 3 bundles")
+
+
+def test_brokers_that_are_scraped_at_another_address_are_the_same_brokers() -> None:
+    text = (INPUTS / "metrics/federate.txt").read_text()
+    moved = text.replace('broker="10.2.0.1', 'broker="advertised-').replace("10.2.0.1", "172.16.0.1")
+    reports = (INPUTS / "load_report/two_in_a_row_3_3.txt").read_text().replace("10.2.0.1", "advertised-")
+    files = [Given("federate.txt", io.BytesIO(moved.encode())), Given("reports.txt", io.BytesIO(reports.encode()))]
+    reading = read_given(files)
+    assert sorted(cluster(reading).brokers.name) == ["advertised-1:8080", "advertised-2:8080"]
+    assert any("172.16.0.11:8080 is advertised-1:8080" in text for text in reading.assumed)
+
+
+def test_a_truncated_answer_in_a_terminal_leaves_the_next_one() -> None:
+    text = (INPUTS / "broker_topics/terminal_3_0.txt").read_text()
+    cut = text[: len(text) // 2] + "\nuser@host:~$ pulsar-admin brokers list east\n10.2.0.11:8080\n10.2.0.12:8080\n"
+    reading = read_given([Given("terminal.txt", io.BytesIO(cut.encode()))])
+    assert reading.found == ("a list of 2 brokers",)
+    assert any("topics" in text or "Not valid JSON" in text for text in reading.not_used)
+
+
+def test_a_command_that_printed_nothing_says_that_there_is_nothing() -> None:
+    names = ("no_policies_4_0.txt", "no_overrides_3_0.txt")
+    before, after = read(*REPORTS), read(*REPORTS, *(f"nothing/{name}" for name in names))
+    assert {"isolation policies", "dynamic settings"} <= {one.what for one in before.missing}
+    assert not {"isolation policies", "dynamic settings"} & {one.what for one in after.missing}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "kubectl exec -it -n pulsar pod/toolset-0 -- ./bin/pulsar-admin namespaces bundles shop/stock",
+        "/pulsar/bin/pulsar-admin namespaces bundles shop/stock",
+        "curl -s http://10.2.0.11:8080/admin/v2/namespaces/shop/stock/bundles",
+    ],
+)
+def test_the_command_names_the_namespace(command: str) -> None:
+    text = f"$ {command}\n" + (INPUTS / "bundles_of_namespace/bundles.shop_orders.json").read_text()
+    reading = read_given([*given(*REPORTS), Given("pasted text", io.BytesIO(text.encode()))])
+    assert "shop/stock owns" not in "".join(reading.contradictions)
+    assert any("which is not among the bundles of shop/stock" in one for one in reading.contradictions)
+
+
+def test_an_address_of_a_tunnel_is_not_a_broker() -> None:
+    """Through a forwarded port, the heartbeat or the bundles say which broker answered."""
+    topics = (INPUTS / "broker_topics/one_line_4_0.broker-0.json").read_text()
+    report = (INPUTS / "load_report/pretty_4_0.json").read_text()
+    own = next(line for line in (INPUTS / "owned/lines_4_2.txt").read_text().splitlines() if "shop/orders" in line)
+    text = (
+        f"$ curl -s http://localhost:9001/admin/v2/broker-stats/load-report\n{report}\n"
+        f"$ pulsar-admin --admin-url http://localhost:9001 broker-stats topics\n{topics}\n"
+        f"$ pulsar-admin brokers namespaces east --url localhost:9001\n{own}\n"
+        "$ pulsar-admin --admin-url http://localhost:9001 brokers get-runtime-config\n"
+        "loadBalancerSheddingIntervalMinutes    7\n"
+    )
+    reading = read_given([Given("terminal.txt", io.BytesIO(text.encode()))])
+    snapshot = cluster(reading)
+    assert list(snapshot.brokers.name) == ["mq-0.mq.east.svc:8080"]
+    assert snapshot.settings["loadBalancerSheddingIntervalMinutes"] == 7
+    assert any("it has bundles of mq-0.mq.east.svc:8080" in one for one in reading.assumed)
+
+
+def test_a_file_called_like_a_pod_is_of_that_broker() -> None:
+    topics = (INPUTS / "broker_topics/terminal_3_0.txt").read_text().splitlines()[3]
+    names = b"pulsar-broker-0.pulsar-broker.ns.svc:8080\npulsar-broker-1.pulsar-broker.ns.svc:8080\n"
+    files = [Given("list.txt", io.BytesIO(names)), Given("pulsar-broker-1.topics.json", io.BytesIO(topics.encode()))]
+    snapshot = cluster(read_given(files))
+    assert set(by_broker(snapshot)) == {name.decode() for name in names.split()}
+    assert by_broker(snapshot)["pulsar-broker-1.pulsar-broker.ns.svc:8080"] > 0
+
+
+def test_a_large_answer_is_read_one_series_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("prometheus/range_partition_label.json", "prometheus/counters.json")
+    before = [cluster(read(name)) for name in names]
+    monkeypatch.setattr("planner.doors.kinds.series._AT_ONCE_BYTES", 0)
+    for name, snapshot in zip(names, before, strict=True):
+        assert snapshot_digest(cluster(read(name))) == snapshot_digest(snapshot)
+    text = (INPUTS / names[0]).read_bytes()
+    reading = read_given([Given("cut.json", io.BytesIO(text[: len(text) // 2]))])
+    assert any("series" in one or "JSON" in one for one in reading.not_used)
+
+
+def verdicts(reading: Reading) -> dict[str, str]:
+    return {one.page: one.verdict for one in enough_for(reading.missing)}
+
+
+def test_which_pages_the_files_are_good_enough_for() -> None:
+    reports = verdicts(read(*REPORTS))
+    assert reports["overview"] == "with assumptions"
+    assert reports["split_lab"] == "no"
+    metrics = verdicts(read("metrics/two_scrapes_3_3.txt"))
+    assert metrics["overview"] == "with assumptions"
+    assert metrics["split_lab"] == "with assumptions"
+    owners = verdicts(read("owned/lines_4_2.txt", "bundles_of_namespace/by_name.json", "brokers/lines_4_2.txt"))
+    assert owners["overview"] == "no"
+    assert set(reports) <= set(NEEDS)
+
+
+def pasted(text: str) -> Reading:
+    return read_given([Given("pasted text", io.BytesIO(text.encode()))], now_ms=1795225800000)
+
+
+def test_what_people_paste_around_outputs_is_passed_by() -> None:
+    report = (INPUTS / "load_report/pretty_4_0.json").read_text()
+    for text in (
+        f"```json\n{report}```\n",
+        report.replace('"cpu"', '\x1b[34;1m"cpu"\x1b[0m'),
+        "    " + report.replace("\n", "\n    "),
+        f"[{report.strip()}]",
+        json.dumps({"mq-0.mq.east.svc:8080": json.loads(report)}),
+    ):
+        reading = pasted(text)
+        assert reading.found == ("load reports of 1 broker",)
+        assert not reading.not_used
+        assert by_broker(cluster(reading)) == {"mq-0.mq.east.svc:8080": 1140.75}
+
+
+def test_other_tools_that_print_the_same() -> None:
+    table = "+---------+\n| BROKERS |\n+---------+\n| mq-0:8080 |\n| mq-1:8080 |\n+---------+\n"
+    assert pasted(table).found == ("a list of 2 brokers",)
+    promtool = (
+        'pulsar_lb_cpu_usage{broker="b", instance="b:8080"} => 33 @[1795225500.5]\n'
+        'pulsar_rate_in{instance="b:8080", namespace="a/b", topic="persistent://a/b/c"} => 5 @[1795225500.5]\n'
+    )
+    snapshot = cluster(pasted(promtool))
+    assert snapshot.info.captured_at_ms == 1795225500500
+    assert by_broker(snapshot) == {"b:8080": 5.0}
+    inspected = [{"Id": "1", "Config": {"Env": ["PULSAR_PREFIX_loadBalancerSheddingIntervalMinutes=4", "A=SECRET"]}}]
+    reading = pasted(json.dumps(inspected))
+    assert [dict(one.values) for one in reading.configurations] == [{"loadBalancerSheddingIntervalMinutes": "4"}]
+    assert "SECRET" not in repr(reading)
+
+
+def test_properties_may_have_colons_and_spaces() -> None:
+    reading = pasted("loadBalancerSheddingIntervalMinutes:5\nloadBalancerEnabled true\n")
+    (one,) = reading.configurations
+    assert dict(one.values) == {"loadBalancerSheddingIntervalMinutes": "5", "loadBalancerEnabled": "true"}
+    assert not reading.not_used
+
+
+def test_two_settings_files_beside_a_cluster_are_before_and_after() -> None:
+    files = [
+        Given(name, io.BytesIO(f"loadBalancerSheddingIntervalMinutes={minutes}\n".encode()))
+        for name, minutes in (("old.conf", 3), ("new.conf", 4), ("third.conf", 5))
+    ]
+    reports = given(*REPORTS)
+    two = read_given([*reports, *files[:2]])
+    assert cluster(two).settings["loadBalancerSheddingIntervalMinutes"] == 3
+    assert any("old.conf and new.conf are taken for settings before and after" in one for one in two.assumed)
+    for one in (*files, *reports):
+        one.data.seek(0)
+    three = read_given([*reports, *files])
+    assert cluster(three).settings["loadBalancerSheddingIntervalMinutes"] == 5
+    assert any("differ in loadBalancerSheddingIntervalMinutes" in one for one in three.assumed)
+    assert set(three.assumed) <= set(cluster(three).info.warnings)

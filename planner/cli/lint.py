@@ -1,0 +1,62 @@
+"""`python -m planner lint`: settings that fight each other or the machines, and names that brokers ignore."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+
+from planner.cli.output import SHOWN, opened
+
+if TYPE_CHECKING:
+    from planner.share.lint import LintFinding
+
+
+def lint(
+    *targets: Annotated[str, Parameter(metavar="SNAPSHOT_OR_CONF")],
+    snapshot: Annotated[str, Parameter(metavar="PATH_OR_SAMPLE")] = "",
+    release: str = "",
+    severity: Literal["high", "medium", "low"] = "low",
+    as_json: Annotated[bool, Parameter(name="--json", group=SHOWN)] = False,
+    sarif: Annotated[bool, Parameter(group=SHOWN)] = False,
+) -> int:
+    """Check the settings of a cluster or a broker.conf.
+
+    Finds settings that fight each other or the machines, values that Pulsar refuses, and names that brokers ignore:
+    misspelt ones and those of another release. Of a snapshot, each remedy is simulated on it. Exit status: 0 no
+    findings, 1 findings, 2 an input cannot be read.
+
+    Args:
+        targets: Snapshots (a folder, .zip, .json, or a sample by its file name, title or digest) or broker.conf files.
+        snapshot: Cluster on which remedies for a broker.conf are tried.
+        release: Release whose brokers read a broker.conf, such as 4.0.8; by default that of the snapshot, or 4.2.4.
+        severity: The least severity that counts.
+        as_json: Print the findings as JSON.
+        sarif: Print the findings as SARIF 2.1.0.
+    """
+    from planner.cluster.errors import FormatError
+    from planner.cluster.releases import REFERENCE
+    from planner.cluster.releases import release as named
+    from planner.doors.lint import lint_file, lint_snapshot
+    from planner.share.export import json_text
+    from planner.share.lint import lint_document, lint_sarif, lint_text, worst_first
+
+    if not targets:
+        raise FormatError("Nothing to check.", remedy="Name a snapshot or a broker.conf.")
+    if release and not release[0].isdigit():
+        raise FormatError(f"There is no release {release[:50]!r}.", remedy="Use a release such as 4.0.8.")
+    cluster = opened(snapshot)[1] if snapshot else None
+    of = named(release or (cluster.info.pulsar_version if cluster else REFERENCE.name))
+    found: list[LintFinding] = []
+    for target in targets:
+        path = Path(target)
+        if path.is_file() and path.suffix not in (".zip", ".json"):
+            found += lint_file(path, of, cluster, snapshot)
+        else:
+            found += lint_snapshot(opened(target)[1], target)
+    shown = worst_first(found, severity)
+    if as_json or sarif:
+        sys.stdout.write(json_text(lint_sarif(shown) if sarif else lint_document(shown)))
+    else:
+        sys.stdout.write(lint_text(shown))
+    return int(bool(shown))

@@ -1,0 +1,48 @@
+"""Commands that printed nothing, or an empty object: there is nothing of the kind that they ask for."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+from planner.doors.chunks import Chunk
+from planner.doors.kind import NO, SURE, Kind
+from planner.doors.pieces import (
+    AntiAffinityGroup,
+    BrokerTopics,
+    Configuration,
+    FailureDomains,
+    IsolationPolicies,
+    OwnedBundles,
+    Piece,
+)
+from planner.doors.words import broker_in, namespace_in
+
+_EMPTY: Final[Mapping[str, Callable[[Chunk], Piece]]] = {
+    "ns-isolation-policy list": lambda chunk: IsolationPolicies(source=chunk.source, policies={}),
+    "namespaceIsolationPolicies": lambda chunk: IsolationPolicies(source=chunk.source, policies={}),
+    "list-failure-domains": lambda chunk: FailureDomains(source=chunk.source, domains={}),
+    "failureDomains": lambda chunk: FailureDomains(source=chunk.source, domains={}),
+    "get-all-dynamic-config": lambda chunk: Configuration(source=chunk.source, values={}, form="dynamic"),
+    "configuration/values": lambda chunk: Configuration(source=chunk.source, values={}, form="dynamic"),
+    "get-anti-affinity-group": lambda chunk: AntiAffinityGroup(
+        source=chunk.source, group="", namespace=namespace_in(chunk.source.command)
+    ),
+    "broker-stats topics": lambda chunk: BrokerTopics(
+        source=chunk.source, topics={}, broker=broker_in(chunk.source.command)
+    ),
+    "brokers namespaces": lambda chunk: OwnedBundles(
+        source=chunk.source, bundles=(), broker=broker_in(chunk.source.command)
+    ),
+}
+"""What the absence of an answer says, by words of the command."""
+
+
+def _recognise(chunk: Chunk) -> int:
+    is_empty = chunk.outline in ({}, []) if chunk.is_json else not chunk.first_lines
+    return SURE if is_empty and any(words in chunk.source.command for words in _EMPTY) else NO
+
+
+def _read(chunk: Chunk) -> Iterator[Piece]:
+    yield next(make for words, make in _EMPTY.items() if words in chunk.source.command)(chunk)
+
+
+KIND = Kind("empty answer", "", _recognise, _read)

@@ -1,0 +1,237 @@
+"""What is wrong with the settings of a cluster or of a `broker.conf`: findings with numbers, remedies and commands."""
+
+import difflib
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from planner.cluster.errors import FormatError, SettingError
+from planner.cluster.releases import REFERENCE, Release
+from planner.cluster.setting import conf_value
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import Snapshot
+from planner.doors.pieces import Configuration
+from planner.doors.read import read_outputs
+from planner.doors.settings import applied, valid
+from planner.doors.vocabulary import PREFIX
+from planner.explain.diagnosis import diagnose
+from planner.explain.finding import Finding
+from planner.explain.outcome import Outcome
+from planner.explain.setting_rules import setting_findings
+from planner.remedy.trials import Trials
+from planner.remedy.tried import Tried, tried_findings
+from planner.share.asked import asked_of
+from planner.share.hand_over import commands_of
+from planner.share.lint import LintFinding, change_commands
+from planner.simulate.run import simulate
+from planner.simulate.scenario import unchanged
+
+_LINE: Final = re.compile(rf"\s*(?:export\s+)?(?:{PREFIX})?([A-Za-z_][A-Za-z0-9_.-]*)\s*=\s*(.*?)\s*")
+_BALANCER: Final = re.compile(r"load(Balancer?|Manager)[A-Z]")
+"""How names begin that only the load balancer has."""
+_LIKE: Final = 0.75
+
+Lines: TypeAlias = Mapping[str, Sequence[int]]
+"""Lines of each name in a file, from 1 on."""
+
+
+def lint_snapshot(snapshot: Snapshot, source: str) -> tuple[LintFinding, ...]:
+    """Return what is wrong with the settings of a cluster: each remedy is tried on it."""
+    scenario = unchanged(snapshot.info.pulsar_version)
+    outcome = Outcome(simulate(snapshot, scenario))
+    shown = [one for one in diagnose(outcome) if one.settings]
+    codes = {one.code for one in shown}
+    alone = [one for one in setting_findings(snapshot.settings) if one.code not in codes]
+    trials = Trials(snapshot, scenario, outcome)
+    tried = tried_findings([*shown, *alone], trials)
+    without = {one.code: one for one in [*shown, *alone]}
+    return tuple(_of_finding(one, without[one.finding.code], source, trials) for one in tried)
+
+
+def _of_finding(tried: Tried, plain: Finding, source: str, trials: Trials) -> LintFinding:
+    """Return a finding of a cluster with the commands of its remedy, where that is offered."""
+    finding, snapshot = tried.finding, trials.snapshot
+    command: tuple[str, ...] = ()
+    if tried.trial is not None and tried.trial.offered:
+        asked = asked_of(simulate(snapshot, tried.trial.action.on(trials.scenario)))
+        command = tuple(one.line or f"# {one.note}" for one in commands_of(asked))
+    elif tried.trial is None:
+        command = change_commands(plain, snapshot.settings)
+    return LintFinding(
+        code=finding.code,
+        severity=finding.severity,
+        title=finding.title,
+        evidence=finding.evidence,
+        remedy=finding.remedy,
+        tried=finding.tried,
+        command=command or (f"pulsar-bundle-planner fix --snapshot {shlex.quote(source)}",),
+        settings=finding.settings,
+        source=source,
+    )
+
+
+def lint_file(
+    path: Path, release: Release = REFERENCE, snapshot: Snapshot | None = None, name: str = ""
+) -> tuple[LintFinding, ...]:
+    """Return what is wrong with a `broker.conf`, and, with a cluster that it is for, with that cluster under it.
+
+    Args:
+        path: The file.
+        release: The release whose brokers read it.
+        snapshot: A cluster on which it is tried.
+        name: What that cluster's snapshot is called on the command line.
+
+    Raises:
+        FormatError: It cannot be read, or has none of the settings that the planner knows.
+    """
+    reading = read_outputs(path, release=release.name)
+    files = [one for one in reading.configurations if one.values or one.misspelt]
+    if not files:
+        raise FormatError(
+            "It holds no settings of Pulsar's load balancer.",
+            where=str(path),
+            remedy="Name a broker.conf or a snapshot.",
+        )
+    source = str(path)
+    lines = _lines(path)
+    found = [
+        *_names(files, release, source, lines),
+        *_values(files, release, source, lines),
+        *_twice(lines, source, release),
+    ]
+    config = Settings(valid(Settings({}, release), _known(files, release))[0], release)
+    if snapshot is not None:
+        changed, _ = applied(snapshot, files)
+        return (*found, *(_at(one, source, lines) for one in lint_snapshot(changed, name)))
+    for one in setting_findings(config):
+        written = [f"{name}={conf_value(value)}" for name, value in one.changes.items()]
+        found.append(
+            LintFinding(
+                code=one.code,
+                severity=one.severity,
+                title=one.title,
+                evidence=one.evidence,
+                remedy=one.remedy,
+                command=tuple(_write(text, source, lines) for text in written),
+                settings=one.settings,
+                source=source,
+                line=_line_of(one.settings, lines),
+            )
+        )
+    return tuple(found)
+
+
+def _at(one: LintFinding, source: str, lines: Lines) -> LintFinding:
+    return replace(one, source=source, line=_line_of(one.settings, lines))
+
+
+def _lines(path: Path) -> Lines:
+    found: dict[str, list[int]] = {}
+    for number, text in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1):
+        match = _LINE.fullmatch(text)
+        if match:
+            found.setdefault(match[1], []).append(number)
+    return found
+
+
+def _line_of(settings: Sequence[str], lines: Lines) -> int:
+    return next((lines[name][-1] for name in settings if name in lines), 0)
+
+
+def _known(files: Sequence[Configuration], release: Release) -> dict[str, str]:
+    return {name: value for one in files for name, value in one.values.items() if name in release.settings}
+
+
+def _write(text: str, source: str, lines: Lines) -> str:
+    """Return the shell command that writes a line into a file: in place of the line with its name, or at the end."""
+    name = text.partition("=")[0]
+    at = lines.get(name, ())
+    if at:
+        changed = text.replace("\\", "\\\\").replace("|", "\\|").replace("&", "\\&")
+        return shlex.join(["sed", "-i", f"{at[-1]}s|.*|{changed}|", source])
+    return f"echo {shlex.quote(text)} >> {shlex.quote(source)}"
+
+
+def _names(files: Sequence[Configuration], release: Release, source: str, lines: Lines) -> Iterator[LintFinding]:
+    """Yield names that are misspelt, of another release, or none although only the load balancer has such names."""
+    for one in files:
+        for name, meant in one.misspelt.items():
+            yield _unknown(name, meant, release, source, lines)
+        for name in one.foreign:
+            if _BALANCER.match(name):
+                near = difflib.get_close_matches(name, release.settings, n=1, cutoff=_LIKE)
+                yield _unknown(name, near[0] if near else "", release, source, lines)
+        for name in one.values:
+            if name not in release.settings:
+                near = difflib.get_close_matches(name, release.settings, n=1, cutoff=_LIKE)
+                at = _line_of((name,), lines)
+                yield LintFinding(
+                    code="setting_of_another_release",
+                    severity="medium",
+                    title=f"Pulsar {release.name} does not have {name}",
+                    evidence=f"{name} is {one.values[name] or 'empty'}; only other releases read it.",
+                    remedy=f"Delete the line{f', or use {near[0]}' if near else ''}.",
+                    command=(shlex.join(["sed", "-i", f"{at}d", source]),) if at else (),
+                    settings=(name,),
+                    source=source,
+                    line=at,
+                )
+
+
+def _unknown(name: str, meant: str, release: Release, source: str, lines: Lines) -> LintFinding:
+    at = _line_of((name,), lines)
+    change = shlex.join(["sed", "-i", f"{at}s|{name}|{meant}|", source])
+    return LintFinding(
+        code="misspelt_setting" if meant else "unknown_setting",
+        severity="medium" if meant else "low",
+        title=f"{name} is not a setting of Pulsar {release.name}",
+        evidence=f"Brokers ignore it{f'. The nearest name is {meant}' if meant else ''}.",
+        remedy=f"Write {meant}." if meant else "Delete the line, or correct the name.",
+        command=((change,) if meant else (shlex.join(["sed", "-i", f"{at}d", source]),)) if at else (),
+        settings=(name,),
+        source=source,
+        line=at,
+    )
+
+
+def _values(files: Sequence[Configuration], release: Release, source: str, lines: Lines) -> Iterator[LintFinding]:
+    """Yield values that the setting cannot have."""
+    for one in files:
+        for name, value in one.values.items():
+            setting = release.settings.get(name)
+            if setting is None:
+                continue
+            try:
+                setting.parse(value)
+            except SettingError as error:
+                yield LintFinding(
+                    code="invalid_value",
+                    severity="high",
+                    title=f"{name} cannot be {value[:100] or 'empty'}",
+                    evidence=error.what,
+                    remedy=f"{error.remedy} The default is {conf_value(setting.default) or 'empty'}.",
+                    command=(_write(f"{name}={conf_value(setting.default)}", source, lines),),
+                    settings=(name,),
+                    source=source,
+                    line=_line_of((name,), lines),
+                )
+
+
+def _twice(lines: Lines, source: str, release: Release) -> Iterator[LintFinding]:
+    """Yield settings that a file has more than once: the last line counts."""
+    for name, at in lines.items():
+        if len(at) > 1 and name in release.settings:
+            yield LintFinding(
+                code="setting_twice",
+                severity="medium",
+                title=f"{name} is set {len(at)} times",
+                evidence=f"Lines {', '.join(map(str, at))}: brokers read the last one.",
+                remedy="Keep one line.",
+                command=(shlex.join(["sed", "-i", ";".join(f"{one}d" for one in at[:-1]), source]),),
+                settings=(name,),
+                source=source,
+                line=at[-1],
+            )

@@ -1,0 +1,234 @@
+"""Settings that fight each other, seen without a cluster: from the settings and the release alone."""
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from planner.cluster.load_manager import LoadManager
+from planner.cluster.names import (
+    BANDWIDTH_IN_RESOURCE_WEIGHT,
+    BANDWIDTH_OUT_RESOURCE_WEIGHT,
+    CPU_RESOURCE_WEIGHT,
+    DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM,
+    DEFAULT_NUMBER_OF_NAMESPACE_BUNDLES,
+    DIRECT_MEMORY_RESOURCE_WEIGHT,
+    HISTORY_RESOURCE_PERCENTAGE,
+    LOAD_MANAGER_CLASS_NAME,
+    LOAD_PLACEMENT_STRATEGY,
+    LOAD_SHEDDING_STRATEGY,
+    NAMESPACE_MAXIMUM_BUNDLES,
+    REPORT_UPDATE_MAX_INTERVAL_MINUTES,
+    SHEDDING_GRACE_PERIOD_MINUTES,
+    SHEDDING_INTERVAL_MINUTES,
+    SUPPORTED_NAMESPACE_BUNDLE_SPLIT_ALGORITHMS,
+)
+from planner.cluster.settings import Settings
+from planner.cluster.text import without_package
+from planner.cluster.units import S_PER_MIN
+from planner.explain.finding import Finding
+from planner.pulsar.manager.class_names import MANAGER_CLASSES, OFFICIAL_CLASSES, class_name
+from planner.pulsar.manager.cycle import effective_shedder
+from planner.pulsar.manager.pairing import PAIRED
+from planner.pulsar.placement.registry import PLACEMENTS
+from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
+
+_WEIGHTS: Final = (
+    BANDWIDTH_IN_RESOURCE_WEIGHT,
+    BANDWIDTH_OUT_RESOURCE_WEIGHT,
+    CPU_RESOURCE_WEIGHT,
+    DIRECT_MEMORY_RESOURCE_WEIGHT,
+)
+_LOW, _HIGH = "LowThreshold", "HighThreshold"
+_LIFE: Final = "LoadDataTTLInSeconds"
+"""End of the name of the setting after which load data counts no more, of strategies that read it."""
+_COUNTS: Final = "HitCount"
+"""Part of the name of a threshold that counts hits: the lower the usage, the more of them."""
+
+
+def load_manager_of(config: Settings) -> LoadManager:
+    """Return the load manager that the settings ask for; the modular one for a class that is not simulated."""
+    asked = config.text(LOAD_MANAGER_CLASS_NAME).strip()
+    return next((manager for manager, name in MANAGER_CLASSES.items() if name == asked), LoadManager.MODULAR)
+
+
+def setting_findings(config: Settings) -> tuple[Finding, ...]:
+    """Return what fights in some settings, whatever the cluster; a setting that the release lacks is not looked at."""
+    return tuple(finding for rule in RULES for finding in rule(config))
+
+
+def class_missing(config: Settings) -> Iterator[Finding]:
+    """A class name that Pulsar cannot load."""
+    for name in OFFICIAL_CLASSES:
+        given = class_name(name, config.text(name).strip()) if name in config else None
+        if given is not None and given.given and given.kind == "missing":
+            yield Finding(
+                code="class_not_loaded",
+                title=f"Pulsar cannot load {given.given}",
+                evidence=f"{name} is {given.given}, which is not a class of Pulsar. The nearest is {given.like}.",
+                remedy=f"Set {name} to {given.like}, and restart the brokers one after the other.",
+                severity="high",
+                settings=(name,),
+                changes={} if name == LOAD_MANAGER_CLASS_NAME else {name: given.like},
+            )
+
+
+def unpaired_placement(config: Settings) -> Iterator[Finding]:
+    """A shedding strategy and a placement strategy of which one only works with another one."""
+    if load_manager_of(config) is not LoadManager.MODULAR or LOAD_PLACEMENT_STRATEGY not in config:
+        return
+    shedder = effective_shedder(LoadManager.MODULAR, config)[0]
+    placed = without_package(config.text(LOAD_PLACEMENT_STRATEGY))
+    wanted = shedder.profile.paired_placement
+    if (wanted and placed != wanted) or (not wanted and placed in PAIRED):
+        other = wanted or next(one.name for one in PLACEMENTS if one.name not in PAIRED)
+        java_class = next(name for name in OFFICIAL_CLASSES[LOAD_PLACEMENT_STRATEGY] if name.endswith(f".{other}"))
+        yield Finding(
+            code="fighting_strategies",
+            title="Shedding and placement strategy do not belong together",
+            evidence=(
+                f"{LOAD_SHEDDING_STRATEGY} is {shedder.name}, and {LOAD_PLACEMENT_STRATEGY} is {placed}. What one sheds"
+                f" the other places by another measure; {shedder.name} is made for {other}."
+            ),
+            remedy=f"Set {LOAD_PLACEMENT_STRATEGY} to {other}, and restart the brokers one after the other.",
+            severity="medium",
+            settings=(LOAD_SHEDDING_STRATEGY, LOAD_PLACEMENT_STRATEGY),
+            changes={LOAD_PLACEMENT_STRATEGY: java_class},
+        )
+
+
+def split_algorithm_refused(config: Settings) -> Iterator[Finding]:
+    """The default split algorithm is one that brokers refuse or do not have."""
+    name = config.text(DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM)
+    supported = config.names(SUPPORTED_NAMESPACE_BUNDLE_SPLIT_ALGORITHMS)
+    if name in supported:
+        return
+    first = next((one.name for one in SPLIT_ALGORITHMS if one.name in supported and not one.needs_positions), "")
+    yield Finding(
+        code="split_algorithm_refused",
+        title=f"{name} is not among the supported split algorithms",
+        evidence=(
+            f"{DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM} is {name}; {SUPPORTED_NAMESPACE_BUNDLE_SPLIT_ALGORITHMS} has"
+            f" {', '.join(supported) or 'none'}."
+        ),
+        remedy=f"Set {DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM} to {first or 'a supported one'}.",
+        severity="medium",
+        settings=(DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM, SUPPORTED_NAMESPACE_BUNDLE_SPLIT_ALGORITHMS),
+        changes={DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM: first} if first else {},
+    )
+
+
+def born_full(config: Settings) -> Iterator[Finding]:
+    """New namespaces have as many bundles as automatic splits may make, or more."""
+    default, most = config.integer(DEFAULT_NUMBER_OF_NAMESPACE_BUNDLES), config.integer(NAMESPACE_MAXIMUM_BUNDLES)
+    if default >= most:
+        yield Finding(
+            code="namespaces_born_full",
+            title="New namespaces never split",
+            evidence=(
+                f"{DEFAULT_NUMBER_OF_NAMESPACE_BUNDLES} is {default}, and {NAMESPACE_MAXIMUM_BUNDLES} is {most}:"
+                " automatic splits stop there."
+            ),
+            remedy=f"Set {NAMESPACE_MAXIMUM_BUNDLES} to {4 * default}, or create namespaces with fewer bundles.",
+            severity="medium",
+            settings=(DEFAULT_NUMBER_OF_NAMESPACE_BUNDLES, NAMESPACE_MAXIMUM_BUNDLES),
+            changes={NAMESPACE_MAXIMUM_BUNDLES: 4 * default},
+        )
+
+
+def thresholds_crossed(config: Settings) -> Iterator[Finding]:
+    """A low threshold that is not below its high one, of the shedding strategy that runs."""
+    read = effective_shedder(load_manager_of(config), config)[0].profile.bounds
+    for low in (name for name in read if name.endswith(_LOW) and name.replace(_LOW, _HIGH) in read):
+        high = low.replace(_LOW, _HIGH)
+        one, two = config.number(low), config.number(high)
+        if (one < two) if _COUNTS in low else (one > two):
+            yield Finding(
+                code="thresholds_crossed",
+                title=f"{low} and {high} are the wrong way round",
+                evidence=f"{low} is {one:g}, and {high} is {two:g}. The second one never decides.",
+                remedy=f"Exchange the values: {low} = {two:g}, {high} = {one:g}.",
+                severity="medium",
+                settings=(low, high),
+                changes={low: int(two), high: int(one)},
+            )
+
+
+def load_data_expires(config: Settings) -> Iterator[Finding]:
+    """Brokers' load data expires before the next report is due."""
+    read = effective_shedder(load_manager_of(config), config)[0].profile.bounds
+    due_s = config.integer(REPORT_UPDATE_MAX_INTERVAL_MINUTES) * S_PER_MIN
+    for life in (name for name in read if name.endswith(_LIFE) and name in config):
+        if (life_s := config.integer(life)) >= due_s:
+            continue
+        yield Finding(
+            code="load_data_expires",
+            title="Load data expires before the next report",
+            evidence=(
+                f"{life} is {life_s:,} s; a quiet broker reports every"
+                f" {due_s:,} s ({REPORT_UPDATE_MAX_INTERVAL_MINUTES})."
+            ),
+            remedy=f"Set {life} to {2 * due_s}, or report more often.",
+            severity="medium",
+            settings=(life, REPORT_UPDATE_MAX_INTERVAL_MINUTES),
+            changes={life: 2 * due_s},
+        )
+
+
+def no_grace(config: Settings) -> Iterator[Finding]:
+    """A bundle may be shed again in the cycle after it moved."""
+    if load_manager_of(config) is not LoadManager.MODULAR:
+        return
+    grace, every = config.integer(SHEDDING_GRACE_PERIOD_MINUTES), config.integer(SHEDDING_INTERVAL_MINUTES)
+    if grace < every:
+        yield Finding(
+            code="no_grace_period",
+            title="A bundle can be shed again at once",
+            evidence=f"{SHEDDING_GRACE_PERIOD_MINUTES} is {grace}, and {SHEDDING_INTERVAL_MINUTES} is {every}.",
+            remedy=f"Set {SHEDDING_GRACE_PERIOD_MINUTES} to 30, so that a bundle stays where it was placed.",
+            severity="medium",
+            settings=(SHEDDING_GRACE_PERIOD_MINUTES, SHEDDING_INTERVAL_MINUTES),
+            changes={SHEDDING_GRACE_PERIOD_MINUTES: 30},
+        )
+
+
+def nothing_weighs(config: Settings) -> Iterator[Finding]:
+    """No resource counts, so that every broker looks idle."""
+    weights = [name for name in _WEIGHTS if name in config]
+    if all(config.number(name) == 0 for name in weights):
+        yield Finding(
+            code="no_resource_counts",
+            title="No resource counts towards the usage",
+            evidence=f"{', '.join(weights)} are all 0, so every broker looks idle and none is overloaded.",
+            remedy=f"Set {CPU_RESOURCE_WEIGHT} to 1, and the weights of the network too.",
+            severity="high",
+            settings=tuple(weights),
+            changes={name: 1.0 for name in weights if name != DIRECT_MEMORY_RESOURCE_WEIGHT},
+        )
+
+
+def frozen_average(config: Settings) -> Iterator[Finding]:
+    """The average of usage never takes in what is measured."""
+    share = config.number(HISTORY_RESOURCE_PERCENTAGE)
+    if share >= 1:
+        yield Finding(
+            code="average_frozen",
+            title="The average of usage never changes",
+            evidence=f"{HISTORY_RESOURCE_PERCENTAGE} is {share:g}: what a broker reports counts for nothing.",
+            remedy=f"Set {HISTORY_RESOURCE_PERCENTAGE} to 0.9, its default.",
+            severity="high",
+            settings=(HISTORY_RESOURCE_PERCENTAGE,),
+            changes={HISTORY_RESOURCE_PERCENTAGE: 0.9},
+        )
+
+
+RULES: tuple[Callable[[Settings], Iterator[Finding]], ...] = (
+    class_missing,
+    unpaired_placement,
+    split_algorithm_refused,
+    born_full,
+    thresholds_crossed,
+    load_data_expires,
+    no_grace,
+    nothing_weighs,
+    frozen_average,
+)
+"""Every rule."""

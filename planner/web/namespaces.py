@@ -1,0 +1,104 @@
+"""What the page *Namespaces* asks for: advice and forecasts in the background, at once where that is cheap."""
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+import pandas as pd
+import streamlit as st
+
+from planner.cluster.errors import PlannerError
+from planner.namespaces.advice import BundleAdvice, bundle_advice
+from planner.namespaces.impact import SplitForecast, growing, split_forecasts
+from planner.namespaces.overview import namespaces_frame
+from planner.remedy.tried import AT_ONCE_S, tried_at_once
+from planner.simulate.price import price_of
+from planner.simulate.run import simulate
+from planner.web import best_plan, scenario_history, state, tasks
+from planner.web.session import SessionValue
+from planner.web.task import Report, Stopped
+from planner.web.widgets import button
+
+_ASKED: Final[SessionValue[frozenset[str]]] = SessionValue("asked_namespaces", frozenset)
+"""Keys of what a person asked to be worked out."""
+
+
+@st.cache_data(max_entries=32, show_spinner=False)
+def _frame(key: str, _view: state.Current) -> pd.DataFrame:
+    del key
+    return namespaces_frame(_view.snapshot)
+
+
+def frame_of(view: state.Current) -> pd.DataFrame:
+    """Return every namespace of the cluster that is shown, the worst first."""
+    return _frame(f"{view.digest}{view.variant}", view)
+
+
+def advice_of(view: state.Current, namespace: str) -> BundleAdvice | None:
+    """Return the advice on the bundles of a namespace; None while it is worked out, or before somebody asks.
+
+    Raises:
+        PlannerError: There is none, as its topics are not listed.
+    """
+    key = f"bundles {view.digest}{view.variant} {namespace}"
+    if not _is_wanted(
+        key, "Work out the advice", cheap=tried_at_once(view.captured, scenario_history.as_captured(view))
+    ):
+        return None
+
+    def look(_: Report, stopped: Stopped) -> BundleAdvice:
+        return bundle_advice(view.snapshot, namespace, cancelled=stopped)
+
+    return tasks.answer(key, look, "Trying numbers of bundles and cuts", last=True)
+
+
+def forecast_of(view: state.Current, hours: float, factor: float) -> tuple[SplitForecast, ...] | None:
+    """Return which namespaces split within some hours of growth; None while that is simulated, or before.
+
+    Raises:
+        PlannerError: A number is out of range.
+    """
+    scenario = growing(view.captured, hours, factor, scenario_history.present(view))
+    key = f"splits {view.digest} {scenario!r}"
+    if not _is_wanted(key, "Simulate the splits", cheap=price_of(view.captured, scenario).seconds <= AT_ONCE_S):
+        return None
+
+    def look(_: Report, stopped: Stopped) -> tuple[SplitForecast, ...]:
+        trace = simulate(view.captured, scenario, cancelled=stopped)
+        return split_forecasts(trace, trace.end)
+
+    return tasks.answer(key, look, "Simulating the splits", last=True)
+
+
+def _is_wanted(key: str, label: str, *, cheap: bool) -> bool:
+    """Say whether something is to be worked out; where it takes long, a button asks first."""
+    if cheap or key in _ASKED.get():
+        return True
+    button(label, "science", lambda: _ASKED.put(_ASKED.get() | {key}), key=f"ask-{key}")
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class PlanImpact:
+    """What the best plan disconnects of a namespace.
+
+    Attributes:
+        moves: Moves of its bundles.
+        topics: Topics disconnected.
+        clients: Producers and consumers disconnected.
+    """
+
+    moves: int
+    topics: int
+    clients: int
+
+
+def plan_impact(view: state.Current, namespace: str) -> PlanImpact | None:
+    """Return what the best plan does to a namespace; None where no page has looked for that plan yet."""
+    try:
+        found = best_plan.found_before(replace(view, visible=None, variant="", outcome=None))
+    except PlannerError:
+        return None
+    if found is None:
+        return None
+    mine = [one for one in found.moves if one.bundle.rpartition("/")[0] == namespace]
+    return PlanImpact(len(mine), sum(one.topics for one in mine), sum(one.producers + one.consumers for one in mine))

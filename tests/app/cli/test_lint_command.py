@@ -1,0 +1,167 @@
+"""`planner lint`: what is wrong with settings, as text, JSON and SARIF, with an exit status."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from planner.__main__ import main
+from planner.cluster.releases import RELEASES, release
+from planner.cluster.setting import conf_value
+from planner.cluster.settings import Settings
+from planner.doors.lint import lint_file
+from planner.explain.setting_rules import RULES, setting_findings
+
+EXTENSIBLE = "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl"
+AVG = "org.apache.pulsar.broker.loadbalance.impl.AvgShedder"
+WRONG: dict[str, dict[str, object]] = {
+    "class_missing": {"loadBalancerLoadSheddingStrategy": "org.apache.pulsar.broker.loadbalance.impl.ThresholdSheder"},
+    "unpaired_placement": {"loadBalancerLoadPlacementStrategy": AVG},
+    "split_algorithm_refused": {"supportedNamespaceBundleSplitAlgorithms": "topic_count_equally_divide"},
+    "born_full": {"defaultNumberOfNamespaceBundles": 200},
+    "thresholds_crossed": {
+        "loadBalancerLoadSheddingStrategy": AVG,
+        "loadBalancerLoadPlacementStrategy": AVG,
+        "loadBalancerAvgShedderLowThreshold": 50,
+    },
+    "load_data_expires": {"loadManagerClassName": EXTENSIBLE, "loadBalancerBrokerLoadDataTTLInSeconds": 600},
+    "no_grace": {"loadBalancerSheddingGracePeriodMinutes": 0},
+    "nothing_weighs": {
+        "loadBalancerCPUResourceWeight": 0,
+        "loadBalancerBandwidthInResourceWeight": 0,
+        "loadBalancerBandwidthOutResourceWeight": 0,
+    },
+    "frozen_average": {"loadBalancerHistoryResourcePercentage": 1.0},
+}
+CONF = """# a comment
+loadBalancerEnabled=true
+loadBalancerSheddingEnabld=true
+loadBalancerBrokerOverloadedThresholdPercentage=abc
+defaultNumberOfNamespaceBundles=200
+loadBalancerFancyThing=1
+loadBalancerSheddingGracePeriodMinutes=20
+loadBalancerSheddingGracePeriodMinutes=30
+zookeeperServers=somewhere
+"""
+
+
+@pytest.fixture
+def conf(tmp_path: Path) -> Path:
+    path = tmp_path / "broker.conf"
+    path.write_text(CONF, encoding="utf-8")
+    return path
+
+
+def test_every_rule_has_a_case() -> None:
+    assert set(WRONG) == {rule.__name__ for rule in RULES}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_rule_finds_its_case_and_is_silent_about_its_own_remedy(name: str) -> None:
+    rule = next(rule for rule in RULES if rule.__name__ == name)
+    config = Settings(WRONG[name])
+    (found,) = rule(config)
+    assert set(found.changes) <= set(found.settings)
+    assert not list(rule(config.changed(**found.changes)))
+
+
+@pytest.mark.parametrize("name", RELEASES)
+def test_the_defaults_of_a_release_are_clean(name: str, tmp_path: Path) -> None:
+    of = release(name)
+    path = tmp_path / "broker.conf"
+    lines = [f"{key}={conf_value(one.default)}" for key, one in of.settings.items()]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    assert lint_file(path, of) == ()
+    assert setting_findings(Settings({}, of)) == ()
+
+
+def test_a_file_is_checked_line_by_line(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["lint", str(conf), "--json"]) == 1
+    found = {one["code"]: one for one in json.loads(capsys.readouterr().out)["findings"]}
+    lines = {code: one["line"] for code, one in found.items()}
+    assert lines == {
+        "invalid_value": 4,
+        "misspelt_setting": 3,
+        "namespaces_born_full": 5,
+        "unknown_setting": 6,
+        "setting_twice": 8,
+    }
+    assert "loadBalancerSheddingEnabled" in found["misspelt_setting"]["remedy"]
+    assert all(one["command"] for one in found.values())
+    assert "somewhere" not in json.dumps(found)
+
+
+def test_the_commands_make_a_file_clean(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for _ in range(5):
+        if main(["lint", str(conf), "--json"]) == 0:
+            break
+        first = json.loads(capsys.readouterr().out)["findings"][0]
+        for command in first["command"]:
+            subprocess.run(["sh", "-c", command], check=True)
+    assert main(["lint", str(conf)]) == 0
+    assert "No findings." in capsys.readouterr().out
+    assert "zookeeperServers=somewhere" in conf.read_text(encoding="utf-8")
+
+
+def test_a_setting_of_another_release_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "broker.conf"
+    path.write_text("loadBalancerEnabled=true\nloadBalancerServiceUnitTableViewSyncer=None\n", encoding="utf-8")
+    assert main(["lint", str(path)]) == 0
+    assert main(["lint", str(path), "--release", "3.0.9"]) == 1
+    assert (
+        f"{path}:2: warning: Pulsar 3.0.7 does not have loadBalancerServiceUnitTableViewSyncer"
+        in capsys.readouterr().out
+    )
+
+
+def test_sarif_names_rules_results_and_lines(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["lint", str(conf), "--sarif"]) == 1
+    log = json.loads(capsys.readouterr().out)
+    assert log["version"] == "2.1.0"
+    (run,) = log["runs"]
+    rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
+    assert len(rules) == len(set(rules)) == 5
+    for one in run["results"]:
+        assert rules[one["ruleIndex"]] == one["ruleId"]
+        assert one["level"] in {"error", "warning", "note"}
+        assert one["message"]["text"]
+        (location,) = one["locations"]
+        assert location["physicalLocation"]["artifactLocation"]["uri"] == conf.as_uri()
+        assert location["physicalLocation"]["region"]["startLine"] > 1
+
+
+def test_a_cluster_is_checked_with_tried_remedies(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["lint", "story.zip", "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)["findings"]
+    assert {"ema_lag", "split_cascade", "fighting_strategies"} <= {one["code"] for one in found}
+    assert all(one["tried"].startswith("Tried: ") for one in found)
+    assert all(one["command"] for one in found)
+    assert main(["lint", "story.zip", "--severity", "high"]) == 0
+
+
+def test_a_file_is_tried_on_a_cluster(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["lint", str(conf), "--snapshot", "real-modular.json", "--json"]) == 1
+    found = {one["code"]: one for one in json.loads(capsys.readouterr().out)["findings"]}
+    assert found["namespaces_born_full"]["line"] == 5
+    assert found["namespaces_born_full"]["tried"].startswith("Tried: ")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "Nothing to check."),
+        (["/no/such.conf"], "error: "),
+        (["--release", "latest", "story.zip"], "There is no release 'latest'."),
+    ],
+)
+def test_bad_input_is_one_clear_sentence(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["lint", *words]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_file_without_settings_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "other.conf"
+    path.write_text("colour=red\n", encoding="utf-8")
+    assert main(["lint", str(path)]) == 2
+    assert capsys.readouterr().err.startswith("error: ")
