@@ -17,7 +17,7 @@ from planner.formats.archive import write_zip
 from planner.formats.document import write_document
 from planner.web import registry, scenario_address, state
 from planner.web.capture_form import capture_form
-from planner.web.page import Page, Subject, arrive
+from planner.web.page import Page, Subject, arrive, history_button
 from planner.web.session import SessionValue, forget_upload, widget_state
 from planner.web.widgets import button, download, show_error, show_notes, table
 from planner.workspace.database import SavedSnapshot
@@ -200,6 +200,7 @@ def draw(_: Any) -> None:
     except PlannerError as error:
         with trouble:
             show_error(error)
+    history_button("history-on-snapshots", "Open a moment of a history")
     capture_form()
     _gallery()
     st.header("In this workspace")

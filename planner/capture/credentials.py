@@ -86,12 +86,21 @@ def read_client_key(path: Path) -> ClientKey:
 
 
 def read_store_login(path: Path) -> str:
-    """Return `user:password` for the metadata store.
+    """Return `user:password` for the metadata store; see `read_login`."""
+    return read_login(path, "login of the metadata store")
+
+
+def read_login(path: Path, what: str) -> str:
+    """Return `user:password` of a file.
+
+    Args:
+        path: The file.
+        what: What it is for.
 
     Raises:
         CaptureError: The file cannot be read, or holds something else.
     """
-    login = _read(path, "login of the metadata store").strip()
+    login = _read(path, what).strip()
     if ":" not in login or not login.isprintable():
         raise CaptureError("This is not a valid login.", where=str(path), remedy="Write user:password in one line.")
     return login

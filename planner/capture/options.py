@@ -169,13 +169,20 @@ class CaptureOptions:
                 )
 
 
-def check_url(url: str, where: str) -> None:
+def check_url(
+    url: str, where: str, *, path: bool = False, remedy: str = "Write http://broker-1:8080 or https://broker-1:8443."
+) -> None:
     """Refuse what is no plain http or https address; one with a password is refused without being shown.
+
+    Args:
+        url: The address.
+        where: The option that it is from.
+        path: Whether it may have a path.
+        remedy: An example of a good one.
 
     Raises:
         CaptureError: Naming the option.
     """
-    remedy = "Write http://broker-1:8080 or https://broker-1:8443."
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
@@ -189,7 +196,9 @@ def check_url(url: str, where: str) -> None:
         )
     if parts.scheme not in {"http", "https"} or not host:
         raise CaptureError("This is not an http or https address.", where=where, remedy=remedy)
-    if parts.path.strip("/"):
+    if path and (not url.isascii() or not url.isprintable() or " " in url or ".." in parts.path or "\\" in url):
+        raise CaptureError("This is not a valid address.", where=where, remedy=remedy)
+    if parts.path.strip("/") and not path:
         raise CaptureError(f"The address has a path ({parts.path[:80]}).", where=where, remedy=remedy)
 
 

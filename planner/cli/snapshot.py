@@ -2,9 +2,14 @@
 
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+from cyclopts import Parameter
+
+from planner.capture.prometheus_options import PrometheusOptions, PrometheusSecrets
+from planner.cli.history import PROMETHEUS, Secrets, Source
 from planner.cli.output import write_file, write_snapshot
 
 if TYPE_CHECKING:
@@ -23,8 +28,12 @@ def snapshot(
     base: str = "",
     cluster: str = "",
     release: str = "",
+    prometheus: Source = PrometheusOptions(),
+    at: Annotated[str, Parameter(group=PROMETHEUS)] = "now",
+    dry_run: Annotated[bool, Parameter(group=PROMETHEUS, negative="")] = False,
+    secrets: Secrets = PrometheusSecrets(),
 ) -> int:
-    """Make a snapshot of outputs of tools.
+    """Make a snapshot of outputs of tools, or of a moment of a Prometheus.
 
     Recognises load reports, topics, lists of bundles, settings, metrics and other outputs by their content. Lists what
     it found, what is missing, and the command that supplies it.
@@ -36,6 +45,10 @@ def snapshot(
         base: Snapshot or sample that the scenario changes; by default the one that the files make.
         cluster: Name of the cluster, where the files do not say it.
         release: Release of the brokers, such as 4.0.8, where the files do not say it.
+        prometheus: A Prometheus. Files are read with its answers.
+        at: The moment to ask for, such as 2026-11-25T03:00:00Z or now-2h.
+        dry_run: Only report what series there are, and how precise the snapshot will be.
+        secrets: Where the secrets of the Prometheus are.
 
     Returns:
         0, or 2 where the files are not enough for a snapshot or scenario.
@@ -44,8 +57,14 @@ def snapshot(
     from planner.doors.lines import lines_of
     from planner.doors.read import STANDARD_INPUT, read_outputs
 
-    given = files or (STANDARD_INPUT,)
-    reading = read_outputs(*given, cluster=cluster, release=release, progress=_printer())
+    if prometheus.url:
+        options = replace(prometheus, secrets=secrets)
+        if dry_run:
+            return _survey(options, at)
+        reading = _of_prometheus(options, at, files, cluster, release)
+    else:
+        given = files or (STANDARD_INPUT,)
+        reading = read_outputs(*given, cluster=cluster, release=release, progress=_printer())
     for line in lines_of(reading):
         sys.stderr.write(f"{line}\n")
     if scenario_out is not None:
@@ -56,6 +75,25 @@ def snapshot(
         write_snapshot(reading.snapshot, out)
         sys.stdout.write(f"{out}: {reading.text}\n")
     return 0
+
+
+def _survey(options: PrometheusOptions, at: str) -> int:
+    from planner.capture.prometheus import moment_of
+    from planner.capture.prometheus_survey import survey
+
+    found = survey(options, moment_of(at, "--at", int(time.time() * 1_000)))
+    sys.stdout.writelines(f"{line}\n" for line in found.lines())
+    return 0
+
+
+def _of_prometheus(
+    options: PrometheusOptions, at: str, files: tuple[Path, ...], cluster: str, release: str
+) -> "Reading":
+    """Read what a Prometheus answers about a moment, with files."""
+    from planner.capture.prometheus import moment_of, snapshot_outputs
+
+    at_ms = moment_of(at, "--at", int(time.time() * 1_000))
+    return snapshot_outputs(options, at_ms, files, cluster=cluster, release=release, progress=_printer())
 
 
 def _printer() -> "Callable[[str], None]":

@@ -8,6 +8,7 @@ PlannerError
 ├── ScenarioError    a scenario that cannot be read, or does not fit the cluster
 ├── StoreError       the workspace database cannot do what was asked
 ├── CaptureError     a live cluster, or what it answered, cannot be captured
+│   ├── TooMuchError  a Prometheus is asked for too much at once (`planner.capture.prometheus_client`)
 │   └── AnswerError  one answer that is not used (`planner.capture.client`)
 ├── ReplayError      Spark or its Java cannot do what was asked
 ├── VectorError      a conformance vector that cannot be read

@@ -4,6 +4,7 @@ import io
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -82,12 +83,24 @@ def read_outputs(
         FormatError: There is no such file, or nothing in it can be read.
         SnapshotError: The files contradict each other so that they are not one cluster.
     """
+    return read_with_outputs((), *files, cluster=cluster, release=release, now_ms=now_ms, progress=progress)
+
+
+def read_with_outputs(
+    first: Iterable[Given],
+    *files: str | Path,
+    cluster: str = "",
+    release: str = "",
+    now_ms: int = 0,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Reading:
+    """Read what is opened already, then files and folders of outputs; see `read_outputs`."""
     paths = [path for given in files for path in _paths(Path(given))]
     if len(paths) > _MOST_FILES:
         raise FormatError(f"There are more than {_MOST_FILES:,} files.", remedy="Use fewer files.")
     changed_ms = max((int(path.stat().st_mtime * 1_000) for path in paths if path != STANDARD_INPUT), default=0)
-    moment_ms = now_ms or changed_ms
-    return read_given(_opened(paths), cluster=cluster, release=release, now_ms=moment_ms, progress=progress)
+    every = chain(first, _opened(paths))
+    return read_given(every, cluster=cluster, release=release, now_ms=now_ms or changed_ms, progress=progress)
 
 
 def _paths(path: Path) -> Iterator[Path]:

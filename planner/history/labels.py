@@ -9,7 +9,9 @@ import ipaddress
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from string import Formatter
+from typing import Any, Final
 
 from planner.cluster.errors import FormatError
 
@@ -32,9 +34,45 @@ REPLICA_LABELS = frozenset(
 WEB_PORT = "8080"
 """Port of a broker's web service where only its host is known: the default of `webServicePort`."""
 
+EXPORTED: Final = "exported_"
+"""Begins the labels that a target wrote itself, where the server that scraped it has a label of the same name."""
+
+OTEL_TOPIC_METRICS: Final[Mapping[str, str]] = {
+    "pulsar_broker_topic_message_incoming_count": "pulsar_in_messages_total",
+    "pulsar_broker_topic_message_outgoing_count": "pulsar_out_messages_total",
+    "pulsar_broker_topic_message_incoming_size": "pulsar_in_bytes_total",
+    "pulsar_broker_topic_message_outgoing_size": "pulsar_out_bytes_total",
+    "pulsar_broker_topic_producer_count": "pulsar_producers_count",
+    "pulsar_broker_topic_consumer_count": "pulsar_consumers_count",
+}
+"""OpenTelemetry's metrics of a topic as Prometheus names them, without unit, and Pulsar's own metric of the same."""
+
+_OTEL_LABELS: Final = {
+    "pulsar_topic": "topic",
+    "pulsar_partition_index": "partition",
+    "pulsar_namespace": "namespace",
+    "pulsar_cluster": "cluster",
+}
+_OTEL_NOISE: Final = frozenset(["otel_scope_name", "otel_scope_version", "pulsar_domain", "pulsar_tenant"])
+_OTEL_PORT: Final = "9464"
+"""Port at which OpenTelemetry's exporter is scraped by default; the web service of the broker has another one."""
+_OTEL_NAME: Final = re.compile(r"(pulsar_broker_topic_[a-z_]+?_(?:count|size))(?:_bytes)?(?:_total)?")
+_RESTORED: Final = (
+    "instance",
+    "broker",
+    "topic",
+    "bundle",
+    "namespace",
+    "subscription",
+    "partition",
+    "area",
+    "feature",
+)
+
 _NO_PARTITION = "-1"
 _MARK = "\x00"
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*|\[[0-9A-Fa-f:.]+\]|[0-9A-Fa-f:]+")
+_LABEL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _MOST_TEXT = 4_096
 
 
@@ -47,6 +85,77 @@ def has_port(broker: str) -> bool:
         return ipaddress.ip_address(broker).version != 6  # noqa: PLR2004 - IPv6
     except ValueError:
         return True
+
+
+def normalised(labels: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the labels and name of a series as Pulsar's own `/metrics` would have them.
+
+    What the broker wrote itself counts, where the server renamed it to `exported_...`; but not `exported_cluster`, as
+    several clusters often have one name. Names of OpenTelemetry become those of Pulsar.
+    """
+    found: dict[str, Any] = dict(labels)
+    for name in _RESTORED:
+        own = found.get(EXPORTED + name)
+        if isinstance(own, str) and own and (name != "instance" or has_port(own)):
+            found[name] = found.pop(EXPORTED + name)
+    metric = str(found.get("__name__", "")).replace(".", "_")
+    otel = _OTEL_NAME.fullmatch(metric)
+    plain = OTEL_TOPIC_METRICS.get(otel[1]) if otel else None
+    return found if plain is None else _of_otel(found, plain)
+
+
+def _of_otel(labels: Mapping[str, Any], metric: str) -> dict[str, Any]:
+    plain = {name.replace(".", "_"): value for name, value in labels.items()}
+    found = {_OTEL_LABELS.get(name, name): value for name, value in plain.items() if name not in _OTEL_NOISE}
+    found |= {name: plain[name] for name in _OTEL_LABELS.values() if name == "cluster" and name in plain}
+    host, _, port = str(found.get("instance", "")).rpartition(":")
+    if host and port == _OTEL_PORT:
+        found["instance"] = f"{host}:{WEB_PORT}"
+    return found | {"__name__": metric}
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerRule:
+    """Makes the web address of a broker of the labels of its series.
+
+    Attributes:
+        template: An address with labels in braces, such as `{pod}.pulsar-broker.ns.svc:8080`; `{instance_host}` is
+            `instance` without its port.
+    """
+
+    template: str
+
+    def __post_init__(self) -> None:
+        """Refuse a template that makes no address.
+
+        Raises:
+            FormatError: It does not.
+        """
+        try:
+            parts = list(Formatter().parse(self.template))
+            plain = all(not spec and not how and name != "" for _, name, spec, how in parts)
+            sample = "".join(text + ("x" if name else "") for text, name, _, _ in parts)
+        except ValueError:
+            plain, sample = False, ""
+        named = [name for _, name, _, _ in parts if name] if plain else []
+        if not named or not all(_LABEL.fullmatch(name) for name in named) or not has_port(sample):
+            raise FormatError(
+                f"{self.template[:80]!r} is not an address with a label in braces.",
+                where="broker-name",
+                remedy="Write {pod}.pulsar-broker.ns.svc:8080 or {instance_host}:8080.",
+            )
+
+    def of(self, labels: Mapping[str, Any]) -> str:
+        """Return the broker of a series; empty where a label is missing or makes no address."""
+        values = {name: str(value) for name, value in labels.items() if value}
+        instance = values.get("instance", "")
+        values["instance_host"] = instance.rpartition(":")[0] if has_port(instance) else instance
+        named = [name for _, name, _, _ in Formatter().parse(self.template) if name]
+        if not all(values.get(name) for name in named):
+            return ""
+        found = self.template.format_map({name: values[name] for name in named})
+        host = found.rpartition(":")[0]
+        return found if has_port(found) and _HOST.fullmatch(host) else ""
 
 
 def broker_of(labels: Mapping[str, Any]) -> tuple[str, str]:

@@ -19,7 +19,7 @@ from planner.cluster.pulsar_json import BUNDLE_STATS, RESOURCES, USAGE_METRICS
 from planner.cluster.ranges import parse_bundle
 from planner.cluster.topic_names import namespace_of_topic
 from planner.cluster.units import HOUR_MS
-from planner.history.labels import broker_of, others_of, packed, topic_of, unpacked
+from planner.history.labels import broker_of, normalised, others_of, packed, topic_of, unpacked
 from planner.history.records import MOST_RAW_BYTES, Kind, Record, RowSetAside, Tally, check_cluster, check_name
 
 BROKER_METRICS: Mapping[str, str] = {
@@ -159,7 +159,7 @@ def _of_series(item: Any, cluster: str, line: int) -> Iterator[Record | RowSetAs
     if not isinstance(labels, dict) or not isinstance(values, list) or not values:
         yield RowSetAside(f"The series has no labels, or no values over time. {_EXPORT}", line, raw=_shown(item))
         return
-    rows = len(values)
+    rows, labels = len(values), normalised(labels)
     try:
         metric, broker, name, other = _meaning(labels)
         named = str(labels.get("cluster", cluster))

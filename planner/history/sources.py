@@ -28,7 +28,7 @@ BLOCK_BYTES = 32 << 20
 
 _LINES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
 _EXPORT_MARKS = (b'"resultType"', b'"status"')
-_OF_A_HISTORY = {"ledger.json", "set_aside"}
+_OF_A_HISTORY = {"ledger.json", "set_aside", "fetched"}
 _HEAD = 4_096
 _LONGEST_LINE = 32 << 20
 _FARTHEST = GIB

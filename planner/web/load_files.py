@@ -48,7 +48,7 @@ _PIECES: Mapping[PieceKind, str] = {
 _BOXES = {False: "check_box", True: "check_box_outline_blank"}
 
 
-def _read(cluster: str, more: Sequence[tuple[str, bytes]]) -> None:
+def read_more(cluster: str, more: Sequence[tuple[str, bytes]]) -> None:
     """Read everything that was given, with more of it.
 
     Raises:
@@ -104,7 +104,7 @@ def _take(turn: int) -> None:
         more.append((PASTED if number == 1 else f"{PASTED} {number}", text.encode("utf-8", "replace")))
     if not more:
         raise PlannerError("There is nothing to read.", remedy="Choose files, or paste text.")
-    _read(widget_state("load-cluster") or "", more)
+    read_more(widget_state("load-cluster") or "", more)
     for one in uploads:
         forget_upload(one)
 

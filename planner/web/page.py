@@ -17,7 +17,8 @@ from planner.explain.captured_settings import settings_warning
 from planner.explain.search import search
 from planner.pulsar.load.namespace_policies import expression_notes
 from planner.pulsar.release_rules import RELEASE_RULES
-from planner.web import address, registry, scenario_address, scenario_history, simulations, state
+from planner.replay.jobs import histories
+from planner.web import address, history_moments, registry, scenario_address, scenario_history, simulations, state
 from planner.web.choices import adopt_settings, adopt_strategies
 from planner.web.names import BROKERS, IN_VIEW, draw_place
 from planner.web.scenario_bar import copy_link, draw_bar
@@ -203,7 +204,11 @@ def _cards() -> None:
 
 def _picker(digest: str) -> None:
     """Draw the choice of another snapshot; no one is chosen when the digest is empty."""
-    names = {s.digest: f"{s.name} · {moment(s.captured_at_ms)}" for s in state.workspace().saved()}
+    saved = list(state.workspace().saved())
+    opened = history_moments.find(digest)
+    if opened is not None and digest not in {one.digest for one in saved}:
+        saved.insert(0, opened.saved)
+    names = {s.digest: f"{s.name} · {moment(s.captured_at_ms)}" for s in saved}
 
     def draw(**bindings: Any) -> None:
         st.selectbox(
@@ -215,7 +220,30 @@ def _picker(digest: str) -> None:
             **bindings,
         )
 
-    bound("picker", digest or None, draw, lambda chosen: state.select(chosen or ""))
+    bound("picker", digest or None, draw, _select)
+    history_button("history-button")
+
+
+def _select(chosen: str | None) -> None:
+    state.select(chosen or "", **state.moment_part(chosen or ""))
+
+
+def history_button(key: str, label: str = "History") -> None:
+    """Draw a button that offers the moments of all histories; nothing where there is no history."""
+    if histories() and st.button(
+        label, icon=":material/history:", type="tertiary", key=key, help="Open a moment of a history."
+    ):
+        _choose_moment()
+
+
+@st.dialog("Open a moment of a history")
+def _choose_moment() -> None:
+    try:
+        if text := history_moments.choose():
+            state.select_moment(text)
+            st.rerun()
+    except PlannerError as error:
+        show_error(error)
 
 
 def _find(view: state.Current, text: str) -> None:

@@ -5,6 +5,7 @@ address is kept in the workspace, and the address names it.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 
 import streamlit as st
@@ -13,7 +14,7 @@ from planner.cluster.errors import PlannerError
 from planner.cluster.text import short_digest
 from planner.share.link import LinkedScenario, decode_link, encode_link, encode_reference, scenario_link
 from planner.simulate.scenario import Scenario
-from planner.web import address, registry, state
+from planner.web import address, history_moments, registry, state
 from planner.web.session import SessionValue
 from planner.web.widgets import show_error
 from planner.workspace.database import SavedSnapshot
@@ -61,6 +62,9 @@ def _open(text: str, adopt: Callable[[SavedSnapshot, Scenario], None]) -> str:
         PlannerError: The link is not valid, or the workspace does not have its scenario.
     """
     linked = decode_link(text)
+    if moment := address.part("moment"):
+        with suppress(PlannerError):  # said where the snapshot is looked for
+            history_moments.open_moment(moment)
     scenario, digest = _scenario_of(linked), linked.snapshot_digest
     found = state.find(digest)
     if found is None:
@@ -126,5 +130,5 @@ def link_to(view: state.Current, scenario: Scenario, page: str = "what-if", **pa
     Raises:
         PlannerError: It cannot be written.
     """
-    start = address.at(page, **parts, **{_PARAM: ""})
+    start = address.at(page, **state.moment_part(view.digest), **parts, **{_PARAM: ""})
     return scenario_link(scenario, view.digest, view.saved.name, address=start, keep=partial(_keep, view))

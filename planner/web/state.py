@@ -18,7 +18,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import plain, short_digest
 from planner.pulsar.manager.splits import next_splits
 from planner.simulate.sequence import CycleStep, decide_cycles, same_load
-from planner.web import address
+from planner.web import address, history_moments
 from planner.web.session import SessionValue
 from planner.web.task import Limits, Task
 from planner.web.tasks import Tasks, watcher
@@ -95,7 +95,15 @@ _MOST_AHEAD = 4
 
 def _coming(digest: str, *, ahead: bool = False) -> Task[Snapshot]:
     """Return the task that loads a saved snapshot."""
-    return SNAPSHOTS.ask(digest, lambda *_: workspace().snapshot(digest), watcher(), ahead=ahead)
+    return SNAPSHOTS.ask(digest, lambda *_: _load(digest), watcher(), ahead=ahead)
+
+
+def _load(digest: str) -> Snapshot:
+    """Load a snapshot of the workspace, or a moment of a history that it does not have."""
+    opened = history_moments.find(digest)
+    if opened is not None and workspace().find(digest) is None:
+        return history_moments.content(opened)
+    return workspace().snapshot(digest)
 
 
 def load_ahead(asked: str) -> None:
@@ -204,18 +212,47 @@ def forget(digest: str) -> None:
 
 
 def find(digest: str) -> SavedSnapshot | None:
-    """Return a snapshot by the first digits of its digest; a sample is loaded when it is not in the workspace yet."""
-    found = workspace().find(digest)
+    """Return a snapshot by the first digits of its digest; a sample is loaded when it is not in the workspace yet.
+
+    A moment of a history counts once it was opened.
+    """
+    found = _here(digest)
     sample = sample_by_digest(digest) if found is None else None
     return found if sample is None else add_sample(sample)
 
 
+def _here(digest: str) -> SavedSnapshot | None:
+    """Return a saved snapshot, or an opened moment, by the first digits of its digest."""
+    found = workspace().find(digest)
+    if found is None and (opened := history_moments.find(digest)) is not None:
+        return opened.saved
+    return found
+
+
+def moment_part(digest: str) -> dict[str, str]:
+    """Return the part of an address that opens a moment of a history; empty for a snapshot of the workspace."""
+    opened = history_moments.find(digest)
+    return {} if opened is None else {"moment": opened.text}
+
+
+def select_moment(text: str) -> None:
+    """Look at a moment of a history from now on.
+
+    Raises:
+        PlannerError: There is no such moment.
+    """
+    digest = history_moments.open_moment(text).digest
+    select(digest, **moment_part(digest))
+
+
 def _wanted() -> SavedSnapshot | None:
-    """Find the snapshot of the address, else of the session, else the one that this browser looked at last.
+    """Find the moment or snapshot of the address, else of the session, else the one that this browser looked at last.
 
     Raises:
         PlannerError: The address names one that is neither saved nor a sample.
     """
+    if moment := address.part("moment"):
+        return history_moments.open_moment(moment)
     asked = address.part("snapshot")
     if asked:
         found = find(asked)
@@ -227,7 +264,7 @@ def _wanted() -> SavedSnapshot | None:
         return found
     browser = address.browser()
     remembered = SELECTED.get() or (workspace().looked_at(browser) if browser else "")
-    return workspace().find(remembered) if remembered else None
+    return _here(remembered) if remembered else None
 
 
 def saved_in_view() -> SavedSnapshot | None:
@@ -248,7 +285,7 @@ def saved_in_view() -> SavedSnapshot | None:
     if saved is not None:
         if saved.digest != SELECTED.get():
             _remember(saved.digest)
-        address.put(snapshot=short_digest(saved.digest))
+        address.put(snapshot=short_digest(saved.digest), **moment_part(saved.digest))
     return saved
 
 

@@ -29,10 +29,14 @@ _OF_A_CAPTURE = """
 _OF_A_CLUSTER = "brokers bundles cluster load-manager msg-rate-per-s namespaces out ownership-skew seed topics"
 
 # What people have in their scripts: an option that is missing here one day breaks them.
+_OF_PROMETHEUS = """
+    broker-names ca-file cert-file dry-run key-file login-file matchers org-id prometheus request-timeout token-env
+    token-file
+"""
 OPTIONS = {
     "bundles": """
-        brokers count growth-percent hours json message-bytes moment msg-rate-per-s namespace pattern rates scenario seed
-        snapshot subscriptions topics
+        brokers count growth-percent hours json message-bytes moment msg-rate-per-s namespace pattern rates scenario
+        seed snapshot subscriptions topics
     """,
     "capture": f"{_OF_A_CAPTURE} out",
     "conform": "release",
@@ -47,7 +51,7 @@ OPTIONS = {
         daily-swing days first-day form growth-percent-per-day interval-s noise peak-hour restart-minutes
         restarts-per-day spike-factor spike-minutes spikes-per-day splits-per-day topic-count weekend-share workers
     """,
-    "history ingest": "cluster interval-s out report-valid-s sample-valid-s",
+    "history ingest": f"{_OF_PROMETHEUS} cluster from interval-s out report-valid-s sample-valid-s step-s to",
     "lint": "json release sarif severity snapshot",
     "optimize": """
         after-cycles back clients commands csv drain even exclude json keep least megabytes moves pause pin scenario
@@ -59,7 +63,7 @@ OPTIONS = {
         last-day list loss name release retry runner scenarios setting show strategy weight workers
     """,
     "shadow": "at-least cluster history json record",
-    "snapshot": "base cluster out release scenario-out",
+    "snapshot": f"{_OF_PROMETHEUS} at base cluster out release scenario-out",
     "upgrade": "hours json scenario snapshot to",
     "watch": f"{_OF_A_CAPTURE} captures failures history interval max-gib raw-gib refresh shadow spare-admin-url",
 }

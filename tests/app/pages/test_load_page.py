@@ -1,5 +1,6 @@
 """The page on which whatever an operator has becomes a snapshot."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from streamlit.testing.v1 import AppTest
 
 from planner.doors.commands import script
 from planner.web import registry, state
+from tests.data.capture.recorded_prometheus import Recorded, serving
 
 INPUTS = Path(__file__).parents[2] / "data" / "doors" / "inputs"
 
@@ -115,3 +117,33 @@ def test_the_ten_commands_are_in_the_documentation() -> None:
     written = [" ".join(line.split("(for")[0].split()) for line in document.splitlines()]
     for line in script().splitlines():
         assert line.partition("    #")[0] in written
+
+
+def prometheus_page(page: Page) -> AppTest:
+    test = page("load")
+    have = next(one for one in test.radio if one.label == "What do you have?")
+    return have.set_value("Prometheus").run()
+
+
+def test_a_prometheus_is_asked_only_where_the_administrator_allows_it(page: Page) -> None:
+    test = prometheus_page(page)
+    assert not test.exception
+    assert "This server sends no requests." in text(test)
+    assert "planner snapshot --prometheus" in text(test)
+    assert all(one.label != "Read this moment" for one in test.button)
+
+
+def test_a_prometheus_becomes_a_cluster(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = json.loads((INPUTS / "prometheus" / "range_partition_label.json").read_bytes())
+    with serving(Recorded(answer["data"]["result"])) as recorded:
+        monkeypatch.setenv("PLANNER_ALLOW_CAPTURE", recorded.url)
+        test = press(prometheus_page(page), "Read this moment")
+        assert not test.exception
+        assert "A cluster:" in text(test)
+        test = press(test, "Report what is there")
+        assert not test.exception
+        assert "Missing: pulsar_bundle_*" in text(test)
+        matchers = next(one for one in test.text_input if one.label == "Matchers (optional)")
+        matchers.set_value('x"} or vector(1)')
+        test = press(test, "Read this moment")
+        assert "is not a list of label matchers" in text(test)

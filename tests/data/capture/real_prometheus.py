@@ -1,0 +1,112 @@
+"""A real Prometheus: what it scrapes, or what a history would have made it scrape."""
+
+import json
+import shutil
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+MISSING = shutil.which("prometheus") is None or shutil.which("promtool") is None
+needs_prometheus = pytest.mark.skipif(MISSING, reason="prometheus and promtool are not installed")
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def as_open_metrics(series: Iterable[Mapping[str, Any]]) -> str:
+    """Return series of a range answer as text with times, which promtool writes into a storage."""
+    families: dict[str, list[str]] = {}
+    for one in series:
+        labels = dict(one["metric"])
+        name = labels.pop("__name__")
+        inside = ",".join(f"{key}={json.dumps(value)}" for key, value in labels.items())
+        lines = families.setdefault(name, [f"# TYPE {name} unknown"])
+        lines += [f"{name}{{{inside}}} {value} {at:.3f}" for at, value in one["values"]]
+    return "\n".join([line for lines in families.values() for line in lines] + ["# EOF", ""])
+
+
+@contextmanager
+def prometheus(folder: Path, *, targets: Iterable[str] = (), filled: str = "") -> Iterator[str]:
+    """Run a server that scrapes targets each second, or holds what is filled in; give its address."""
+    data, port = folder / "data", free_port()
+    folder.mkdir(parents=True, exist_ok=True)
+    if filled:
+        (folder / "om.txt").write_text(filled)
+        command = ["promtool", "tsdb", "create-blocks-from", "openmetrics", str(folder / "om.txt"), str(data)]
+        subprocess.run(command, check=True, capture_output=True)
+    jobs = [
+        {
+            "job_name": "broker",
+            "scrape_interval": "1s",
+            "relabel_configs": [
+                {"source_labels": ["__address__"], "target_label": "pod", "regex": "(.*):.*", "replacement": "pod-$1"}
+            ],
+            "static_configs": [{"targets": list(targets), "labels": {"namespace": "kube"}}],
+        }
+    ]
+    (folder / "prometheus.yml").write_text(json.dumps({"scrape_configs": jobs if targets else []}))  # JSON is YAML
+    options = {
+        "config.file": folder / "prometheus.yml",
+        "storage.tsdb.path": data,
+        "storage.tsdb.retention.time": "50y",
+        "web.listen-address": f"127.0.0.1:{port}",
+        "log.level": "error",
+    }
+    with (folder / "log").open("w") as log:
+        command = ["prometheus", *(f"--{name}={value}" for name, value in options.items())]
+        process = subprocess.Popen(command, stdout=log, stderr=log)
+        try:
+            _wait(f"http://127.0.0.1:{port}/-/ready")
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.terminate()
+            process.wait(20)
+
+
+def _wait(url: str) -> None:
+    for _ in range(200):
+        try:
+            if httpx.get(url, timeout=5, trust_env=False).is_success:
+                return
+        except httpx.TransportError:
+            pass
+        finally:
+            time.sleep(0.05)
+    raise AssertionError("Prometheus does not start")
+
+
+@contextmanager
+def target(text: str) -> Iterator[str]:
+    """Serve text as a broker serves its metrics; give host and port."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = text.encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "text/plain; version=0.0.4")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
