@@ -102,8 +102,12 @@ def _no_history() -> None:
         " history; or start with a small generated sample.",
         icon=":material/history:",
     )
-    st.code(f"python -m planner history ingest RECORDINGS --out {shlex.quote(str(root / 'mine'))}", language="bash")
-    st.code(jobs.watch_command("mine"), language="bash")
+    st.code(
+        f"python -m planner history ingest RECORDINGS --out {shlex.quote(str(root / 'mine'))}",
+        language=None,
+        wrap_lines=True,
+    )
+    st.code(jobs.watch_command("mine"), language=None, wrap_lines=True)
     if st.button("Generate a small sample history", icon=":material/auto_awesome:"):
         with st.spinner("Generating two days of a small cluster …"):
             _make_sample()
