@@ -66,7 +66,7 @@ def _overview(view: state.Current) -> str:
         hidden=("tenant", "split algorithm"),
         pick=lambda row: address.put(namespace=names[row]),
         key=f"namespaces-{tenant}",
-        height=320 if len(shown) > 8 else None,
+        height=320,
     )
     st.caption(
         "Above an even part: how much of the cluster's load the busiest broker of a namespace has beyond an even part"

@@ -18,7 +18,9 @@ from planner.history.manifest import complete_days
 from planner.history.raw import prometheus_series
 from planner.history.spec import HistorySpec
 from planner.simulate.cluster_spec import ClusterSpec
-from tests.data.capture.real_prometheus import as_open_metrics, needs_prometheus, prometheus, target
+from tests.cluster.prometheus import as_open_metrics, prometheus, target
+
+pytestmark = pytest.mark.cluster
 
 SPEC = HistorySpec(
     cluster=ClusterSpec(brokers=3, namespaces=3, bundles=24, topics=60, cluster="east"),
@@ -46,8 +48,6 @@ def days_of(history: Path) -> list[Snapshot]:
     return [one for day in complete_days(history) for one in read_day(day.path)]
 
 
-@needs_prometheus
-@pytest.mark.usefixtures("spark")
 def test_a_history_has_what_was_scraped(server: str, tmp_path: Path) -> None:
     out = tmp_path / "history"
     arguments = ["--from", "2026-01-05", "--to", "2026-01-05T03:00:00Z", "--step-s", "300", "--out", str(out)]
@@ -70,7 +70,6 @@ def test_a_history_has_what_was_scraped(server: str, tmp_path: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in (out / "fetched").rglob("*.gz")} == before
 
 
-@needs_prometheus
 def test_a_moment_becomes_a_snapshot(server: str, tmp_path: Path) -> None:
     wanted = snapshots()[5]
     at = iso_moment(wanted.info.captured_at_ms)
@@ -91,7 +90,6 @@ def test_a_moment_becomes_a_snapshot(server: str, tmp_path: Path) -> None:
     assert expected <= owned
 
 
-@needs_prometheus
 def test_a_dry_run_reports_and_keeps_nothing(server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["--from", "2026-01-05", "--to", "2026-01-05T02:00:00Z", "--out", str(tmp_path / "out"), "--dry-run"]
     assert main(["history", "ingest", "--prometheus", server, *arguments]) == 0
@@ -118,7 +116,6 @@ pulsar_topics_count{cluster="east",namespace="acme/orders"} 1
 """
 
 
-@needs_prometheus
 def test_scraped_pods_get_the_names_of_their_brokers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Pods are scraped at their IP address; a bookie and a proxy have the same metrics of Java."""
     one = BROKER.replace("BROKER", "b1.svc").replace("RANGE", "0x00000000_0x80000000").replace("TOPIC", "b")

@@ -13,10 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import pytest
-
-MISSING = shutil.which("prometheus") is None or shutil.which("promtool") is None
-needs_prometheus = pytest.mark.skipif(MISSING, reason="prometheus and promtool are not installed")
 
 
 def free_port() -> int:
@@ -40,6 +36,8 @@ def as_open_metrics(series: Iterable[Mapping[str, Any]]) -> str:
 @contextmanager
 def prometheus(folder: Path, *, targets: Iterable[str] = (), filled: str = "") -> Iterator[str]:
     """Run a server that scrapes targets each second, or holds what is filled in; give its address."""
+    for program in ("prometheus", "promtool"):
+        assert shutil.which(program), f"{program} is not installed: apt-get install prometheus"
     data, port = folder / "data", free_port()
     folder.mkdir(parents=True, exist_ok=True)
     if filled:
