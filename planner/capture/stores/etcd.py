@@ -5,9 +5,8 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
+from http import HTTPStatus
 from typing import Any, Final
-
-import httpx
 
 from planner.capture.answer_filter import NamespaceFilter
 from planner.capture.catalogue import STORE_FOLDERS, StoreFolder
@@ -40,6 +39,9 @@ class EtcdStore(MetadataStore):
         self._next_s = 0.0
         found = _ADDRESS.fullmatch(options.metadata_store)
         self._places = found[1].split(",") if found else []
+        import httpx  # noqa: PLC0415 - pages name the kinds of stores, and need no client for that
+
+        self._no_transport = httpx.HTTPError
         secure = any(place.startswith("https:") for place in self._places)
         self._client = httpx.Client(
             verify=tls_context(options.credentials) if secure else False,
@@ -151,7 +153,7 @@ class EtcdStore(MetadataStore):
                             raise self._no_answer(where, f"more than {_ANSWER_BYTES >> 20} MiB")
                     status = answer.status_code
                 found = json.loads(content)
-            except httpx.HTTPError as error:
+            except self._no_transport as error:
                 reason = type(error).__name__
                 self._places.append(self._places.pop(0))  # the next call asks another one first
                 continue
@@ -163,7 +165,7 @@ class EtcdStore(MetadataStore):
                 continue
             if status in _FORBIDDEN or found.get("code") in _DENIED:
                 return None
-            if status == httpx.codes.OK:
+            if status == HTTPStatus.OK:
                 return found
             reason = f"HTTP {status}"
         raise self._no_answer(where, reason)
