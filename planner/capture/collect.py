@@ -112,7 +112,7 @@ class Collector:
             part = await self._ask(request_named("brokers-all"), self._first, (), {})
         except CaptureError:
             kept = self._parts.find(stem_of("brokers-all"))
-            if store is None or kept is None or kept.status not in _FORBIDDEN:
+            if store is None or kept is None or kept.status not in _FORBIDDEN or not await self._is_known():
                 raise
             dump = await asyncio.to_thread(partial(store.dump, "", NamespaceFilter(()), _REPORTS))
             registered = [str(node["path"]).rpartition("/")[2] for node in dump.nodes]
@@ -138,6 +138,11 @@ class Collector:
                 remedy="Check the address.",
             )
         return names
+
+    async def _is_known(self) -> bool:
+        """Return whether the cluster accepts the credentials: whoever they are of may list its clusters."""
+        part = await self._ask(request_named("clusters"), self._first, (), {})
+        return part.status not in _FORBIDDEN
 
     async def _bases(self, brokers: Sequence[str], store: MetadataStore | None) -> dict[str, str]:
         """Return the address of each broker: as configured, as the metadata store says for TLS, else of its id."""

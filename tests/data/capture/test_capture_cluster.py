@@ -206,6 +206,16 @@ def test_tenants_that_may_not_be_listed_are_found_by_their_bundles(cluster: Clus
     )
 
 
+def test_a_token_that_the_cluster_does_not_know_is_named(
+    cluster: Cluster, zookeeper: ZooKeeper, options: Options
+) -> None:
+    """With a metadata store too: whoever gave the token believes that it is right."""
+    for path in ("/admin/v2/brokers", "/admin/v2/clusters"):
+        cluster.answers["", path] = (401, b"{}", "application/json")
+    with pytest.raises(CaptureError, match="HTTP 401"):
+        capture_cluster(options(cluster, metadata_store=zookeeper.address))
+
+
 def test_without_a_superuser_the_metadata_store_is_enough(
     cluster: Cluster, zookeeper: ZooKeeper, options: Options
 ) -> None:
