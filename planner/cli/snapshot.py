@@ -4,7 +4,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 from cyclopts import Parameter
 
@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 
 
 _EVERY_S = 1.0
+
+_MORE: Final = "Add the output of the commands above."
+_SETTINGS_ALONE: Final = (
+    f"{_MORE[:-1]}, make a scenario with --scenario-out FILE --base SNAPSHOT, or check them with the command lint."
+)
 
 
 def snapshot(
@@ -70,7 +75,7 @@ def snapshot(
     if scenario_out is not None:
         _write_scenario(reading, base, scenario_out)
     if reading.snapshot is None and (scenario_out is None or out is not None):
-        raise FormatError(reading.not_enough, remedy="Add the output of the commands above.")
+        raise FormatError(reading.not_enough, remedy=_SETTINGS_ALONE if reading.configurations else _MORE)
     if out is not None and reading.snapshot is not None:
         write_snapshot(reading.snapshot, out)
         sys.stdout.write(f"{out}: {reading.text}\n")

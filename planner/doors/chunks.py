@@ -21,6 +21,7 @@ from planner.cluster.units import MIB
 from planner.doors.pieces import Source
 from planner.formats.encoding import parse_json
 from planner.formats.folder import MAX_UNPACKED_BYTES
+from planner.formats.tar import is_tar
 
 HEAD_BYTES = 64_000
 """Bytes of a chunk that are looked at to recognise it."""
@@ -145,8 +146,8 @@ def unpacked(data: bytes, file: str) -> bytes:
 
 
 def _without_colours(data: bytes) -> bytes:
-    """Return a text without the colours of a terminal."""
-    return _COLOUR.sub(b"", data) if b"\x1b[" in data[:HEAD_BYTES] else data
+    """Return a text without the colours of a terminal; a tar as it is."""
+    return data if is_tar(data) or b"\x1b[" not in data else _COLOUR.sub(b"", data)
 
 
 def _gunzip(data: bytes, file: str) -> bytes:

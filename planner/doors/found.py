@@ -8,7 +8,7 @@ from planner.doors.pieces import Piece
 
 
 def found_in(pieces: Iterable[Piece]) -> tuple[str, ...]:
-    """Return what there is, such as `load reports of 3 brokers`, `topics of 2 brokers`, `broker.conf`."""
+    """Return what there is: `load reports of 3 brokers`, `topics of 2 brokers`, `9 settings in broker.conf`."""
     return tuple(_found(list(pieces)))
 
 
@@ -77,4 +77,4 @@ def _configurations(pieces: list[Piece]) -> Iterator[str]:
     texts = {"runtime": "settings of a running broker", "dynamic": "dynamic settings"}
     for one in pieces:
         if isinstance(one, kinds.Configuration) and (one.values or one.misspelt or one.foreign):
-            yield texts.get(one.form, one.source.file if "." in one.source.file else f"settings in {one.source.file}")
+            yield texts.get(one.form, f"{count(len(one.values), 'setting')} in {one.source.file}")

@@ -35,6 +35,7 @@ from planner.formats.archive import members_of_zip
 from planner.formats.folder import MAX_UNPACKED_BYTES
 from planner.formats.raw_capture.snapshot import snapshot_of_capture
 from planner.formats.reading import is_own, read_snapshot, read_upload
+from planner.formats.tar import is_tar, members_of_tar
 from planner.formats.validate import fitting_notes
 from planner.history.assumed import listed
 
@@ -174,20 +175,26 @@ def _of_file(given: Given, depth: int) -> Iterator[Piece]:
         if is_own(given.data, given.name):
             yield WholeSnapshot(source=Source(given.name), snapshot=_whole(given))
             return
-        if depth == _DEEPEST:
-            what = f"There are more than {_DEEPEST} zips inside each other."
-            raise FormatError(what, where=given.name, remedy="Unpack the outer ones.")
-        for name, content in members_of_zip(given.data, given.name):
-            yield from _pieces_of_file(Given(f"{given.name}: {name}", io.BytesIO(content)), depth + 1)
+        yield from _inside(given.name, members_of_zip(given.data, given.name), depth)
         return
     data = unpacked(given.data.read(), given.name)
-    if not data.strip():
+    if is_tar(data):
+        yield from _inside(given.name, members_of_tar(data, given.name), depth)
+    elif not data.strip():
         yield NotUsed(source=Source(given.name), why="the file is empty", is_expected=True)
     elif is_own(data, given.name):
         yield WholeSnapshot(source=Source(given.name), snapshot=_whole(replace(given, data=io.BytesIO(data))))
     else:
         for chunk in chunks_of(data, given.name):
             yield from pieces_of(chunk)
+
+
+def _inside(archive: str, members: Iterable[tuple[str, bytes]], depth: int) -> Iterator[Piece]:
+    if depth == _DEEPEST:
+        what = f"There are more than {_DEEPEST} archives inside each other."
+        raise FormatError(what, where=archive, remedy="Unpack the outer ones.")
+    for name, content in members:
+        yield from _pieces_of_file(Given(f"{archive}: {name}", io.BytesIO(content)), depth + 1)
 
 
 def _whole(given: Given) -> Snapshot:

@@ -76,7 +76,7 @@ def files_part() -> None:
     """Draw the fields for files and text, what was found in them so far, and what is missing."""
     turn = _TURN.get()
     st.markdown(
-        "Upload outputs of `pulsar-admin`, `curl`, `kubectl` or Prometheus, settings files, or a zip of any of them; or"
+        "Upload outputs of `pulsar-admin`, `curl`, `kubectl` or Prometheus, settings files, or a zip or tar of them; or"
         " paste them as they are. The content decides what each one is. No data leaves this machine."
     )
     left, right = st.columns(2)

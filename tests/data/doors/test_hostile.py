@@ -3,9 +3,11 @@
 import gzip
 import io
 import random
+import tarfile
 import zipfile
 from contextlib import suppress
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -101,7 +103,54 @@ def test_zips_inside_each_other_end() -> None:
         with zipfile.ZipFile(sink, "w") as archive:
             archive.writestr("x", data)
         data = sink.getvalue()
-    assert any("zips" in text for text in one(data))
+    assert any("archives" in text for text in one(data))
+
+
+def tarred(mode: Literal["w", "w:gz"], *members: tuple[str, bytes, bytes]) -> bytes:
+    sink = io.BytesIO()
+    with tarfile.open(fileobj=sink, mode=mode) as archive:
+        for name, kind, content in members:
+            info = tarfile.TarInfo(name)
+            info.type, info.size, info.linkname = kind, len(content), "x" if kind == tarfile.SYMTYPE else ""
+            archive.addfile(info, io.BytesIO(content))
+    return sink.getvalue()
+
+
+def test_a_tar_is_read_like_a_zip() -> None:
+    report = (INPUTS[0].parent.parent / "load_report/two_in_a_row_3_3.txt").read_bytes()
+    plain = read_given([Given("reports.txt", io.BytesIO(report))])
+    coloured = report.replace(b'"cpu"', b'\x1b[34;1m"cpu"\x1b[0m')
+    members = [
+        ("out", tarfile.DIRTYPE, b""),
+        ("out/._reports.txt", tarfile.REGTYPE, b"\x00\x05\x16\x07"),
+        ("out/reports.txt", tarfile.REGTYPE, coloured),
+    ]
+    modes: tuple[Literal["w", "w:gz"], ...] = ("w", "w:gz")
+    for mode in modes:
+        reading = read_given([Given("out.tar", io.BytesIO(tarred(mode, *members)))])
+        assert reading.found == plain.found
+        assert not reading.not_used
+        assert reading.snapshot is not None
+        assert plain.snapshot is not None
+        assert reading.snapshot.brokers.name == plain.snapshot.brokers.name
+
+
+@pytest.mark.parametrize(
+    ("member", "said"),
+    [
+        (("../out", tarfile.REGTYPE, b"x"), "does not have a valid name"),
+        (("/etc/passwd", tarfile.REGTYPE, b"x"), "does not have a valid name"),
+        (("out", tarfile.SYMTYPE, b""), "is a link or a device"),
+        (("out", tarfile.FIFOTYPE, b""), "is a link or a device"),
+    ],
+)
+def test_a_tar_that_leads_elsewhere_is_refused(member: tuple[str, bytes, bytes], said: str) -> None:
+    assert said in one(tarred("w", member))[0]
+
+
+def test_a_damaged_tar() -> None:
+    whole = tarred("w", ("a", tarfile.REGTYPE, b"x" * 5_000))
+    assert "tar is damaged" in one(whole[:2_000])[0]
 
 
 def test_one_damaged_report_leaves_the_others() -> None:

@@ -287,7 +287,9 @@ def test_a_settings_file_alone_is_a_scenario(tmp_path: Path, capsys: pytest.Capt
     found = scenario("settings_file/environment.env", tmp_path=tmp_path)
     assert found == {"loadBalancerSheddingIntervalMinutes": 10, "loadBalancerBrokerOverloadedThresholdPercentage": 70}
     assert main(["snapshot", str(INPUTS / "settings_file/environment.env")]) == 2
-    assert "settings alone" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "settings alone" in said
+    assert "--scenario-out" in said
 
 
 def test_two_settings_files_are_before_and_after(tmp_path: Path) -> None:
