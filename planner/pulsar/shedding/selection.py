@@ -217,7 +217,7 @@ def take_until(
         config: Settings in force.
         brokers: Positions of the brokers that shed. Shape (brokers,).
         required_bytes_per_s: What shall leave each of the brokers. Shape (brokers,).
-        codes: Reason of a bundle that is taken (fields: value, taken before it, required) and of one that is not needed
+        codes: Reason of a bundle that is taken (fields: value, required, taken before it) and of one that is not needed
             any more (fields: value, required), in MiB/s.
         reasons: Gets the reasons of the bundles.
 
@@ -242,7 +242,7 @@ def take_until(
     taken = np.arange(len(values)) - first < np.repeat(count, sizes)
     required = np.repeat(required_bytes_per_s, sizes) / MIB
     owners, mib = donors.owners, values / MIB
-    columns = (mib[taken], before[taken] / MIB, required[taken])
-    add_reasons(reasons, codes[0], taken, owners, mib, before / MIB, required, bundles=donors.bundles)
+    columns = (mib[taken], required[taken], before[taken] / MIB)
+    add_reasons(reasons, codes[0], taken, owners, mib, required, before / MIB, bundles=donors.bundles)
     add_reasons(reasons, codes[1], ~taken, owners, mib, required, bundles=donors.bundles)
     return moves_of(snapshot, codes[0], donors.bundles[taken], columns), count > 0

@@ -232,3 +232,22 @@ def test_order_of_the_rows_does_not_matter(spec: ClusterSpec, seed: int, shedder
         assert first == second
     else:
         assert {b: sorted(v) for b, v in first.items()}.keys() == second.keys()
+
+
+@pytest.mark.parametrize("shedder", [threshold.SHEDDER, overload.SHEDDER])
+def test_a_bundle_that_is_taken_says_what_must_leave_and_what_was_chosen_before(shedder: Shedder) -> None:
+    """Once a rewording swapped the two numbers, on every page."""
+    snapshot = cluster([90, 10, 10], [[30.0, 20.0, 10.0, 5.0], [1.0], [1.0]])
+    settings = Settings({"loadBalancerBrokerThresholdShedderPercentage": 10})
+    _, decision = shedder.decide(snapshot, SheddingMemory(shedder.initial()), settings)
+    values = [
+        row.values
+        for block in decision.reasons
+        for row in block.rows(snapshot.brokers.name, snapshot.bundle_names)
+        if row.code.code.endswith(".bundle_taken")
+    ]
+    assert [one["before_mib_per_s"] for one in values] == list(np.cumsum([0.0, 30.0, 20.0, 10.0])[: len(values)])
+    assert len({one["required_mib_per_s"] for one in values}) == 1
+    assert all(one["before_mib_per_s"] < one["required_mib_per_s"] for one in values)
+    assert len(values) == len(decision.moves)
+    assert decision.moves[0].reason.values["before_mib_per_s"] == 0
