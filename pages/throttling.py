@@ -41,6 +41,11 @@ _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
 _ASKED_FROM_S = 5.0
 """From which price on dispatch is simulated by a click alone."""
 _PAID: SessionValue[frozenset[str]] = SessionValue("paid_dispatch", frozenset)
+_CONSUMERS, _NOTHING = "consumers", "nothing"
+_UNLIMITED = {
+    _CONSUMERS: "No limit is reached; the consumers are slower than the publishers",
+    _NOTHING: "No limit is reached",
+}
 _TEXT_PX, _WHERE_PX = 200, 330
 
 
@@ -126,7 +131,7 @@ def verdict(trace: DispatchTrace) -> str:
 def _bound_by(trace: DispatchTrace) -> str:
     bound = [str(limit) for limit in trace.binding() if limit is not None]
     if not bound:
-        return "no limit"
+        return _CONSUMERS if trace.drain().change_msgs_per_s > 0 else _NOTHING
     most = max(dict.fromkeys(bound), key=bound.count)
     return f"{most} in {len(bound)} of {count(trace.periods, 'period')}"
 
@@ -213,10 +218,10 @@ def _draw_timeline(trace: DispatchTrace, name: str) -> None:
     mean, least, most = (
         bytes_per_s(row[name] * MIB) for name in ("delivered MiB/s", "minimum in 1 s (MiB/s)", "maximum in 1 s (MiB/s)")
     )
+    limit = _UNLIMITED.get(row["limited by"], f"Limited by {row['limited by']}")
     summary = (
         f"**{name}: {verdict(trace)}.** On average, {msg_per_s(row['delivered msg/s'])} ({mean}) are delivered,"
-        f" between {least} and {most}. Limited by"
-        f" {row['limited by']}{over if row['highest excess in 1 s (msg)'] else ''}."
+        f" between {least} and {most}. {limit}{over if row['highest excess in 1 s (msg)'] else ''}."
     )
     chart(figure, summary, "dispatch-timeline")
 

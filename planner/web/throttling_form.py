@@ -144,7 +144,8 @@ def traffic_form(traffic: TopicTraffic, topic: str, subscription: str) -> tuple[
         kind = address.choice("type", "Type", kinds, SubscriptionType.SHARED.value)
         consumers = number("consumers", "Consumers per subscription and partition", traffic.consumers, 0, 10_000)
         queue = number("queue", "receiverQueueSize", 1000, 1, 100_000)
-        speed = number("speed", "Processing rate per consumer (msg/s)", 5000.0, 0.0, 1e6)
+        help_ = "A snapshot does not record it: 5,000 is assumed, or as much as is published."
+        speed = number("speed", "Processing rate per consumer (msg/s)", traffic.process_msg_per_s, 0.0, 1e8, help=help_)
     with columns[2]:
         st.markdown("**Initial state and duration**")
         help_ = "Per subscription, over all partitions. A snapshot does not record it."

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Policies, Snapshot
 from planner.pulsar.throttling.precedence import Level, limit_chain, parse_topic
-from planner.simulate.dispatch.load import SubscriptionType, TopicLoad
+from planner.simulate.dispatch.load import SubscriptionLoad, SubscriptionType, TopicLoad
 
 _MESSAGE_BYTES = 1024
 _MOST_FAN_OUT = 20
@@ -47,6 +47,16 @@ class TopicTraffic:
     message_bytes: int
     fan_out: int
     consumers: int
+
+    @property
+    def process_msg_per_s(self) -> float:
+        """How fast one consumer works, msg/s: what a snapshot cannot say, but at least as fast as is published.
+
+        The consumers of a topic that is in balance keep up, whatever the usual speed is.
+        """
+        needed = self.msg_rate_in_per_s / self.partitions / self.consumers
+        step = 10.0 ** max(np.floor(np.log10(needed)) - 1, 0) if needed > 0 else 1.0
+        return max(SubscriptionLoad().process_msg_per_s, float(np.ceil(needed / step) * step))
 
 
 def topic_traffic(snapshot: Snapshot, topic: str) -> TopicTraffic:

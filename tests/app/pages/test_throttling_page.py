@@ -62,6 +62,18 @@ def test_a_topic_with_a_limit_is_offered_first(page: Page) -> None:
     assert frame(test, "scenario")["scenario"].tolist() == ["Current", "Without limits"]
 
 
+def test_consumers_of_a_cluster_in_balance_keep_up(page: Page) -> None:
+    """Six consumers at 5,000 msg/s each were taken for too slow for 32,100 msg/s that they do consume."""
+    test = page("throttling", snapshot=digest("story.zip"))
+    assert not test.exception
+    rows = frame(test, "scenario").set_index("scenario")
+    assert rows["backlog"].tolist() == ["no backlog remains"] * len(rows)
+    assert "No limit is reached." in shown(test)
+    slow = page("throttling", snapshot=digest("story.zip"), speed="5000")
+    assert frame(slow, "scenario")["limited by"].tolist() == ["consumers"] * len(rows)
+    assert "the consumers are slower than the publishers." in shown(slow)
+
+
 def test_an_edit_of_a_link_wins_and_gives_the_command(page: Page) -> None:
     topic = "persistent://acme/orders/some"
     address = {"topic": topic, "limit-topic": "topic:10:-1:1:0", "publish": "100", "backlog": "3000", "batch": "3"}
