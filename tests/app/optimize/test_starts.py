@@ -68,7 +68,7 @@ def test_the_command_starts_from_the_edits(capsys: pytest.CaptureFixture[str], t
     kept = tmp_path / "more.json"
     kept.write_text(scenario_file(adding(story, 4), snapshot_digest(story), "story"))
     told = []
-    words = ["optimize", "--snapshot", samples()[0].file, "--moves", "18", "--splits", "0", "--json"]
+    words = ["optimize", "--snapshot", samples()[0].file, "--moves", "8", "--splits", "0", "--json"]
     for more in ([], ["--scenario", str(kept)], ["--scenario", str(kept), "--after-cycles"]):
         assert main([*words, *more]) == 0
         told.append(json.loads(capsys.readouterr().out))
