@@ -22,8 +22,8 @@ def lint(
 ) -> int:
     """Check the settings of a cluster or a broker.conf.
 
-    Finds settings that fight each other or the machines, values that Pulsar refuses, and names that brokers ignore:
-    misspelt ones and those of another release. Of a snapshot, each remedy is simulated on it. Exit status: 0 no
+    Finds settings that fight each other or the machines, values that a setting cannot have, and names that brokers
+    ignore: misspelt ones and those of another release. Of a snapshot, each remedy is simulated on it. Exit status: 0 no
     findings, 1 findings, 2 an input cannot be read.
 
     Args:

@@ -87,9 +87,8 @@ class Setting:
             low = -math.inf if self.minimum is None else self.minimum
             high = math.inf if self.maximum is None else self.maximum
             if not low <= parsed <= high:
-                raise self._refuse(
-                    value, f"Use a number from {_bound(low)} to {_bound(high)}{' ' + self.unit if self.unit else ''}."
-                )
+                unit = f" ({self.unit})" if self.unit else ""
+                raise self._refuse(value, f"Use a number from {_bound(low)} to {_bound(high)}{unit}.")
         named = parsed if isinstance(parsed, tuple) else (parsed,)
         if self.choices and any(isinstance(n, str) and n not in self.choices for n in named):
             raise self._refuse(value, f"Choose from {', '.join(self.choices)}.")

@@ -62,7 +62,6 @@ def _configuration(fields: dict[str, Any]) -> Configuration:
             **fields,
             "source": Source(**fields["source"]),
             "foreign": tuple(fields["foreign"]),
-            "invalid": tuple(fields["invalid"]),
         }
     )
 

@@ -33,8 +33,6 @@ _LINE: Final = re.compile(rf"\s*(?:export\s+)?(?:{PREFIX})?([A-Za-z_][A-Za-z0-9_
 _BALANCER: Final = re.compile(r"load(Balancer?|Manager)[A-Z]")
 """How names begin that only the load balancer has."""
 _LIKE: Final = 0.75
-_NOT_KEPT: Final = "?"
-"""In place of a value that is not valid, which may be anything, even a secret."""
 
 Lines: TypeAlias = Mapping[str, Sequence[int]]
 """Lines of each name in a file, from 1 on."""
@@ -202,24 +200,31 @@ def _unknown(name: str, meant: str, release: Release, source: str, lines: Lines)
 def _values(files: Sequence[Configuration], release: Release, source: str, lines: Lines) -> Iterator[LintFinding]:
     """Yield values that the setting cannot have."""
     for one in files:
-        for name, value in (*one.values.items(), *((name, _NOT_KEPT) for name in one.invalid)):
-            setting = release.settings.get(name)
-            if setting is None:
+        for name, instead in (*_refused(one.values, release), *one.invalid.items()):
+            if name not in release.settings:
                 continue
-            try:
-                setting.parse(value)
-            except SettingError as error:
-                yield LintFinding(
-                    code="invalid_value",
-                    severity="high",
-                    title=f"{name} has a value that Pulsar refuses",
-                    evidence="Its type or bounds do not allow it." if value is _NOT_KEPT else error.what,
-                    remedy=f"{error.remedy} The default is {conf_value(setting.default) or 'empty'}.",
-                    command=(_write(f"{name}={conf_value(setting.default)}", source, lines),),
-                    settings=(name,),
-                    source=source,
-                    line=_line_of((name,), lines),
-                )
+            default = conf_value(release.settings[name].default)
+            yield LintFinding(
+                code="invalid_value",
+                severity="high",
+                title=f"{name} cannot have its value",
+                evidence="It has another type, or is out of range.",
+                remedy=f"{instead} The default is {default or 'empty'}.",
+                command=(_write(f"{name}={default}", source, lines),),
+                settings=(name,),
+                source=source,
+                line=_line_of((name,), lines),
+            )
+
+
+def _refused(values: Mapping[str, str], release: Release) -> Iterator[tuple[str, str]]:
+    """Yield settings whose value this release does not allow, and what it does."""
+    for name, value in values.items():
+        try:
+            if name in release.settings:
+                release.settings[name].parse(value)
+        except SettingError as error:
+            yield name, error.remedy
 
 
 def _twice(lines: Lines, source: str, release: Release) -> Iterator[LintFinding]:

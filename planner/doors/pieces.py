@@ -167,7 +167,8 @@ class Configuration(Piece):
         broker: The broker of a runtime configuration, where it is known.
         misspelt: Names that are none of Pulsar's load balancer, and the setting that each may mean.
         foreign: Other names, which the planner does not use.
-        invalid: Settings with a value that they cannot have; it is not kept, because it may be anything.
+        invalid: Settings with a value that they cannot have, and what they can; the value itself is not kept, because
+            it may be anything.
     """
 
     values: Mapping[str, str]
@@ -175,7 +176,7 @@ class Configuration(Piece):
     broker: str = ""
     misspelt: Mapping[str, str] = field(default_factory=dict)
     foreign: Sequence[str] = ()
-    invalid: Sequence[str] = ()
+    invalid: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,7 +23,7 @@ def spelling(files: Sequence[Configuration]) -> Iterator[str]:
         for name, meant in one.misspelt.items():
             yield f"{one.source}: {name} is not a setting of Pulsar's load balancer. It may mean {meant}."
         if one.invalid:
-            yield f"{one.source}: {listed(one.invalid)} cannot have the value given there; it was left out."
+            yield f"{one.source}: {listed(list(one.invalid))} cannot have the value given there; it was left out."
         if one.foreign and one.form == "file":
             yield (
                 f"{one.source}: the load balancer does not read {listed(one.foreign)}, so the planner does not use "

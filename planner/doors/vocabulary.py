@@ -38,15 +38,15 @@ def configuration(
     values: dict[str, str] = {}
     misspelt: dict[str, str] = {}
     foreign: dict[str, None] = {}
-    invalid: dict[str, None] = {}
+    invalid: dict[str, str] = {}
     for given, value in pairs:
         name = given.strip().removeprefix(PREFIX)
         if name in KNOWN:
             text = _text(value)
-            if _is_valid(name, text):
-                values[name] = text
+            if wrong := _refusal(name, text):
+                invalid[name] = wrong
             else:
-                invalid[name] = None
+                values[name] = text
         elif _NAME.fullmatch(name) and len(foreign) + len(misspelt) < _MOST:
             near = _nearest(name) if form == "file" else ""
             if near:
@@ -60,18 +60,20 @@ def configuration(
         broker=broker,
         misspelt=misspelt,
         foreign=tuple(foreign),
-        invalid=tuple(name for name in invalid if name not in values),
+        invalid={name: wrong for name, wrong in invalid.items() if name not in values},
     )
 
 
-def _is_valid(name: str, text: str) -> bool:
+def _refusal(name: str, text: str) -> str:
+    """Return what a setting can have instead of a text; nothing where the text is a value of it."""
     setting = REFERENCE.settings.get(name) or REFERENCE.others[name]
     try:
         setting.parse(text)
-    except SettingError:
+    except SettingError as error:
         # Java takes any other text for false; only what is a word is kept.
-        return setting.kind == "boolean" and text.isalpha() and len(text) <= _LONGEST_WORD
-    return len(text) <= MAX_TEXT
+        is_word = setting.kind == "boolean" and text.isalpha() and len(text) <= _LONGEST_WORD
+        return "" if is_word else error.remedy
+    return "" if len(text) <= MAX_TEXT else f"Use at most {MAX_TEXT:,} characters."
 
 
 def _nearest(name: str) -> str:

@@ -12,11 +12,13 @@ from planner.cluster.names import (
     DEFAULT_NUMBER_OF_NAMESPACE_BUNDLES,
     DIRECT_MEMORY_RESOURCE_WEIGHT,
     HISTORY_RESOURCE_PERCENTAGE,
+    LOAD_BALANCER_ENABLED,
     LOAD_MANAGER_CLASS_NAME,
     LOAD_PLACEMENT_STRATEGY,
     LOAD_SHEDDING_STRATEGY,
     NAMESPACE_MAXIMUM_BUNDLES,
     REPORT_UPDATE_MAX_INTERVAL_MINUTES,
+    SHEDDING_ENABLED,
     SHEDDING_GRACE_PERIOD_MINUTES,
     SHEDDING_INTERVAL_MINUTES,
     SUPPORTED_NAMESPACE_BUNDLE_SPLIT_ALGORITHMS,
@@ -40,6 +42,7 @@ _WEIGHTS: Final = (
 _LOW, _HIGH = "LowThreshold", "HighThreshold"
 _LIFE: Final = "LoadDataTTLInSeconds"
 """End of the name of the setting after which load data counts no more, of strategies that read it."""
+_ALL_PERCENT: Final = 100
 _COUNTS: Final = "HitCount"
 """Part of the name of a threshold that counts hits: the lower the usage, the more of them."""
 
@@ -220,6 +223,45 @@ def frozen_average(config: Settings) -> Iterator[Finding]:
         )
 
 
+def balancer_off(config: Settings) -> Iterator[Finding]:
+    """The load balancer is off, so that all other settings of it wait."""
+    for name, effect in ((LOAD_BALANCER_ENABLED, "sheds or splits a bundle"), (SHEDDING_ENABLED, "sheds a bundle")):
+        if not config.flag(name):
+            yield Finding(
+                code="balancer_off",
+                title=f"{name} is false",
+                evidence=f"No broker {effect}, whatever the other settings say.",
+                remedy=f"Set {name} to true, unless it is off on purpose.",
+                severity="low",
+                settings=(name,),
+                changes={name: True},
+            )
+            return
+
+
+def threshold_acts_on_all_or_none(config: Settings) -> Iterator[Finding]:
+    """A shedding threshold that every broker above the average passes, or that no broker can reach."""
+    shedder, manager = effective_shedder(load_manager_of(config), config)[0], load_manager_of(config)
+    if manager is not LoadManager.MODULAR or shedder.profile.threshold is None or not shedder.profile.exact:
+        return
+    name = next(iter(shedder.profile.exact))
+    default = config.of(name).default
+    value, above = config.integer(name), shedder.profile.above_average
+    never = value >= _ALL_PERCENT if above else value > _ALL_PERCENT
+    if value > 0 and not never:
+        return
+    limit = f"{value} points above the average" if above else f"{value} %"
+    yield Finding(
+        code="threshold_never_acts" if never else "threshold_always_acts",
+        title=f"{shedder.name} {'never sheds' if never else 'sheds in every cycle'}",
+        evidence=f"{name} is {value}: {'no' if never else 'in every cycle some'} broker is {limit}.",
+        remedy=f"Set {name} to {default}, its default.",
+        severity="medium",
+        settings=(name,),
+        changes={name: default},
+    )
+
+
 RULES: tuple[Callable[[Settings], Iterator[Finding]], ...] = (
     class_missing,
     unpaired_placement,
@@ -230,5 +272,7 @@ RULES: tuple[Callable[[Settings], Iterator[Finding]], ...] = (
     no_grace,
     nothing_weighs,
     frozen_average,
+    balancer_off,
+    threshold_acts_on_all_or_none,
 )
 """Every rule."""

@@ -11,7 +11,7 @@ from planner.cluster.releases import RELEASES, release
 from planner.cluster.setting import conf_value
 from planner.cluster.settings import Settings
 from planner.doors.lint import lint_file
-from planner.explain.setting_rules import RULES, setting_findings
+from planner.explain.setting_rules import RULES, setting_findings, threshold_acts_on_all_or_none
 
 EXTENSIBLE = "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl"
 AVG = "org.apache.pulsar.broker.loadbalance.impl.AvgShedder"
@@ -33,6 +33,8 @@ WRONG: dict[str, dict[str, object]] = {
         "loadBalancerBandwidthOutResourceWeight": 0,
     },
     "frozen_average": {"loadBalancerHistoryResourcePercentage": 1.0},
+    "balancer_off": {"loadBalancerSheddingEnabled": False},
+    "threshold_acts_on_all_or_none": {"loadBalancerBrokerThresholdShedderPercentage": 0},
 }
 CONF = """# a comment
 loadBalancerEnabled=true
@@ -102,6 +104,34 @@ def test_the_commands_make_a_file_clean(conf: Path, capsys: pytest.CaptureFixtur
     assert main(["lint", str(conf)]) == 0
     assert "No findings." in capsys.readouterr().out
     assert "zookeeperServers=somewhere" in conf.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("shedder", "name", "value", "code"),
+    [
+        ("ThresholdShedder", "loadBalancerBrokerThresholdShedderPercentage", 100, "threshold_never_acts"),
+        ("ThresholdShedder", "loadBalancerBrokerThresholdShedderPercentage", 99, ""),
+        ("OverloadShedder", "loadBalancerBrokerOverloadedThresholdPercentage", 101, "threshold_never_acts"),
+        ("OverloadShedder", "loadBalancerBrokerOverloadedThresholdPercentage", 100, ""),
+        ("OverloadShedder", "loadBalancerBrokerOverloadedThresholdPercentage", 0, "threshold_always_acts"),
+        ("UniformLoadShedder", "loadBalancerBrokerOverloadedThresholdPercentage", 0, ""),
+    ],
+)
+def test_thresholds_that_all_or_no_brokers_pass(shedder: str, name: str, value: int, code: str) -> None:
+    java = f"org.apache.pulsar.broker.loadbalance.impl.{shedder}"
+    found = threshold_acts_on_all_or_none(Settings({"loadBalancerLoadSheddingStrategy": java, name: value}))
+    assert [one.code for one in found] == ([code] if code else [])
+
+
+def test_what_a_value_can_be_instead_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The value itself is never repeated: it may be anything, a secret in the wrong place too."""
+    path = tmp_path / "broker.conf"
+    path.write_text("loadBalancerHistoryResourcePercentage=1.5\nloadBalancerSheddingIntervalMinutes=hunter2\n")
+    assert main(["lint", str(path)]) == 1
+    said = capsys.readouterr().out
+    assert "Use a number from 0 to 1 (fraction). The default is 0.9." in said
+    assert "Use a value of type int. The default is 1." in said
+    assert "hunter2" not in said
 
 
 def test_a_setting_of_another_release_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
