@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from planner.replay import jobs
 from planner.replay.estimate import estimate, measure_pace
-from planner.replay.runners import cores
 from planner.replay.spec import Job, tasks_of
+from planner.spark.runners import cores
 from tests.data.replay.replays import make_history, make_job
 
 if TYPE_CHECKING:

@@ -42,10 +42,11 @@ from planner.replay.estimate import Estimate, Pace, estimate, measure_pace
 from planner.replay.grid import Grid, first_snapshot, scenarios_of
 from planner.replay.kernel import TaskResult, combined_digest, replay_one
 from planner.replay.results import ResultWriter
-from planner.replay.runners import cores, pack_result, run_local, run_processes, run_spark, unpack_result
+from planner.replay.runners import pack_result, run_local, run_processes, run_spark, unpack_result
 from planner.replay.spec import Job, tasks_of
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.scenario import Scenario
+from planner.spark.runners import cores
 from planner.spark.session import open_session
 
 _PARTS = ("runners", "days", "bundles", "tiny", "paper")

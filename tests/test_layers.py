@@ -31,6 +31,7 @@ LAYERS = (
     "shadow",
     "workspace",
     "replay",
+    "weeks",
     "advise",
     "figures",
     "cli",

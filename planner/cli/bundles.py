@@ -3,12 +3,14 @@
 import sys
 from typing import Annotated, Final
 
-from cyclopts import Parameter
+from cyclopts import Group, Parameter
 
 from planner.cli.output import opened
 from planner.simulate.planned_spec import PlannedTopics
+from planner.weeks.spec import Weeks
 
 _NAMES: Final = {"count": "topics", "distribution": "rates", "bundles": "count"}
+_WEEKS: Final = Group("Over weeks", sort_key=2)
 _PLANNED: Final = "planned|pattern|count|msg_rate_per_s|message_bytes|subscriptions|distribution|bundles"
 
 
@@ -30,6 +32,7 @@ def bundles(
             name_transform=lambda name: _NAMES.get(name, name.lower().replace("_", "-")),
         ),
     ] = PlannedTopics(pattern=""),
+    weeks: Annotated[Weeks, Parameter(name="*", group=_WEEKS, negative_iterable=())] = Weeks(),
     as_json: Annotated[bool, Parameter(name="--json")] = False,
 ) -> int:
     """Advise how many bundles a namespace needs, and where to cut it.
@@ -49,6 +52,7 @@ def bundles(
         hours: Hours within which to look for splits.
         growth_percent: With --hours, by how much all traffic grows in that time.
         planned: With --pattern, the topics of the namespace.
+        weeks: What to look at over the days of a history.
         as_json: Print everything as JSON.
     """
     from planner.cluster.errors import ScenarioError
@@ -62,8 +66,10 @@ def bundles(
     from planner.simulate.run import simulate
     from planner.workspace.opening import content_of, open_scenario
 
-    if bool(snapshot) == bool(planned.pattern):
-        raise ScenarioError("Nothing to look at.", remedy="Use either --snapshot or --pattern.")
+    if sum(map(bool, (snapshot, planned.pattern, weeks.history))) != 1:
+        raise ScenarioError("Nothing to look at.", remedy="Use one of --snapshot, --pattern and --history.")
+    if weeks.history:
+        return _over_weeks(weeks, as_json=as_json)
     if planned.pattern:
         cluster = plan_cluster(PlannedCluster(brokers=brokers, topics=(planned,)), seed)
     else:
@@ -85,3 +91,26 @@ def bundles(
         sys.stdout.write("\n".join(map(advice_text, found)) if wanted else overview_text(found))
         sys.stdout.write(forecast_text(splits, wanted) if splits is not None else "")
     return int(any(one.edits for one in found))
+
+
+def _over_weeks(asked: Weeks, *, as_json: bool) -> int:
+    """Print advice over weeks; tell how far it is meanwhile."""
+    from planner.cluster.errors import ReplayError
+    from planner.share.export import json_text
+    from planner.weeks.advice import week_document
+    from planner.weeks.report import week_lines
+    from planner.weeks.run import run_weeks
+
+    def progress(done: int, tasks: int, where: str) -> None:
+        sys.stderr.write(f"{done:,} of {tasks:,} tasks done, on {where}\n")
+        sys.stderr.flush()
+
+    found = run_weeks(asked, progress)
+    sys.stderr.writelines(f"note: {error}\n" for error in found.errors)
+    if not found.rows:
+        raise ReplayError("There is no advice: every task failed.", remedy="Correct what the notes above name.")
+    if as_json:
+        sys.stdout.write(json_text({"weeks": week_document(found.rows), "errors": list(found.errors)}))
+    else:
+        sys.stdout.write("\n".join(week_lines(found.rows)) + "\n")
+    return int(any(row.is_steady for row in found.rows))

@@ -29,8 +29,9 @@ from planner.replay.jobs import (
 )
 from planner.replay.kernel import ReplayTask, TaskResult
 from planner.replay.results import ResultSummary, ResultWriter
-from planner.replay.runners import cores, run_local, run_processes, run_spark
+from planner.replay.runners import run_local, run_processes, run_spark
 from planner.replay.spec import Job, job_from_json, tasks_of
+from planner.spark.runners import cores
 from planner.spark.session import check_workers, open_session
 
 _LOOK_S: Final = 0.25

@@ -29,10 +29,10 @@ from planner.replay import jobs
 from planner.replay.estimate import Estimate, Pace, estimate, measure_pace
 from planner.replay.grid import Grid, first_snapshot, scenarios_of, values_of
 from planner.replay.runner import Runner
-from planner.replay.runners import cores
 from planner.replay.spec import Job, job_from_json, job_to_json, tasks_of
 from planner.simulate.scenario import Scenario
 from planner.simulate.strategies import WITH_A_STRATEGY, obstacle, with_obstacle
+from planner.spark.runners import cores
 from planner.spark.session import spark_place
 from planner.web import address, scenario_history, state
 from planner.web.session import bound

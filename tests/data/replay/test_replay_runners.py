@@ -27,12 +27,13 @@ from planner.replay.aggregate import totals_of
 from planner.replay.kernel import TaskResult, combined_digest, frames_of, replay_one, task_from_json, task_to_json
 from planner.replay.queries import SCENARIO_MEASURES, ReplayResults
 from planner.replay.results import ResultWriter, read_summary, result_files
+from planner.replay.runners import REPLAYS, pack_result, run_local, run_processes, run_spark, unpack_result
 from planner.replay.runners import _work as work_of_the_pool
-from planner.replay.runners import pack_result, run_local, run_processes, run_spark, unpack_result, wave_size
 from planner.replay.spec import tasks_of
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.edits.kill_broker import KillBroker
 from planner.simulate.scenario import Step
+from planner.spark.runners import wave_size
 from planner.spark.session import OpenSession, SparkPlace, check_workers, open_session, package_code, spark_place
 from tests.data.replay.replays import CLUSTERS, HOURLY, OFTEN, make_job
 
@@ -148,7 +149,7 @@ def test_a_pool_that_breaks_just_before_it_is_given_a_task(
                     time.sleep(0.01)
             return super().submit(work, text)
 
-    monkeypatch.setattr(runners, "ProcessPoolExecutor", Breaks)
+    monkeypatch.setattr("planner.spark.runners.ProcessPoolExecutor", Breaks)
     found = by_name(run_processes(tasks, 2, never))
     assert found.keys() == {task.task for task in tasks}
     assert not [one.task for one in found.values() if one.error]
@@ -161,19 +162,16 @@ def test_a_task_that_kills_its_process_fails_alone(
     killed = [task.task for task in tasks if DEADLY in task.task]
     assert len(killed) == 1
 
-    well_behaved = runners._on_spark
-
-    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            if any(DEADLY in text for text in batch.column("task").to_pylist()):
-                os.kill(os.getpid(), signal.SIGKILL)
-            yield from well_behaved(iter([batch]))
+    def on_worker(text: str) -> bytes:  # of no module that workers would have to import
+        if DEADLY in text:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return pack_result(replay_one(task_from_json(text)))
 
     well = by_name(run_local([task for task in tasks if task.task not in killed], never))
     with monkeypatch.context() as patch:
-        patch.setattr(runners, "_on_spark", work)
+        patch.setattr(runners, "REPLAYS", replace(REPLAYS, run=on_worker))
         on_spark = by_name(run_spark(tasks, here_on(spark), never))
-    monkeypatch.setattr(runners, "_work", deadly)
+    monkeypatch.setattr(runners, "REPLAYS", replace(REPLAYS, run=deadly))
     in_pool = by_name(run_processes(tasks, 2, never))
     for found in (on_spark, in_pool):
         assert found.keys() == {task.task for task in tasks}

@@ -1,0 +1,1 @@
+"""Advice on bundles over weeks of many clusters, as one job on Spark."""

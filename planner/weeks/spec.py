@@ -1,0 +1,29 @@
+"""What advice over weeks is asked for."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from planner.replay.runner import Runner
+
+
+@dataclass(frozen=True, slots=True)
+class Weeks:
+    """Which days of which clusters to look at, and where.
+
+    Attributes:
+        history: Folder of a history with topics: advise over its days instead of on a snapshot.
+        cluster: Only these clusters of it; all by default.
+        first_day: First day, yyyy-mm-dd in UTC; the first of the history by default.
+        last_day: Last day, included; the last of the history by default.
+        moments_per_day: Moments of each day to look at.
+        runner: One process, a pool, or Spark: here, at SPARK_REMOTE, or at PLANNER_SPARK_MASTER.
+        workers: Processes, cores of a local Spark, or tasks at once on a cluster; 0 for all.
+    """
+
+    history: Path | None = None
+    cluster: tuple[str, ...] = ()
+    first_day: str = ""
+    last_day: str = ""
+    moments_per_day: int = 4
+    runner: Runner = "processes"
+    workers: int = 0
