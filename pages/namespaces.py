@@ -16,6 +16,7 @@ from planner.namespaces.overview import bundle_weight, owner_shares, tenants_fra
 from planner.namespaces.population import Population, population_of
 from planner.share.bundle_advice import advice_scenario, successor_commands
 from planner.web import address, registry, scenario_history, simulations, state
+from planner.web.bundle_weeks import weeks_part
 from planner.web.namespaces import advice_of, forecast_of, frame_of, plan_impact
 from planner.web.page import Page
 from planner.web.widgets import chart, metrics, note_list, table
@@ -292,6 +293,7 @@ def draw(view: state.Current) -> None:
     with happens_place:
         _happens(view, namespace)
     _forecast(view)
+    weeks_part()
 
 
 PAGE = Page(

@@ -75,14 +75,15 @@ def bundles(
     else:
         cluster = opened(snapshot)[1]
     asked = content_of(open_scenario(scenario)) if scenario else None
+    grown = growing(cluster, hours, 1 + growth_percent / 100, asked) if hours else None
     wanted = namespace or (cluster.namespaces if planned.pattern else ())
     others = [opened(one)[1] for one in moment]
     found = [
         bundle_advice(cluster, name, asked, history=populations(others, name)) for name in wanted or advisable(cluster)
     ]
     splits = None
-    if hours:
-        trace = simulate(cluster, growing(cluster, hours, 1 + growth_percent / 100, asked))
+    if grown is not None:
+        trace = simulate(cluster, grown)
         splits = split_forecasts(trace, trace.end)
     if as_json:
         documents = [advice_document(one, splits) for one in found]

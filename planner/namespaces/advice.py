@@ -16,7 +16,7 @@ from planner.explain.isolation import allowed_brokers
 from planner.explain.topic_advice import PART, PartitionAdvice, partition_advice, topic_usage
 from planner.namespaces.costs import CostRow, cost_rows
 from planner.namespaces.counts import CountRow, count_row, count_rows
-from planner.namespaces.cuts import NEAR, Cuts, recommended_cuts
+from planner.namespaces.cuts import NEAR, Cuts, cuts_hold, recommended_cuts
 from planner.namespaces.population import Population, population_of
 from planner.optimize.absorb import settled
 from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
@@ -299,12 +299,8 @@ def _notes(
             " fewer."
         )
     if history and cuts.new:
-        shares = [count_row(other, cuts.boundaries, brokers).placed_percent for other in history]
-        before = [count_row(other, population.boundaries, brokers).placed_percent for other in history]
-        held = sum(after <= was + 1e-9 for after, was in zip(shares, before, strict=True))
-        notes.append(
-            f"The cuts are as even as today's boundaries, or more so, in {held:,} of {len(history):,} moments."
-        )
+        held = sum(cuts_hold(cuts.boundaries, population.boundaries, other, brokers) for other in history)
+        notes.append(f"The cuts bring at least half of what any cuts could in {held:,} of {len(history):,} moments.")
     return notes
 
 

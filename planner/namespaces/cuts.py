@@ -122,6 +122,27 @@ def _with_cuts(places: Int64Array, cuts: Sequence[int], kept: Sequence[int]) -> 
     return tuple(sorted({*kept, *new}))
 
 
+def topic_bound(population: Population, brokers: int) -> float:
+    """Return the share of the load, from 0 to 1, below which nothing brings the broker with most: topics are whole."""
+    return least_share(np.diff(population.running[_Places.of(population).before]), brokers)
+
+
+def cuts_hold(boundaries: Sequence[int], before: Sequence[int], population: Population, brokers: int) -> bool:
+    """Say whether cuts are worth it at another moment as well: they bring at least half of what any cuts could there.
+
+    Where the old boundaries are near the bound already, they only have to stay there.
+
+    Args:
+        boundaries: With the cuts.
+        before: Without them.
+        population: The topics at that moment.
+        brokers: How many brokers may serve the namespace.
+    """
+    was, after = (reached_share(loads_of(population, edges), brokers) for edges in (before, boundaries))
+    bound = topic_bound(population, brokers)
+    return after <= max(bound * NEAR, was - (was - bound) / 2)
+
+
 def recommended_cuts(population: Population, brokers: int, kept: Sequence[int] = (0, FULL_HIGH)) -> Cuts:
     """Return the fewest bundles that brokers can share about as evenly as single topics allow.
 

@@ -9,7 +9,6 @@ import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
 
 import msgspec
 import numpy as np
@@ -21,10 +20,8 @@ from planner.explain.isolation import allowed_brokers
 from planner.history.days import snapshot_at
 from planner.namespaces.advice import bundle_advice, fewest_even, usual_counts
 from planner.namespaces.counts import CountRow, count_row, count_rows
+from planner.namespaces.cuts import cuts_hold
 from planner.namespaces.population import Population, population_of
-
-EVEN: Final = 1e-9
-"""How much less even rounding alone may make it, in percent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +65,7 @@ class WeekRow:
         even_most: The most that a single moment asks for.
         recommended_bundles: What the namespace is to have if it is recreated, simulated at its busiest moment.
         new_cuts: Cuts that are recommended at the busiest moment; 0 where none is.
-        cuts_hold: Moments at which the cuts are as even as the boundaries of the last moment, or more so.
+        cuts_hold: Moments at which the cuts bring at least half of what any cuts could.
         is_steady: Whether the cuts hold at all moments, so that they are worth it.
         sentence: What to do, and why.
     """
@@ -152,8 +149,8 @@ def _row(
     even = [fewest_even(rows, maximum) for rows in by_moment]
     advice = bundle_advice(busiest, name, history=[one for _, one in moments])
     asked = bool(advice.edits)
-    cut = [count_row(one, advice.cuts.boundaries, brokers).placed_percent for _, one in moments]
-    hold = sum(after <= was.placed_percent + EVEN for after, was in zip(cut, today, strict=True)) if asked else 0
+    cuts = advice.cuts.boundaries
+    hold = sum(cuts_hold(cuts, now.boundaries, one, brokers) for _, one in moments) if asked else 0
     steady = asked and hold == len(moments)
     return WeekRow(
         cluster=cluster,
@@ -189,10 +186,7 @@ def _sentence(text: str, hold: int, moments: int, *, asked: bool, steady: bool) 
     """Return the verdict of the busiest moment, and whether it is one of all moments."""
     if not asked or steady:
         return text
-    return (
-        f"Keep its bundles: cuts that help at its busiest moment are as even as today's boundaries in only {hold:,} of"
-        f" {moments:,} moments."
-    )
+    return f"Keep its bundles: cuts for its busiest moment are worth it in only {hold:,} of {moments:,} moments."
 
 
 def task_to_json(task: WeekTask) -> str:

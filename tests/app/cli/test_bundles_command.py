@@ -91,7 +91,7 @@ def test_cuts_are_held_to_other_moments(capsys: pytest.CaptureFixture[str]) -> N
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["bundles"], "Use either --snapshot or --pattern."),
+        (["bundles"], "Use one of --snapshot, --pattern and --history."),
         ([*PATTERN, "--topics", "3000000"], "3,000,000 is out of range. Use a number from 1 to 2,000,000."),
         ([*PATTERN, "--count", "0"], "0 is out of range."),
         (["bundles", "--pattern", "persistent://iot/home/dev"], "Write %d or %06d once"),

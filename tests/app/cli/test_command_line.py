@@ -35,8 +35,8 @@ _OF_PROMETHEUS = """
 """
 OPTIONS = {
     "bundles": """
-        brokers count growth-percent hours json message-bytes moment msg-rate-per-s namespace pattern rates scenario
-        seed snapshot subscriptions topics
+        brokers cluster count first-day growth-percent history hours json last-day message-bytes moment moments-per-day
+        msg-rate-per-s namespace pattern rates runner scenario seed snapshot subscriptions topics workers
     """,
     "capture": f"{_OF_A_CAPTURE} out",
     "conform": "release",

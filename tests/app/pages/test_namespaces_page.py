@@ -1,20 +1,27 @@
 """The page Namespaces: every namespace, one of them, advice, what happens to it, and splits to come."""
 
+import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from planner.history.generate import write_day
+from planner.history.spec import HistorySpec
 from planner.namespaces.advice import bundle_advice
 from planner.namespaces.impact import impact
 from planner.share.bundle_advice import advice_scenario
 from planner.share.link import decode_link
+from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.planned import plan_cluster
 from planner.simulate.planned_spec import PlannedCluster, PlannedTopics
 from planner.simulate.run import simulate
 from planner.simulate.scenario import unchanged
 from planner.web import state
+from planner.weeks.run import run_weeks
+from planner.weeks.spec import Weeks
 from planner.workspace.samples import load_sample, samples
 
 Page = Callable[..., AppTest]
@@ -51,6 +58,51 @@ def test_a_namespace_of_the_address_says_what_happens_to_it_and_what_is_advised(
     assert impact(trace, "stark/orders").text in said
     assert advice.sentence[:60] in said
     assert f"create it with **{advice.recommended} bundle" in said
+
+
+def test_weeks_of_a_history_are_advised_by_a_job(page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = ClusterSpec(cluster="east", brokers=3, bundles=8, topics=40, namespaces=2)
+    spec = HistorySpec(cluster=cluster, days=1, interval_s=6 * 3_600, splits_per_day=0, topics=True)
+    write_day(tmp_path / "mine", spec, 1, 0)
+    monkeypatch.setenv("PLANNER_HISTORIES", str(tmp_path))
+    test = page("namespaces", snapshot=STORY.digest[:12])
+    next(one for one in test.selectbox if one.label == "Where").set_value("Processes of this machine")
+    next(one for one in test.number_input if one.label == "Moments per day").set_value(2)
+    next(one for one in test.button if one.label == "Advise on all namespaces").click().run()
+    until = time.monotonic() + 60
+    while not any("if recreated" in one.value.columns for one in test.dataframe):
+        assert time.monotonic() < until, shown(test)
+        time.sleep(0.2)
+        test.run()
+    assert not test.error
+    assert "2 namespaces of 1 cluster" in shown(test)
+    weeks = next(one.value for one in test.dataframe if "if recreated" in one.value.columns)
+    alone = run_weeks(Weeks(history=tmp_path / "mine", moments_per_day=2, runner="local")).rows
+    assert weeks["namespace"].tolist() == [row.namespace for row in alone]
+    assert weeks["if recreated"].tolist() == [row.recommended_bundles for row in alone]
+
+
+def test_without_a_history_the_page_says_how_to_record_one(
+    page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLANNER_HISTORIES", str(tmp_path))
+    test = page("namespaces", snapshot=STORY.digest[:12])
+    assert "This server has none yet" in shown(test)
+    assert any("python -m planner watch" in one.value for one in test.code)
+
+
+def test_a_job_that_fails_says_why(page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_day(tmp_path / "mine", HistorySpec(cluster=ClusterSpec(cluster="east"), interval_s=12 * 3_600), 1, 0)
+    monkeypatch.setenv("PLANNER_HISTORIES", str(tmp_path))
+    test = page("namespaces", snapshot=STORY.digest[:12])
+    next(one for one in test.button if one.label == "Advise on all namespaces").click().run()
+    until = time.monotonic() + 60
+    while not test.error:
+        assert time.monotonic() < until, shown(test)
+        time.sleep(0.2)
+        test.run()
+    assert "lists no topics" in shown(test)
+    assert "Record the cluster with topics" in shown(test)
 
 
 def test_cuts_that_are_not_steady_do_not_bring_nothing() -> None:
