@@ -24,7 +24,7 @@ from planner.remedy.action import Action
 from planner.remedy.trials import Trial, Trials, by_gain
 from planner.simulate.assumptions import Assumptions
 from planner.simulate.edits.registry import BundleCount, BundleSplit
-from planner.simulate.judge import Result, judge
+from planner.simulate.judge import Result, Verdict, judge
 from planner.simulate.run import simulate
 from planner.simulate.scenario import MOST_STEPS, Scenario, Step, unchanged
 from planner.simulate.usage_model import UsageModel
@@ -115,14 +115,19 @@ class BundleAdvice:
         Bundles never merge. There are too many where automatic splits would not make as many, or where the judge calls
         fewer of them better.
         """
-        results = {one.bundles: one.result for one in self.tried}
-        fewer = self.recommended < self.now.bundles
-        if not fewer or self.recommended not in results:
+        tried = self.recreated
+        if self.recommended >= self.now.bundles or self.recommended not in {one.bundles for one in self.tried}:
             return 0
         beyond = self.now.bundles > self.snapshot.settings.integer(NAMESPACE_MAXIMUM_BUNDLES)
-        now = results.get(self.now.bundles)
-        better = now is not None and judge(now, results[self.recommended]).word == "better"
+        better = tried is not None and tried.word == "better"
         return self.recommended if beyond or better else 0
+
+    @property
+    def recreated(self) -> Verdict | None:
+        """What the judge says of the recommended number against today's, both settled; None where one was not tried."""
+        results = {one.bundles: one.result for one in self.tried}
+        now, then = results.get(self.now.bundles), results.get(self.recommended)
+        return judge(now, then) if now is not None and then is not None else None
 
     @property
     def edits(self) -> tuple[BundleSplit, ...]:

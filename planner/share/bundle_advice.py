@@ -4,7 +4,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from planner.cluster.arrays import Int64Array
+from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count
+from planner.explain.cluster_tables import bundles_of_namespace
 from planner.explain.finding import admin
 from planner.namespaces.advice import BundleAdvice
 from planner.namespaces.costs import CostRow
@@ -15,7 +18,8 @@ from planner.share.asked import asked_of
 from planner.share.commands import CommandOptions
 from planner.share.hand_over import commands_of
 from planner.share.plan_text import printed
-from planner.share.step_table import steps_json
+from planner.share.step_table import steps_json, steps_text
+from planner.simulate.admin_commands import Command
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, Step, scenario_to_json, unchanged
 
@@ -28,6 +32,14 @@ def advice_scenario(advice: BundleAdvice) -> Scenario:
     return unchanged(release, name=f"Cut {advice.namespace}"[:120], steps=tuple(map(Step, advice.edits)))
 
 
+def advice_steps(advice: BundleAdvice) -> tuple[Command, ...]:
+    """Return the commands that cut it, in order, with what each disconnects; none where nothing is recommended."""
+    scenario = advice_scenario(advice)
+    if not scenario.steps:
+        return ()
+    return commands_of(asked_of(simulate(advice.snapshot, scenario)), CommandOptions())
+
+
 def successor_commands(advice: BundleAdvice) -> tuple[str, ...]:
     """Return how to move to a successor with fewer bundles, in order; nothing where there are not too many.
 
@@ -37,15 +49,31 @@ def successor_commands(advice: BundleAdvice) -> tuple[str, ...]:
         return ()
     old, new = advice.namespace, f"{advice.namespace}-{advice.successor}"
     policies = [line for line in _policy_commands(advice, new) if line]
+    rows = bundles_of_namespace(advice.snapshot, old)
+    consumers, producers = (int(column[rows].sum()) for column in _clients(advice.snapshot))
     return (
         admin("namespaces", "create", new, "--bundles", str(advice.successor)),
         admin("namespaces", "policies", old) + "  # then set the same policies for the successor",
         *policies,
-        f"# Move the consumers first: let them read {old} and {new} until nothing is left in {old}.",
-        f"# Then move the producers to {new}. Messages keep their order only within one of the two.",
-        admin("namespaces", "unload", old) + "  # closes what is still connected",
+        f"# Move the consumers first ({consumers:,} reconnect): let them read both until nothing is left in {old}.",
+        f"# Then move the producers ({producers:,} reconnect). Messages keep their order only within one of the two.",
+        admin("namespaces", "unload", old) + "  # closes what is still connected: nothing, once all have moved",
         admin("namespaces", "delete", old) + "  # refused while it has topics",
     )
+
+
+def successor_sentence(advice: BundleAdvice) -> str:
+    """Return what the simulation of a successor came to; empty where none is recommended."""
+    if not advice.successor or advice.recreated is None:
+        return ""
+    return (
+        f"Simulated with {count(advice.successor, 'bundle')}, once it has settled: {advice.recreated.text}"
+        " Creating it, its policies and the deletion disconnect no client."
+    )
+
+
+def _clients(snapshot: Snapshot) -> tuple[Int64Array, Int64Array]:
+    return snapshot.bundles.consumers, snapshot.bundles.producers
 
 
 def _policy_commands(advice: BundleAdvice, new: str) -> Iterator[str]:
@@ -68,10 +96,6 @@ def advice_document(advice: BundleAdvice, splits: Sequence[SplitForecast] | None
     """
     scenario = advice_scenario(advice)
     tried = {one.bundles: one for one in advice.tried}
-    steps = []
-    if scenario.steps:
-        asked = asked_of(simulate(advice.snapshot, scenario))
-        steps = steps_json(commands_of(asked, CommandOptions()))
     return {
         "namespace": advice.namespace,
         "sentence": advice.sentence,
@@ -89,6 +113,7 @@ def advice_document(advice: BundleAdvice, splits: Sequence[SplitForecast] | None
         ],
         "recommended": advice.recommended,
         "successor": list(successor_commands(advice)),
+        "successor_tried": successor_sentence(advice) or None,
         "cuts": {
             "recommended": bool(advice.edits),
             "boundaries": [f"0x{one:08x}" for one in advice.cuts.boundaries],
@@ -113,7 +138,7 @@ def advice_document(advice: BundleAdvice, splits: Sequence[SplitForecast] | None
         "notes": list(advice.notes),
         **({} if splits is None else {"splits": [asdict(one) for one in splits if one.namespace == advice.namespace]}),
         "scenario": scenario_to_json(scenario),
-        "steps": steps,
+        "steps": steps_json(advice_steps(advice)),
     }
 
 
@@ -131,8 +156,10 @@ def advice_text(advice: BundleAdvice) -> str:
         f"No cut helps {one.topic} ({one.share_percent:.0f} %). {one.advice.remedy}" for one in advice.further_stuck
     ]
     lines += list(advice.notes)
+    if steps := steps_text(advice_steps(advice)):
+        lines += ["", "Steps, with what each disconnects:", *(f"  {line}" for line in steps)]
     lines += ["It has too many bundles. To move to a successor:"] * bool(advice.successor)
-    lines += [f"  {line}" for line in successor_commands(advice)]
+    lines += [f"  {line}" for line in (successor_sentence(advice), *successor_commands(advice)) if line]
     tried = {one.bundles for one in advice.tried}
     costs = {row.bundles: cost for row, cost in zip(advice.counts, advice.costs, strict=True)}
     shown = [row for row in advice.counts if row.bundles in {*_SHOWN, *tried, advice.recommended}]
