@@ -68,7 +68,7 @@ def _overview(view: state.Current) -> str:
         hidden=("tenant", "split algorithm"),
         pick=lambda row: address.put(namespace=names[row]),
         key=f"namespaces-{tenant}",
-        height=320,
+        height=280,
     )
     st.caption(
         "Above an even part: how much of the cluster's load the busiest broker of a namespace has beyond an even part"
@@ -241,7 +241,6 @@ def _bundles(view: state.Current, advice: BundleAdvice) -> None:
 
 def _forecast(view: state.Current) -> None:
     """Draw which namespaces will split while traffic grows."""
-    st.header("Splits to come", anchor=False)
     with st.container(horizontal=True):
         hours = address.number("hours", "Within hours", 1, 1, 48, width=160)
         growth = address.number("growth", "Traffic grows by (%)", 0, 0, 900, width=200)
@@ -296,8 +295,11 @@ def draw(view: state.Current) -> None:
         _line(view, namespace, advice)
     with happens_place:
         _happens(view, namespace)
-    _forecast(view)
-    weeks_part()
+    splits, weeks = st.tabs(["Splits to come", "Over weeks"])
+    with splits:
+        _forecast(view)
+    with weeks:
+        weeks_part()
 
 
 PAGE = Page(

@@ -77,11 +77,6 @@ def weeks_part() -> None:
     Raises:
         PlannerError: The folder of histories cannot be read.
     """
-    with st.expander("Over weeks", icon=":material/date_range:", expanded=_ASKED.get() is not None):
-        _part()
-
-
-def _part() -> None:
     places = {name: place for name, place in jobs.histories().items() if any(place.glob("cluster=*/day=*"))}
     if not places:
         st.caption("A history shows whether advice holds at other times. This server has none yet; record one with:")
