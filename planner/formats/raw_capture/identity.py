@@ -9,9 +9,13 @@ from planner.cluster.names import LOAD_MANAGER_CLASS_NAME
 from planner.cluster.pulsar_json import host_and_port, web_services
 from planner.formats.raw_capture.answers import Answers
 from planner.formats.raw_capture.metadata_store import MetadataStore
+from planner.formats.raw_capture.metrics import broker_named
 
 REPORTS = "/loadbalance/brokers"
 """Folder of the metadata store with one node for each active broker."""
+
+OTHER_ANSWERED = "another broker answered; --broker-at gives each broker an address of its own"
+"""Why an answer is not about the broker that was meant, and what to do."""
 
 _STEMS = ("load-report", "owned", "topics", "metrics", "prometheus", "runtime-config")
 _TELLING = ("load-report", "owned", "topics", "metrics", "prometheus")
@@ -77,7 +81,20 @@ def find_brokers(answers: Answers, store: MetadataStore) -> CapturedBrokers:
             where="brokers.json",
             remedy="Also capture the list of brokers (GET /admin/v2/brokers) or the metadata store.",
         )
-    return CapturedBrokers(tuple(names), aliases)
+    found = CapturedBrokers(tuple(names), aliases)
+    _refuse_metrics_of_others(answers, found)
+    return found
+
+
+def _refuse_metrics_of_others(answers: Answers, brokers: CapturedBrokers) -> None:
+    """Leave out metrics that name another broker than the one whose they would be: one address led to several."""
+    hosts = {name: name.rpartition(":")[0] for name in brokers.names}
+    for broker, tag in brokers.aliases.items():
+        for stem in (f"metrics.{tag}", f"prometheus.{tag}"):
+            named = broker_named(answers, stem)
+            if named != hosts[broker] and named in hosts.values():
+                answers.refuse(stem, f"they are those of {named}, not of {broker}: {OTHER_ANSWERED}")
+                answers.warn(f"{stem} is of {named}, not of {broker}: {OTHER_ANSWERED}. It was left out.")
 
 
 def cluster_of(answers: Answers, store: MetadataStore) -> str:

@@ -29,6 +29,20 @@ def read_metrics(answers: Answers, tag: str) -> list[Metric]:
     return [metric for metric in found if math.isfinite(metric[2])]
 
 
+def broker_named(answers: Answers, stem: str) -> str:
+    """Return the host that metrics name as their broker, which is its id without the port; empty when they do not.
+
+    Args:
+        answers: The capture.
+        stem: `metrics.b1`, `prometheus.b1`, …
+    """
+    of_admin = stem.startswith("metrics.")
+    metrics = metrics_of_admin(answers.json(stem, list)) if of_admin else _of_prometheus(answers.text(stem))
+    return next(
+        (host for name, labels, _ in metrics if name.startswith("pulsar_") and (host := labels.get("broker"))), ""
+    )
+
+
 def leader_metrics(answers: Answers, tag: str) -> dict[str, float]:
     """Return what a leader says of its strategy, as in `SnapshotInfo.leader_metrics`; nothing when nobody asked it.
 
