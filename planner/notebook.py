@@ -17,17 +17,22 @@ import pyarrow as pa
 from planner.capture import run as capturing
 from planner.capture.options import CaptureOptions
 from planner.cluster.errors import ReplayError, SettingError
+from planner.cluster.releases import REFERENCE
+from planner.cluster.releases import release as named
 from planner.cluster.snapshot import Snapshot
+from planner.doors.lint import lint_file, lint_snapshot
 from planner.explain.outcome import Outcome
 from planner.figures.flow import move_flow
 from planner.figures.scores import bars_by_name
 from planner.figures.simulation import brokers_over_cycles, heat_map
 from planner.formats.rows import table_to_arrow
+from planner.namespaces.impact import SplitForecast, growing, split_forecasts
 from planner.replay import jobs
 from planner.replay.grid import Grid, job_over
 from planner.replay.queries import ReplayResults
 from planner.replay.results import result_files
 from planner.share.link import LinkedScenario
+from planner.share.lint import LintFinding
 from planner.simulate import measures, run
 from planner.simulate.edits.edit import Edit
 from planner.simulate.measures import BrokerSeries, Comparison
@@ -182,6 +187,39 @@ def replay_history(history: str | PathLike[str], scenarios: Sequence[Scenario] =
     if status.state != "done":
         raise ReplayError(status.what or f"The replay was {status.state}.", where=stored.name, remedy=status.remedy)
     return ReplayResults(result_files(jobs.results_folder(stored.folder)))
+
+
+def forecast_splits(
+    snapshot: Snapshot, hours: float = 1.0, growth_percent: float = 0.0, scenario: Scenario | None = None
+) -> tuple[SplitForecast, ...]:
+    """Say which namespaces split within some hours, and which splits are refused, while all traffic grows.
+
+    Args:
+        snapshot: The cluster.
+        hours: Within how many hours.
+        growth_percent: By how much all traffic grows in that time.
+        scenario: What happens meanwhile; nothing by default.
+
+    Raises:
+        PlannerError: A number is out of range, or the scenario does not fit the cluster.
+    """
+    trace = run.simulate(snapshot, growing(snapshot, hours, 1 + growth_percent / 100, scenario))
+    return split_forecasts(trace, trace.end)
+
+
+def lint(target: Snapshot | str | PathLike[str], release: str = "") -> tuple[LintFinding, ...]:
+    """Check the settings of a cluster, each remedy tried on it, or those of a `broker.conf`.
+
+    Args:
+        target: A snapshot, or a settings file.
+        release: Whose brokers read the file, such as `4.0.8`; the newest known by default.
+
+    Raises:
+        PlannerError: It cannot be read, or holds no settings of the load balancer.
+    """
+    if isinstance(target, Snapshot):
+        return lint_snapshot(target, target.info.cluster)
+    return lint_file(Path(target), named(release or REFERENCE.name))
 
 
 @singledispatch

@@ -79,7 +79,8 @@ def bundles(
     wanted = namespace or (cluster.namespaces if planned.pattern else ())
     others = [opened(one)[1] for one in moment]
     found = [
-        bundle_advice(cluster, name, asked, history=populations(others, name)) for name in wanted or advisable(cluster)
+        bundle_advice(cluster, name, asked, history=populations(others, name), is_planned=bool(planned.pattern))
+        for name in wanted or advisable(cluster)
     ]
     splits = None
     if grown is not None:

@@ -93,6 +93,7 @@ def bundle_columns() -> Columns:
             "owner_ms": NEVER,
             "owner_until_ms": NEVER,
             "stats": np.zeros(len(BUNDLE_VALUES)),
+            "stats_ms": NEVER,
             "stats_until_ms": NEVER,
             "rank": NEVER,
             "rank_by": NEVER,

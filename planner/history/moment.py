@@ -19,6 +19,7 @@ from planner.cluster.tables import BrokerTable, BundleTable, TopicTable, make_br
 from planner.history.assumed import cuts
 from planner.history.columns import (
     AVERAGES,
+    NEVER,
     RATES,
     TOPIC_GAUGES,
 )
@@ -29,6 +30,8 @@ from planner.pulsar.load.averages import refresh, with_broker_averages
 from planner.pulsar.load.broker_report import with_report_totals
 from planner.pulsar.manager.pairing import default_settings
 
+_FOR_GOOD = np.iinfo(np.int64).max
+"""Until when an owner counts that the channel named."""
 _PERCENT = 100.0
 _KNOWN_LIMITS = {"memory_usage_mib": "memory_limit_mib", "direct_memory_usage_mib": "direct_memory_limit_mib"}
 
@@ -231,7 +234,9 @@ class MomentMaker:
             newest = np.argsort(self.state.topics["owner_ms"][topics], kind="stable")
             found = np.full(size, -1, dtype=np.int64)
             found[of_topics[newest]] = serving[newest]
-            owner = np.where(owner >= 0, owner, found)
+            outdated = self._outdated(owner, at, topics, of_topics)
+            moved = (found >= 0) & (outdated["owner_ms"] | (owner < 0))
+            owner = np.where(moved, found, owner)
             counted = np.bincount(of_topics, minlength=size)
             sums = np.zeros((size, len(BUNDLE_VALUES)))
             gauges = np.nan_to_num(self.state.topics["gauges"][topics])
@@ -239,7 +244,7 @@ class MomentMaker:
                 total = np.bincount(of_topics, gauges[:, column], minlength=size)
                 sums[:, BUNDLE_VALUES.index(name)] = total
             sums[:, BUNDLE_VALUES.index("topics")] = counted
-            summed = ~reported & (counted > 0)
+            summed = (~reported | outdated["stats_ms"]) & (counted > 0)
             stats = np.where(summed[:, None], sums, stats)
             reported |= summed
         stats[~reported] = 0.0
@@ -267,6 +272,24 @@ class MomentMaker:
             for name in ("has_data", "data_topics", *AVERAGES):
                 held[name][rows] = getattr(table, name)[there]
         return table
+
+    def _outdated(
+        self, owner: Int64Array, at: Int64Array, topics: Int64Array, of_topics: Int64Array
+    ) -> dict[str, BoolArray]:
+        """Return where a Prometheus sampled topics of a bundle after its owner or its values became known.
+
+        Those of a broker whose reports name all its bundles, and owners that the channel named, stay. Shape (bundles,).
+        """
+        columns, held = self.state.topics, self.state.bundles
+        sampled = columns["by_samples"][topics]
+        newest_ms = np.full(len(at), NEVER, dtype=np.int64)
+        np.maximum.at(newest_ms, of_topics[sampled], columns["owner_ms"][topics[sampled]])
+        reports = (owner >= 0) & self.state.brokers["complete"][np.maximum(owner, 0)]
+        from_channel = held["owner_until_ms"][at] == _FOR_GOOD
+        return {
+            "owner_ms": (newest_ms > held["owner_ms"][at]) & ~reports & ~from_channel,
+            "stats_ms": (newest_ms > held["stats_ms"][at]) & ~reports,
+        }
 
     def _topic_table(self, rows: Int64Array, inside: Int64Array) -> TopicTable:
         if not len(rows):

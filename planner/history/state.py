@@ -38,6 +38,7 @@ from planner.history.spec import Options
 _MOST_KNOWN = 4_096
 _OF_ITS_CLOCK = tuple(BROKER_VALUES.index(name) for name in ("updated_at_ms", "started_at_ms"))
 _WEIGHTED_EMA = BROKER_VALUES.index("weighted_max_ema")
+_MSG_RATE_IN = BROKER_VALUES.index("msg_rate_in_per_s")
 _TEXTS = ("version", "load_manager_class", "persistent_topics_enabled", "non_persistent_topics_enabled")
 
 
@@ -159,6 +160,7 @@ class ClusterState:
 
     def _stats(self, numbers: Int64Array, values: FloatArray, time_ms: int | Int64Array) -> None:
         self.bundles["stats"][numbers] = values
+        self.bundles["stats_ms"][numbers] = time_ms
         self.bundles["stats_until_ms"][numbers] = time_ms + self.options.report_ms
 
     def _report(self, record: Record) -> None:
@@ -318,6 +320,7 @@ class ClusterState:
         self.bundles["owner_ms"][numbers] = at
         self.bundles["owner_until_ms"][numbers] = at + self.options.report_ms
         self.bundles["stats"][numbers] = np.stack([getattr(table, name) for name in BUNDLE_VALUES], axis=1)
+        self.bundles["stats_ms"][numbers] = at
         self.bundles["stats_until_ms"][numbers] = np.where(table.has_stats, at + self.options.report_ms, NEVER)
         self.bundles["rank"][numbers] = table.top_rank
         self.bundles["rank_by"][numbers] = self.bundles["owner"][numbers]
@@ -352,6 +355,9 @@ class ClusterState:
             until = self.brokers["until_ms"]
             np.maximum.at(until, series.broker, series.time_ms + self.options.sample_ms)
             self.brokers["spoke_ms"][series.broker] = time_ms
+            # No series says what a broker carries: its rates are sums again, not those of an earlier snapshot.
+            silent = series.broker[~self.brokers["reports"][series.broker]]
+            self.brokers["values"][silent, _MSG_RATE_IN] = np.nan
             if series.group == "broker":
                 self._broker_samples(series)
             elif series.group == "bundle":
@@ -382,6 +388,7 @@ class ClusterState:
         self.bundles["owner_ms"][rows] = at
         self.bundles["owner_until_ms"][rows] = at + self.options.sample_ms
         self.bundles["stats"][rows, BUNDLE_VALUES.index(series.column)] = series.value[order]
+        self.bundles["stats_ms"][rows] = at
         self.bundles["stats_until_ms"][rows] = at + self.options.sample_ms
 
     def _topic_samples(self, series: Series, *, counted: bool) -> None:

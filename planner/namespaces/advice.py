@@ -158,6 +158,7 @@ def bundle_advice(
     scenario: Scenario | None = None,
     *,
     history: Sequence[Population] = (),
+    is_planned: bool = False,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> BundleAdvice:
     """Return what to do about the bundles of a namespace of a cluster.
@@ -167,6 +168,7 @@ def bundle_advice(
         namespace: Its name.
         scenario: What happens meanwhile, as growth; nothing by default.
         history: The same namespace at other moments, in which cuts have to hold as well.
+        is_planned: Whether it does not exist yet, so that the number of its bundles is free.
         cancelled: Asked between simulations whether to stop.
 
     Raises:
@@ -183,7 +185,8 @@ def bundle_advice(
     trials = Trials(snapshot, scenario or unchanged(snapshot.info.pulsar_version), cancelled=cancelled)
     cut = _cut(trials, population, cuts)
     tried = _tried(trials, namespace, rows, now.bundles, maximum)
-    recommended = _best(tried, fewest_even(rows, maximum))
+    kept = 0 if is_planned or now.bundles > maximum else now.bundles
+    recommended = _best(tried, fewest_even(rows, maximum), kept)
     notes = list(_notes(population, cuts, history, brokers, maximum))
     stuck = _stuck(snapshot, population, brokers)
     return BundleAdvice(
@@ -238,27 +241,44 @@ def _cut(trials: Trials, population: Population, cuts: Cuts) -> Trial | None:
     return next(iter([one for one in by_gain(found) if one.offered] or by_gain(found)), None)
 
 
+def settled_with(snapshot: Snapshot, scenario: Scenario, namespace: str, bundles: int) -> TriedCount | None:
+    """Return what a namespace made anew with a number of bundles comes to, once it has settled.
+
+    None where it cannot be simulated, such as without a broker for it.
+
+    Args:
+        snapshot: The cluster.
+        scenario: What happens meanwhile.
+        namespace: Its name.
+        bundles: The number of equal bundles.
+    """
+    recut = replace(scenario, steps=(*scenario.steps, Step(BundleCount(namespace=namespace, bundles=bundles))))
+    try:
+        first = simulate(snapshot, recut)
+        later = simulate(settled(first), replace(scenario, steps=()))
+    except PlannerError:
+        return None
+    return TriedCount(bundles, Result.of(later), Result.of(first).topics)
+
+
 def _tried(trials: Trials, namespace: str, rows: Sequence[CountRow], now: int, maximum: int) -> tuple[TriedCount, ...]:
     """Simulate the namespace with a few numbers of bundles, each once it has settled."""
     even = fewest_even(rows, maximum)
-    found = []
+    found: list[TriedCount] = []
     for bundles in sorted({*USUAL, now, even, min(2 * even, maximum), min(4 * even, maximum)}):
-        scenario = trials.scenario
-        recut = replace(scenario, steps=(*scenario.steps, Step(BundleCount(namespace=namespace, bundles=bundles))))
         if trials.cancelled():
             break
-        try:
-            first = simulate(trials.snapshot, recut)
-            later = simulate(settled(first), replace(scenario, steps=()))
-        except PlannerError:
-            continue
-        found.append(TriedCount(bundles, Result.of(later), Result.of(first).topics))
+        one = settled_with(trials.snapshot, trials.scenario, namespace, bundles)
+        found += [one] if one is not None else []
     return tuple(found)
 
 
-def _best(tried: Sequence[TriedCount], even: int) -> int:
-    """Return the fewest bundles, from those on that brokers can share evenly, that no number tried is better than."""
-    order = sorted(tried, key=lambda one: (one.bundles < even, one.bundles))
+def _best(tried: Sequence[TriedCount], even: int, now: int) -> int:
+    """Return a number of bundles that no number tried is better than.
+
+    That of today where it is one; else the fewest of those from which on brokers can share evenly, else the fewest.
+    """
+    order = sorted(tried, key=lambda one: (one.bundles != now, one.bundles < even, one.bundles))
     unbeaten = (
         one.bundles for one in order if all(judge(one.result, other.result).word != "better" for other in tried)
     )

@@ -257,6 +257,18 @@ def _await_store(store: Any, folder: Path) -> None:
     raise AssertionError(f"The store did not start: {(folder / 'log.txt').read_text()[-3000:]}")
 
 
+def _set_up(java: str, paths: str, folder: Path, store_url: str, ledgers: str) -> None:
+    """Write what a new cluster needs into a metadata store, as an operator does."""
+    command = [java, *_QUICK_START, *_OPENED, f"-Dlog4j2.configurationFile={HERE / 'log4j2.xml'}", "-cp", paths]
+    command += ["org.apache.pulsar.PulsarClusterMetadataSetup", "--cluster", CLUSTER]
+    command += ["--metadata-store", store_url, "--configuration-metadata-store", store_url]
+    command += ["--existing-bk-metadata-service-uri", ledgers]
+    command += ["--web-service-url", "http://127.0.0.1:8080", "--broker-service-url", "pulsar://127.0.0.1:6650"]
+    with (folder / "set-up.txt").open("wb") as log:
+        done = subprocess.run(command, stdout=log, stderr=log, timeout=300, check=False)
+    assert done.returncode == 0, (folder / "set-up.txt").read_text(errors="replace")[-3000:]
+
+
 def _run(command: Sequence[str], folder: Path) -> "subprocess.Popen[bytes]":
     with (folder / "log.txt").open("ab") as log:
         return subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, cwd=folder)
@@ -326,6 +338,7 @@ def start_cluster(
     token: str = "",
     tls: ssl.SSLContext | None = None,
     interval_ms: int = 0,
+    etcd_url: str = "",
 ) -> Iterator[Cluster]:
     """Start a cluster, wait until every broker answers, and stop it in the end, whatever happens.
 
@@ -338,10 +351,13 @@ def start_cluster(
         token: Token of a superuser, when the settings ask for one.
         tls: How certificates are checked; brokers have TLS ports only then, and the settings name the certificates.
         interval_ms: Time from one load-balancer cycle to the next, where it is less than a minute (`QuickBroker.java`).
+        etcd_url: Address of an etcd that holds the metadata of brokers; that of the bookie stays in ZooKeeper.
     """
     java = str(find_java().home / "bin" / "java")
     ports = free_port(), free_port()
-    store_url = f"zk:127.0.0.1:{ports[0]}"
+    store_url = f"etcd:{etcd_url}" if etcd_url else f"zk:127.0.0.1:{ports[0]}"
+    ledgers = f"zk+null://127.0.0.1:{ports[0]}/ledgers"
+    settings = {**settings, "bookkeeperMetadataServiceUri": ledgers} if etcd_url else settings
     common = {**BASE_SETTINGS, "metadataStoreUrl": store_url, "configurationMetadataStoreUrl": store_url, **settings}
     store_folder = folder / "store"
     store_folder.mkdir(parents=True)
@@ -349,6 +365,8 @@ def start_cluster(
     started: list[Broker] = []
     try:
         _await_store(store, store_folder)
+        if etcd_url:
+            _set_up(java, paths, store_folder, store_url, ledgers)
         for number, mib in enumerate(direct_mib, start=1):
             host = f"127.0.0.{number}"
             place = folder / f"b{number}"

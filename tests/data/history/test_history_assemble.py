@@ -47,9 +47,12 @@ def report(minute: float, broker: str, bundles: Iterable[str], *, lag_ms: int = 
 
 
 def assemble(
-    rows: Iterable[dict[str, Any]], options: Options = OPTIONS, base: Snapshot | None = None
+    rows: Iterable[dict[str, Any]],
+    options: Options = OPTIONS,
+    base: Snapshot | None = None,
+    first: Snapshot | None = None,
 ) -> tuple[DayAssembler, list[Snapshot]]:
-    """Do what the two stages on Spark do, in this process."""
+    """Do what the two stages on Spark do, in this process; `first` is a snapshot of the day itself, before all rows."""
     lines = [json.dumps(row).encode() for row in rows]
     found = list(records_of_lines(lines, "c", Tally()))
     assert not any(isinstance(item, RowSetAside) for item in found), found
@@ -61,6 +64,8 @@ def assemble(
     mine = [row for row in table if row["lane"] == "row" and row["day"] == DAY]
     mine.sort(key=lambda r: (r["time_ms"], r["broker"], r["kind"], r["subject"], r["line"]))
     assembler = DayAssembler("c", DAY, hint, options, base)
+    if first is not None:
+        assembler.state.apply_snapshot(first)
     schema = next(batches([], 0, 0, Tally())).schema
     rows_of = (pa.RecordBatch.from_pylist(mine[start : start + 3], schema=schema) for start in range(0, len(mine), 3))
     moments = assembler.moments(row for batch in rows_of for row in rows_of_batch(batch))

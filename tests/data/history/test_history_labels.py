@@ -326,3 +326,28 @@ def test_what_a_day_notes_is_a_warning_of_each_of_its_snapshots(tmp_path: Path) 
         assert list(snapshot.info.warnings) == assembler.notes()
     again = snapshot_at(folder, snapshots[0].info.captured_at_ms)
     assert again.info == replace(snapshots[0].info, warnings=tuple(assembler.notes()))
+
+
+# --- a snapshot, and what a Prometheus says after it
+
+
+def test_what_is_sampled_after_a_snapshot_counts_and_not_the_snapshot() -> None:
+    """For 20 minutes after a capture, replays went on with its rates and owners, though brokers said otherwise."""
+    whole = bundle_name("shop/orders", 0, 2**32 - 1)
+    captured = Snapshot(
+        SnapshotInfo("c", LoadManager.MODULAR, START + 30_000),
+        Settings({}),
+        make_brokers(["a:8080", "b:8080"], has_load_data=True, msg_rate_in_per_s=[500.0, 0.0]),
+        ("shop/orders",),
+        make_bundles([0], high=[2**32 - 1], namespace=0, owner=[0], has_stats=True, msg_rate_in_per_s=[500.0]),
+        make_topics(),
+    )
+    series = [rate([20.0] * 3, 60), rate([30.0] * 6, 240, instance="b:8080")]
+    alive = [one("process_start_time_seconds", [1.0] * 10, 60, instance=broker) for broker in ("a:8080", "b:8080")]
+    _, found = assemble([answer(*series, *alive)], first=captured)
+    by_minute = {(one.info.captured_at_ms - START) // 60_000: one for one in found}
+    assert rates(by_minute[2]) == {"a:8080": 20.0, "b:8080": 0.0}
+    assert rates(by_minute[5]) == {"a:8080": 0.0, "b:8080": 30.0}
+    assert whole in by_minute[5].bundle_position
+    assert by_minute[2].brokers.msg_rate_in_per_s.tolist() == [20.0, 0.0]
+    assert by_minute[5].brokers.msg_rate_in_per_s.tolist() == [0.0, 30.0]
