@@ -63,3 +63,21 @@ def test_a_proxy_hides_the_brokers(modular: Scene, tmp_path: Path) -> None:
         # The same address for two of them.
         with pytest.raises(CaptureError, match="cannot be told apart"):
             capture_cluster(replace(options, out=tmp_path / "same", broker_at=tuple(f"{name}={proxy}" for name in ids)))
+
+
+def test_addresses_that_were_mixed_up(modular: Scene, tmp_path: Path) -> None:
+    """Two forwarded ports in the wrong order: what each broker answers is still its own."""
+    cluster = modular.cluster
+    first, second, third = cluster.brokers
+    mixed = f"{first.id}={second.url}", f"{second.id}={first.url}", f"{third.id}={third.url}"
+    options = CaptureOptions(third.url, tmp_path / "capture", broker_at=mixed, metrics="admin")
+    found = capture_cluster(options).snapshot
+    assert machines(found) == {
+        broker.id: float(mib) for broker, mib in zip(cluster.brokers, SCARCE_FIRST_MIB, strict=True)
+    }
+    assert owners(found) == cluster.owners()
+    assert found.topics.has_stats.sum() >= len(modular.flows)
+    said = " ".join(found.info.warnings)
+    for broker, other in ((first, second), (second, first)):
+        assert f"is about {other.id}, not about {broker.id}: another broker answered" in said
+        assert f"has bundles of {other.id} and none of {broker.id}: another broker answered" in said

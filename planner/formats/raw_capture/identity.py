@@ -45,10 +45,10 @@ def _known(answers: Answers, store: MetadataStore) -> tuple[str, ...]:
 
 def _candidates(answers: Answers, tag: str) -> Iterator[str]:
     """Yield what a numbered broker may be called, the surest first."""
+    yield from (groups[1] for stem, groups in answers.asked(_OWNED_PATH) if stem == f"owned.{tag}")
     for name in (f"{stem}.{tag}.{ending}" for stem in _STEMS for ending in ("json", "txt")):
         if name in answers.index and (broker := host_and_port(answers.index[name].asked)):
             yield broker
-    yield from (groups[1] for stem, groups in answers.asked(_OWNED_PATH) if stem == f"owned.{tag}")
     if answers.has(f"load-report.{tag}"):
         yield from web_services(answers.json(f"load-report.{tag}", dict) or {})
 
@@ -57,8 +57,8 @@ def find_brokers(answers: Answers, store: MetadataStore) -> CapturedBrokers:
     """Return the brokers of a capture.
 
     They are those of `brokers.json`, else of the metadata store, else those that were asked. A number belongs to the
-    broker whose address was asked under it; failing that to the one named in the request for owned namespaces, or in
-    the load report. A broker that gave no answer worth reading has no number.
+    broker named in the request for owned namespaces, which no other one answers; failing that to the one whose address
+    was asked under it, or that is named in the load report. A broker that gave no answer worth reading has no number.
 
     Raises:
         FormatError: No broker is known.

@@ -82,10 +82,11 @@ def test_one_address_for_all_brokers_of_a_host_is_refused(cluster: Cluster, opti
         capture_cluster(options(cluster, broker_url="http://{host}:8080"))
 
 
-def test_addresses_in_the_wrong_order(cluster: Cluster, options: Options) -> None:
+@pytest.mark.parametrize("hidden", [True, False])
+def test_addresses_in_the_wrong_order(cluster: Cluster, options: Options, *, hidden: bool) -> None:
     """Two forwarded ports that were mixed up: each report says whose it is, and owners tell whose the topics are."""
     direct = capture_cluster(options(cluster)).snapshot
-    pods = hide(cluster)
+    pods = hide(cluster) if hidden else {name: name for name in cluster.ids.values()}
     real = list(pods)
     wrong = [real[1], real[0], real[2]]
     at = tuple(f"{pods[name]}=http://{there}" for name, there in zip(real, wrong, strict=True))
