@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from planner.capture.addresses import BEHIND_ONE, BROKER_ID, check_apart, tls_addresses
 from planner.capture.answer_filter import NamespaceFilter, only_namespaces, only_settings
 from planner.capture.catalogue import STORE_FOLDERS, AdminRequest, request_named
 from planner.capture.client import AdminClient, AnswerError
@@ -20,7 +21,6 @@ from planner.capture.stores.registry import connect
 from planner.cluster.errors import CaptureError, FormatError
 from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace
 from planner.cluster.names import LOAD_MANAGER_CLASS_NAME
-from planner.cluster.pulsar_json import host_and_port
 from planner.cluster.releases import release
 from planner.cluster.units import NS_PER_MS
 from planner.formats.encoding import parse_json
@@ -34,7 +34,7 @@ REPEATS = (
 )
 """Note of a configuration that holds the secret of whoever captures."""
 
-_BROKER_ID = re.compile(r"(?:[-\w.]+|\[[0-9A-Fa-f:]+\]):[0-9]{1,5}")
+_OF_BROKERS = frozenset({"auto", "off", "admin", "prometheus"})
 _NAME = r"(?!\.{1,2}(?:/|\Z))[-=:.\w]+"  # a path with . or .. leads elsewhere; no admin API can make such a name
 _NAMESPACE = re.compile(f"{_NAME}/{_NAME}", re.ASCII)
 _TENANT = re.compile(_NAME, re.ASCII)
@@ -76,6 +76,8 @@ class Collector:
         self._stage = "brokers"
         self._done = self._total = self._failed = 0
         self._first = options.admin_url.rstrip("/")
+        self._unreachable: set[str] = set()
+        self._hidden = False
 
     async def run(self) -> None:
         """Ask for everything.
@@ -89,6 +91,7 @@ class Collector:
             tags = {broker: f"b{i}" for i, broker in enumerate(brokers, 1)}
             self._parts.only_brokers(len(brokers))
             await self._of_brokers(("runtime-config",), bases, tags, {})
+            bases = await self._answering(bases, tags, store)
             cluster = await self._cluster(tags)
             names = {"cluster": cluster}
             self._report("cluster")
@@ -116,7 +119,7 @@ class Collector:
                 raise
             dump = await asyncio.to_thread(partial(store.dump, "", NamespaceFilter(()), _REPORTS))
             registered = [str(node["path"]).rpartition("/")[2] for node in dump.nodes]
-            if not (names := [name for name in registered if _BROKER_ID.fullmatch(name)]):
+            if not (names := [name for name in registered if BROKER_ID.fullmatch(name)]):
                 raise
             self._note(
                 f"The API refused the list of brokers ({_trouble(kept)}): they are those in the metadata store, with"
@@ -124,7 +127,7 @@ class Collector:
             )
             return names
         names = list(dict.fromkeys(self._parts.json(part, list)))
-        wrong = [name for name in names if not isinstance(name, str) or not _BROKER_ID.fullmatch(name)]
+        wrong = [name for name in names if not isinstance(name, str) or not BROKER_ID.fullmatch(name)]
         if wrong or not names:
             raise CaptureError(
                 f"{str(wrong[0])[:80]!r} is not a broker id (host:port)." if wrong else "The cluster lists no broker.",
@@ -153,15 +156,49 @@ class Collector:
             bases = {broker: template.replace("{host}", broker.rpartition(":")[0]) for broker in brokers}
         elif scheme == "https" and store is not None:
             dump = await asyncio.to_thread(partial(store.dump, "", NamespaceFilter(()), _REPORTS))
-            bases |= _tls_addresses(dump.nodes, bases)
+            bases |= tls_addresses(dump.nodes, bases)
         bases |= {name: base for name, _, base in (at.partition("=") for at in self.options.broker_at) if name in bases}
         bases = {name: base.rstrip("/") for name, base in bases.items()}
         for broker in [name for name, base in bases.items() if not self.options.may_ask(base)]:
             self._note(f"Broker {broker} is not covered by --brokers-in, so no request was sent to it")
             del bases[broker]
+        check_apart(bases)
         for base in bases.values():
             self._client.trust(base)
         return bases
+
+    async def _answering(
+        self, bases: dict[str, str], tags: Mapping[str, str], store: MetadataStore | None
+    ) -> dict[str, str]:
+        """Return the addresses at which brokers answer; others are asked nothing more.
+
+        Where none does, the admin address is all that there is, and it may lead to any broker. Only what names its
+        broker is asked there; the rest comes from the metadata store.
+
+        Raises:
+            CaptureError: No broker answers, and there is no metadata store.
+        """
+        there = {broker: base for broker, base in bases.items() if base not in self._unreachable}
+        if there or not bases:
+            return there
+        broker, base = next(iter(bases.items()))
+        silent = self._parts.find(stem_of("runtime-config", tags[broker]))
+        why = _trouble(silent) if silent is not None else "no answer"
+        if store is None:
+            raise CaptureError(
+                f"No broker returned its load or its bundles: {broker} and all others cannot be reached under their "
+                f"ids. The first error: {why}.",
+                where=base,
+                remedy=f"Give each broker an address with --broker-at or --broker-url. {BEHIND_ONE}",
+            )
+        self._hidden = True
+        await self._ask(request_named("runtime-config"), self._first, (), {})
+        self._note(
+            f"No broker can be reached under its id, so {self._first} alone was asked, which may lead to any of them. "
+            "Loads and owners come from the metadata store; rates of topics, and all else that it does not have, are "
+            "unknown. --broker-at gives each broker an address"
+        )
+        return dict.fromkeys(bases, self._first)
 
     async def _cluster(self, tags: Mapping[str, str]) -> str:
         if self.options.cluster:
@@ -238,12 +275,32 @@ class Collector:
         fast = ["owned"] if extensible else ["owned", "load-report"]
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(self._of_brokers(fast, bases, tags, names))
+                ask = self._named_ones(tags, names) if self._hidden else self._of_brokers(fast, bases, tags, names)
+                group.create_task(ask)
                 if store is not None:
                     group.create_task(asyncio.to_thread(self._dump, store, cluster))
         except BaseExceptionGroup as errors:
             raise _first_of(errors) from None
         await self._of_namespaces(("policies", "anti-affinity", "bundles"), self._unlisted(tags, namespaces))
+        if not self._hidden:
+            await self._rest(bases, tags, names, extensible=extensible)
+        elif self.options.metrics not in _OF_BROKERS:
+            await self._prometheus(bases, tags)
+        if store is not None:
+            await asyncio.sleep(min(max(self._reports_at_s - time.time(), 0.0), _LONGEST_WAIT_S))
+            await asyncio.to_thread(self._keep_dump, store, cluster)
+
+    async def _named_ones(self, tags: Mapping[str, str], names: Mapping[str, str]) -> None:
+        """Ask the admin address for what only the broker in the path answers: a proxy passes the request on to it."""
+        for broker, tag in tags.items():
+            part = await self._ask(request_named("owned"), self._first, (tag,), {**names, "broker": broker})
+            if not part.good:  # it redirects to brokers, and they cannot be reached
+                return
+
+    async def _rest(
+        self, bases: Mapping[str, str], tags: Mapping[str, str], names: Mapping[str, str], *, extensible: bool
+    ) -> None:
+        """Ask each broker for its topics and metrics."""
         rest = ["topics"] if self.options.with_topics else []
         metrics = self.options.metrics
         if metrics == "admin" or (metrics == "auto" and extensible):
@@ -260,9 +317,6 @@ class Collector:
             await self._of_brokers(("metrics",), self._leader_of(bases), tags, names)
         if metrics not in {"auto", "off", "admin"}:
             await self._prometheus(bases, tags)
-        if store is not None:
-            await asyncio.sleep(min(max(self._reports_at_s - time.time(), 0.0), _LONGEST_WAIT_S))
-            await asyncio.to_thread(self._keep_dump, store, cluster)
 
     def _leader_of(self, bases: Mapping[str, str]) -> dict[str, str]:
         """Return the leader's address; nothing when nobody knows it."""
@@ -274,8 +328,8 @@ class Collector:
 
     def _reported(self, request: str, tags: Mapping[str, str]) -> Iterator[dict[str, Any]]:
         """Yield the objects that the brokers answered to a request."""
-        for tag in tags.values():
-            part = self._parts.find(stem_of(request, tag))
+        for stem in (*(stem_of(request, tag) for tag in tags.values()), stem_of(request)):
+            part = self._parts.find(stem)
             if part is not None and part.good:
                 yield self._parts.json(part, dict)
 
@@ -300,12 +354,18 @@ class Collector:
     async def _prometheus(self, bases: Mapping[str, str], tags: Mapping[str, str]) -> None:
         request = request_named("prometheus")
         jobs = []
+        seen: dict[tuple[str, str], str] = {}
         for broker, base in bases.items():
             where, path = base, request.path
             if self.options.metrics != "prometheus":
                 parts = urlsplit(self.options.metrics.replace("{host}", broker.rpartition(":")[0]))
                 where, path = f"{parts.scheme}://{parts.netloc}", parts.path or request.path
                 self._client.trust(where)
+            if (other := seen.setdefault((where, path), broker)) != broker:
+                self._note(
+                    f"{where}{path} would give the metrics of both {other} and {broker}; of {broker} none are kept"
+                )
+                continue
             jobs.append(partial(self._ask, request, where, (tags[broker],), {}, path))
         await self._each(jobs)
 
@@ -430,6 +490,8 @@ class Collector:
         except (AnswerError, FormatError) as error:
             if request.required:
                 raise
+            if isinstance(error, AnswerError) and not error.hostile:
+                self._unreachable.add(base)
             now_ms = time.time_ns() // NS_PER_MS
             return Part(f"{stem}.txt", path, base, time_ms=now_ms, note=f"{error.what} {error.remedy}".strip())
         if request.may_be_unset and answer.status == _NOT_FOUND:
@@ -501,19 +563,6 @@ def _first_of(errors: BaseExceptionGroup[BaseException]) -> BaseException:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
-
-
-def _tls_addresses(nodes: Iterable[Mapping[str, Any]], bases: Mapping[str, str]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for node in nodes:
-        broker = str(node["path"]).rpartition("/")[2]
-        with contextlib.suppress(FormatError):
-            report = parse_json(str(node["data"]), broker)
-            url = report.get("webServiceUrlTls") if isinstance(report, dict) else None
-            place = host_and_port(url)
-            if broker in bases and place is not None and _BROKER_ID.fullmatch(place):
-                found[broker] = f"https://{place}"
-    return found
 
 
 @contextlib.asynccontextmanager

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from planner.cluster.arrays import BoolArray, Int64Array, IntArray, frozen
+from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray, frozen
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.pulsar_json import BROKER_COUNTS, EMAS
 from planner.cluster.ranges import bundle_name
@@ -237,14 +237,8 @@ class MomentMaker:
             outdated = self._outdated(owner, at, topics, of_topics)
             moved = (found >= 0) & (outdated["owner_ms"] | (owner < 0))
             owner = np.where(moved, found, owner)
-            counted = np.bincount(of_topics, minlength=size)
-            sums = np.zeros((size, len(BUNDLE_VALUES)))
-            gauges = np.nan_to_num(self.state.topics["gauges"][topics])
-            for column, name in enumerate(TOPIC_GAUGES):
-                total = np.bincount(of_topics, gauges[:, column], minlength=size)
-                sums[:, BUNDLE_VALUES.index(name)] = total
-            sums[:, BUNDLE_VALUES.index("topics")] = counted
-            summed = (~reported | outdated["stats_ms"]) & (counted > 0)
+            sums = self._sums(topics, of_topics, size)
+            summed = (~reported | outdated["stats_ms"]) & (sums[:, BUNDLE_VALUES.index("topics")] > 0)
             stats = np.where(summed[:, None], sums, stats)
             reported |= summed
         stats[~reported] = 0.0
@@ -272,6 +266,15 @@ class MomentMaker:
             for name in ("has_data", "data_topics", *AVERAGES):
                 held[name][rows] = getattr(table, name)[there]
         return table
+
+    def _sums(self, topics: Int64Array, of_topics: Int64Array, bundles: int) -> FloatArray:
+        """Return the values of bundles as sums over their topics. Shape (bundles, BUNDLE_VALUES)."""
+        sums = np.zeros((bundles, len(BUNDLE_VALUES)))
+        gauges = np.nan_to_num(self.state.topics["gauges"][topics])
+        for column, name in enumerate(TOPIC_GAUGES):
+            sums[:, BUNDLE_VALUES.index(name)] = np.bincount(of_topics, gauges[:, column], minlength=bundles)
+        sums[:, BUNDLE_VALUES.index("topics")] = np.bincount(of_topics, minlength=bundles)
+        return sums
 
     def _outdated(
         self, owner: Int64Array, at: Int64Array, topics: Int64Array, of_topics: Int64Array

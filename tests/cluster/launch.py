@@ -274,6 +274,13 @@ def _run(command: Sequence[str], folder: Path) -> "subprocess.Popen[bytes]":
         return subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, cwd=folder)
 
 
+def start_java(paths: str, folder: Path, *arguments: str) -> "subprocess.Popen[bytes]":
+    """Start a small Java program that ends with the test run; its log goes into the folder."""
+    java = str(find_java().home / "bin" / "java")
+    options = "-Xmx256m", *_QUICK_START, *_OPENED, f"-Dlog4j2.configurationFile={HERE / 'log4j2.xml'}"
+    return _run(_tied([java, *options, "-cp", paths, *arguments]), folder)
+
+
 def _start_broker(
     java: str,
     paths: str,

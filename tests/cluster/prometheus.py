@@ -3,6 +3,7 @@
 import json
 import shutil
 import socket
+import ssl
 import subprocess
 import threading
 import time
@@ -34,8 +35,18 @@ def as_open_metrics(series: Iterable[Mapping[str, Any]]) -> str:
 
 
 @contextmanager
-def prometheus(folder: Path, *, targets: Iterable[str] = (), filled: str = "") -> Iterator[str]:
-    """Run a server that scrapes targets each second, or holds what is filled in; give its address."""
+def prometheus(
+    folder: Path, *, targets: Iterable[str] = (), filled: str = "", web: Mapping[str, Any] | None = None, keys: str = ""
+) -> Iterator[str]:
+    """Run a server and give its address.
+
+    Args:
+        folder: Where its configuration, data and log are.
+        targets: What it scrapes each second.
+        filled: What it holds from the start, as OpenMetrics.
+        web: Its `--web.config.file`, with TLS, client certificates or logins; None for none.
+        keys: With TLS, the folder with `ca.pem`, and `client.pem` and `client.key` of one whom it lets in.
+    """
     for program in ("prometheus", "promtool"):
         assert shutil.which(program), f"{program} is not installed: apt-get install prometheus"
     data, port = folder / "data", free_port()
@@ -62,21 +73,29 @@ def prometheus(folder: Path, *, targets: Iterable[str] = (), filled: str = "") -
         "web.listen-address": f"127.0.0.1:{port}",
         "log.level": "error",
     }
+    url, let_in = f"http://127.0.0.1:{port}", None
+    if web is not None:
+        (folder / "web.yml").write_text(json.dumps(web))
+        options["web.config.file"] = folder / "web.yml"
+        url = f"https://127.0.0.1:{port}"
+        let_in = ssl.create_default_context(cafile=f"{keys}/ca.pem")
+        let_in.load_cert_chain(f"{keys}/client.pem", f"{keys}/client.key")
     with (folder / "log").open("w") as log:
         command = ["prometheus", *(f"--{name}={value}" for name, value in options.items())]
         process = subprocess.Popen(command, stdout=log, stderr=log)
         try:
-            _wait(f"http://127.0.0.1:{port}/-/ready")
-            yield f"http://127.0.0.1:{port}"
+            _wait(url, let_in)
+            yield url
         finally:
             process.terminate()
             process.wait(20)
 
 
-def _wait(url: str) -> None:
+def _wait(url: str, let_in: ssl.SSLContext | None) -> None:
     for _ in range(200):
         try:
-            if httpx.get(url, timeout=5, trust_env=False).is_success:
+            status = httpx.get(f"{url}/-/ready", timeout=5, trust_env=False, verify=let_in or False).status_code
+            if status in {httpx.codes.OK, httpx.codes.UNAUTHORIZED}:
                 return
         except httpx.TransportError:
             pass

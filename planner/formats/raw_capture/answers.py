@@ -64,6 +64,12 @@ class Answers:
     index: Mapping[str, Entry]
     noted: dict[str, None] = field(default_factory=dict)
     _read: dict[str, Any] = field(default_factory=dict)
+    _refused: dict[str, str] = field(default_factory=dict)
+
+    def refuse(self, stem: str, reason: str) -> None:
+        """Use an answer no more; `trouble` then gives the reason."""
+        self._refused[stem] = reason
+        self._read.pop(stem, None)
 
     def warn(self, text: str) -> None:
         """Remember a warning once."""
@@ -107,10 +113,19 @@ class Answers:
 
     def _file(self, stem: str) -> str:
         """Return the file of an answer that was given; empty when there is none."""
+        if stem in self._refused:
+            return ""
         return next((stem + e for e in _ENDINGS if self._given(stem + e)), "")
+
+    def asked_at(self, stem: str) -> str:
+        """Return the address that was asked; empty when nobody says."""
+        entry = self._entry(stem)
+        return entry.asked if entry else ""
 
     def trouble(self, stem: str) -> str:
         """Say why an answer cannot be had; empty when it was given, or never asked for."""
+        if stem in self._refused:
+            return self._refused[stem]
         entry = self._entry(stem)
         if (entry is None and not any(stem + e in self.files for e in _ENDINGS)) or self._file(stem):
             return ""

@@ -9,9 +9,13 @@ from planner.cluster.names import LOAD_MANAGER_CLASS_NAME
 from planner.cluster.pulsar_json import host_and_port, web_services
 from planner.formats.raw_capture.answers import Answers
 from planner.formats.raw_capture.metadata_store import MetadataStore
+from planner.formats.raw_capture.metrics import broker_named
 
 REPORTS = "/loadbalance/brokers"
 """Folder of the metadata store with one node for each active broker."""
+
+OTHER_ANSWERED = "another broker answered; --broker-at gives each broker an address of its own"
+"""Why an answer is not about the broker that was meant, and what to do."""
 
 _STEMS = ("load-report", "owned", "topics", "metrics", "prometheus", "runtime-config")
 _TELLING = ("load-report", "owned", "topics", "metrics", "prometheus")
@@ -41,10 +45,10 @@ def _known(answers: Answers, store: MetadataStore) -> tuple[str, ...]:
 
 def _candidates(answers: Answers, tag: str) -> Iterator[str]:
     """Yield what a numbered broker may be called, the surest first."""
+    yield from (groups[1] for stem, groups in answers.asked(_OWNED_PATH) if stem == f"owned.{tag}")
     for name in (f"{stem}.{tag}.{ending}" for stem in _STEMS for ending in ("json", "txt")):
         if name in answers.index and (broker := host_and_port(answers.index[name].asked)):
             yield broker
-    yield from (groups[1] for stem, groups in answers.asked(_OWNED_PATH) if stem == f"owned.{tag}")
     if answers.has(f"load-report.{tag}"):
         yield from web_services(answers.json(f"load-report.{tag}", dict) or {})
 
@@ -53,8 +57,8 @@ def find_brokers(answers: Answers, store: MetadataStore) -> CapturedBrokers:
     """Return the brokers of a capture.
 
     They are those of `brokers.json`, else of the metadata store, else those that were asked. A number belongs to the
-    broker whose address was asked under it; failing that to the one named in the request for owned namespaces, or in
-    the load report. A broker that gave no answer worth reading has no number.
+    broker named in the request for owned namespaces, which no other one answers; failing that to the one whose address
+    was asked under it, or that is named in the load report. A broker that gave no answer worth reading has no number.
 
     Raises:
         FormatError: No broker is known.
@@ -77,7 +81,20 @@ def find_brokers(answers: Answers, store: MetadataStore) -> CapturedBrokers:
             where="brokers.json",
             remedy="Also capture the list of brokers (GET /admin/v2/brokers) or the metadata store.",
         )
-    return CapturedBrokers(tuple(names), aliases)
+    found = CapturedBrokers(tuple(names), aliases)
+    _refuse_metrics_of_others(answers, found)
+    return found
+
+
+def _refuse_metrics_of_others(answers: Answers, brokers: CapturedBrokers) -> None:
+    """Leave out metrics that name another broker than the one whose they would be: one address led to several."""
+    hosts = {name: name.rpartition(":")[0] for name in brokers.names}
+    for broker, tag in brokers.aliases.items():
+        for stem in (f"metrics.{tag}", f"prometheus.{tag}"):
+            named = broker_named(answers, stem)
+            if named != hosts[broker] and named in hosts.values():
+                answers.refuse(stem, f"they are those of {named}, not of {broker}: {OTHER_ANSWERED}")
+                answers.warn(f"{stem} is of {named}, not of {broker}: {OTHER_ANSWERED}. It was left out.")
 
 
 def cluster_of(answers: Answers, store: MetadataStore) -> str:

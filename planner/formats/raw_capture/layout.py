@@ -194,6 +194,6 @@ def read_owners(
             elif name in layout:
                 owners[name] = broker
     for stats in topic_stats.values():
-        if stats.bundle in layout:
+        if stats.bundle in layout and stats.broker:
             owners.setdefault(stats.bundle, stats.broker)
     return owners

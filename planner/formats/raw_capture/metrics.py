@@ -15,6 +15,7 @@ _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 _UNLOADED = "pulsar_lb_unload_bundle_total"
 _BY_REASON = "pulsar_lb_unload_broker_breakdown_total"
 _STATS = "pulsar_lb_resource_usage_stats"
+_INSTEAD = "The Prometheus metrics are used, if they were captured."
 _STATISTICS = ("avg", "std")
 _MOST = 2**53
 _NAMES = {"jvm_max_memory": "jvm_memory_bytes_max", "jvm_max_direct_memory": "jvm_memory_direct_bytes_max"}
@@ -27,6 +28,20 @@ def read_metrics(answers: Answers, tag: str) -> list[Metric]:
     """
     found = (*_of_admin(answers, tag), *_of_prometheus(answers.text(f"prometheus.{tag}")))
     return [metric for metric in found if math.isfinite(metric[2])]
+
+
+def broker_named(answers: Answers, stem: str) -> str:
+    """Return the host that metrics name as their broker, which is its id without the port; empty when they do not.
+
+    Args:
+        answers: The capture.
+        stem: `metrics.b1`, `prometheus.b1`, …
+    """
+    of_admin = stem.startswith("metrics.")
+    metrics = metrics_of_admin(answers.json(stem, list, _INSTEAD)) if of_admin else _of_prometheus(answers.text(stem))
+    return next(
+        (host for name, labels, _ in metrics if name.startswith("pulsar_") and (host := labels.get("broker"))), ""
+    )
 
 
 def leader_metrics(answers: Answers, tag: str) -> dict[str, float]:
@@ -52,8 +67,7 @@ def leader_metrics(answers: Answers, tag: str) -> dict[str, float]:
 
 
 def _of_admin(answers: Answers, tag: str) -> Iterator[Metric]:
-    instead = "The Prometheus metrics are used, if they were captured."
-    yield from metrics_of_admin(answers.json(f"metrics.{tag}", list, instead))
+    yield from metrics_of_admin(answers.json(f"metrics.{tag}", list, _INSTEAD))
 
 
 def metrics_of_admin(answer: Any) -> Iterator[Metric]:

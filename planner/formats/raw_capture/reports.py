@@ -10,13 +10,14 @@ from planner.cluster.pulsar_json import (
     USAGE_METRICS,
     broker_facts,
     broker_numbers,
+    host_and_port,
     or_unknown,
     web_services,
 )
 from planner.cluster.settings import Settings
 from planner.cluster.units import KBIT_PER_GBIT, MIB
 from planner.formats.raw_capture.answers import Answers
-from planner.formats.raw_capture.identity import REPORTS, CapturedBrokers
+from planner.formats.raw_capture.identity import OTHER_ANSWERED, REPORTS, CapturedBrokers
 from planner.formats.raw_capture.metadata_store import DUMP, MetadataStore
 from planner.formats.raw_capture.metrics import Metric, read_metrics
 from planner.formats.raw_capture.system_topics import SystemTopics
@@ -83,10 +84,15 @@ def _answered(answers: Answers, brokers: CapturedBrokers) -> dict[str, Report]:
         report = answers.json(stem, dict, "The metadata store is used, if it was captured.")
         if not report or not isinstance(report.get("cpu"), dict):
             continue
-        about = next((url for url in web_services(report) if url in brokers.names), broker)
+        named = list(web_services(report))
+        about = next((url for url in named if url in brokers.names), broker)
         if about in found:
             answers.warn(f"{stem}: it is about {about}, like {found[about]['source']}. It was left out.")
+        elif named and about not in named and host_and_port(answers.asked_at(stem)) != broker:
+            answers.warn(f"{stem} is about {named[0]}, which is not among the brokers. It was left out.")
         else:
+            if about != broker:
+                answers.warn(f"{stem} is about {about}, not about {broker}: {OTHER_ANSWERED}.")
             found[about] = {**report, "source": stem}
     return found
 

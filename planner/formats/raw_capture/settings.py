@@ -47,6 +47,8 @@ def read_capture_settings(
         for b in answered
     ]
     configured = [values for values in configured if values]
+    configured = configured or [_known(answers.json("runtime-config", dict))]  # of whoever is behind one address
+    configured = [values for values in configured if values]
     overrides = _dynamic(answers, store)
     dynamic = overrides or {}
     if not configured:

@@ -1,16 +1,17 @@
 """The topics of a raw capture: those that brokers report with their rates, and those that namespaces list."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from planner.cluster.hashing import partition_index, topic_hashes
-from planner.cluster.pulsar_json import RATES, TopicStats, bundles_of_topics
+from planner.cluster.pulsar_json import RATES, TopicStats, bundles_of_topics, host_and_port
 from planner.cluster.tables import BundleTable, TopicTable, make_topics
 from planner.formats.raw_capture.answers import Answers
-from planner.formats.raw_capture.identity import CapturedBrokers
+from planner.formats.raw_capture.identity import OTHER_ANSWERED, CapturedBrokers
 from planner.formats.rows import bundle_of_topics
 
 _LISTING = r"/admin/v2/(?:non-)?persistent/([^/]+/[^/]+)"
@@ -21,7 +22,7 @@ class ServedTopic:
     """A topic that a broker has loaded.
 
     Attributes:
-        broker: The broker.
+        broker: The broker; empty where nothing shows which one answered.
         bundle: Full name of the bundle that it reports the topic under.
         stats: What it reports.
     """
@@ -31,28 +32,70 @@ class ServedTopic:
     stats: TopicStats
 
 
-def read_topic_stats(answers: Answers, brokers: CapturedBrokers) -> dict[str, ServedTopic]:
+def read_topic_stats(
+    answers: Answers, brokers: CapturedBrokers, claims: Mapping[str, Iterable[str]]
+) -> dict[str, ServedTopic]:
     """Return what brokers report about their topics, by full topic name; the first broker that reports one counts.
+
+    The answer does not name its broker, and behind one address another one than was meant may give it. The owners of
+    the bundles in it tell.
+
+    Args:
+        answers: The capture.
+        brokers: Its brokers.
+        claims: Bundles that each broker owns, as others than this answer say.
 
     Raises:
         FormatError: A value is no number.
     """
     found: dict[str, ServedTopic] = {}
+    owners = {name: broker for broker, names in claims.items() for name in names}
     for broker, tag in brokers.aliases.items():
         stem = f"topics.{tag}"
         reported = answers.json(stem, dict, f"Rates of the topics of {broker} are unknown.")
         answers.forget(stem)
+        votes = Counter(owners.get(f"{namespace}/{span}", "") for namespace, span, _ in bundles_of_topics(reported))
+        server = _who_answered(answers, stem, broker, votes)
         twice = 0
         for namespace, span, topics in bundles_of_topics(reported):
             for name, stats in topics:
                 twice += name in found
                 read = TopicStats.of(stats, f"{stem}: {name}")
-                found.setdefault(name, ServedTopic(broker, f"{namespace}/{span}", read))
-        if twice:
+                found.setdefault(name, ServedTopic(server, f"{namespace}/{span}", read))
+        if twice and server == broker:
             answers.warn(
                 f"{stem}: {twice} topics moved during the capture. They are shown as the other broker reports them."
             )
     return found
+
+
+def _who_answered(answers: Answers, stem: str, broker: str, votes: Mapping[str, int]) -> str:
+    """Return the broker whose topics an answer has, and say so where it is not the one that was meant.
+
+    Args:
+        answers: The capture.
+        stem: The answer.
+        broker: Who was meant.
+        votes: How many of the bundles in the answer each broker owns; those of nobody under an empty name.
+    """
+    others = {name: count for name, count in votes.items() if name and name != broker}
+    if votes.get(broker) or not votes:
+        return broker
+    if others:
+        other = max(others, key=lambda name: others[name])
+        answers.warn(
+            f"{stem} has bundles of {other} and none of {broker}: {OTHER_ANSWERED}. Rates of topics of {broker} are "
+            "unknown."
+        )
+        return other
+    asked = answers.asked_at(stem)
+    if not asked or host_and_port(asked) == broker:
+        return broker
+    answers.warn(
+        f"{stem}: nothing shows that {broker} answered at {asked}. Bundles that only this answer has are shown as "
+        "unowned."
+    )
+    return ""
 
 
 def _listed(answers: Answers) -> Iterator[str]:
