@@ -148,8 +148,9 @@ def _row(
     today = [count_row(one, now.boundaries, brokers) for _, one in moments]
     even = [fewest_even(rows, maximum) for rows in by_moment]
     advice = bundle_advice(busiest, name, history=[one for _, one in moments])
-    asked = bool(advice.edits)
-    cuts = advice.cuts.boundaries
+    new = sorted(set(advice.cuts.new) - set(now.boundaries))  # some may have been made since
+    asked = bool(advice.edits) and bool(new)
+    cuts = sorted({*advice.cuts.boundaries, *now.boundaries})
     hold = sum(cuts_hold(cuts, now.boundaries, one, brokers) for _, one in moments) if asked else 0
     steady = asked and hold == len(moments)
     return WeekRow(
@@ -168,7 +169,7 @@ def _row(
         even_least=min(even),
         even_most=max(even),
         recommended_bundles=advice.recommended,
-        new_cuts=len(advice.cuts.new) if asked else 0,
+        new_cuts=len(new) if asked else 0,
         cuts_hold=hold,
         is_steady=steady,
         sentence=_sentence(advice.sentence, hold, len(moments), asked=asked, steady=steady),
