@@ -57,7 +57,7 @@ def hash_line(
     for cut in cuts:
         figure.add_vline(x=cut, line={"color": WARNING, "width": 1, "dash": "dash"}, row=1, col=1)
     legend = {"y": 1.02, "yanchor": "bottom", "x": 0}
-    finish(figure, height=320, legend=legend, from_zero=True, margin_t=64, barmode="overlay")
+    finish(figure, height=280, legend=legend, from_zero=True, margin_t=64, barmode="overlay")
     figure.update_yaxes(title_text="bundles (%)", row=1, col=1)
     figure.update_yaxes(title_text="topics (%)", row=2, col=1)
     return hash_axis(figure)
@@ -132,7 +132,7 @@ def counts_figure(rows: Sequence[CountRow], now: CountRow, recommended: int, bro
     figure.add_hline(y=100 / max(brokers, 1), line={"color": MUTED, "width": 1, "dash": "dot"})
     finish(
         figure,
-        height=250,
+        height=230,
         x_title="equal bundles",
         y_title="share of the load (%)",
         legend={"y": 1.02, "yanchor": "bottom", "x": 0},
