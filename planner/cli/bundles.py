@@ -69,7 +69,7 @@ def bundles(
     if sum(map(bool, (snapshot, planned.pattern, weeks.history))) != 1:
         raise ScenarioError("Nothing to look at.", remedy="Use one of --snapshot, --pattern and --history.")
     if weeks.history:
-        return _over_weeks(weeks, as_json=as_json)
+        return _over_weeks(weeks, narrowed=bool(namespace or scenario or moment or hours), as_json=as_json)
     if planned.pattern:
         cluster = plan_cluster(PlannedCluster(brokers=brokers, topics=(planned,)), seed)
     else:
@@ -95,13 +95,19 @@ def bundles(
     return int(any(one.edits for one in found))
 
 
-def _over_weeks(asked: Weeks, *, as_json: bool) -> int:
-    """Print advice over weeks; tell how far it is meanwhile."""
-    from planner.cluster.errors import ReplayError
+def _over_weeks(asked: Weeks, *, narrowed: bool, as_json: bool) -> int:
+    """Print advice over weeks; tell how far it is meanwhile. What would narrow or change it is refused."""
+    from planner.cluster.errors import ReplayError, ScenarioError
     from planner.share.export import json_text
     from planner.weeks.advice import week_document
     from planner.weeks.report import week_lines
     from planner.weeks.run import run_weeks
+
+    if narrowed:
+        raise ScenarioError(
+            "--history looks at all namespaces, as they were recorded.",
+            remedy="Leave out --namespace, --scenario, --moment and --hours.",
+        )
 
     def progress(done: int, tasks: int, where: str) -> None:
         sys.stderr.write(f"{done:,} of {tasks:,} tasks done, on {where}\n")

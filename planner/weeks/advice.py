@@ -18,7 +18,7 @@ from planner.cluster.names import NAMESPACE_MAXIMUM_BUNDLES
 from planner.cluster.snapshot import Snapshot
 from planner.explain.isolation import allowed_brokers
 from planner.history.days import snapshot_at
-from planner.namespaces.advice import bundle_advice, fewest_even, usual_counts
+from planner.namespaces.advice import BundleAdvice, bundle_advice, fewest_even, usual_counts
 from planner.namespaces.counts import CountRow, count_row, count_rows
 from planner.namespaces.cuts import cuts_hold
 from planner.namespaces.population import Population, population_of
@@ -147,7 +147,7 @@ def _row(
     by_moment = [count_rows(one, numbers, brokers) for _, one in moments]
     today = [count_row(one, now.boundaries, brokers) for _, one in moments]
     even = [fewest_even(rows, maximum) for rows in by_moment]
-    advice = bundle_advice(busiest, name, history=[one for _, one in moments])
+    advice = bundle_advice(busiest, name)
     new = sorted(set(advice.cuts.new) - set(now.boundaries))  # some may have been made since
     asked = bool(advice.edits) and bool(new)
     cuts = sorted({*advice.cuts.boundaries, *now.boundaries})
@@ -172,7 +172,7 @@ def _row(
         new_cuts=len(new) if asked else 0,
         cuts_hold=hold,
         is_steady=steady,
-        sentence=_sentence(advice.sentence, hold, len(moments), asked=asked, steady=steady),
+        sentence=_sentence(advice, hold, len(moments), asked=asked, steady=steady),
     )
 
 
@@ -183,10 +183,12 @@ def _worst(by_moment: Sequence[Sequence[CountRow]]) -> tuple[CountRow, ...]:
     return tuple(replace(row, placed_percent=most) for row, most in zip(by_moment[0], worst, strict=True))
 
 
-def _sentence(text: str, hold: int, moments: int, *, asked: bool, steady: bool) -> str:
+def _sentence(advice: BundleAdvice, hold: int, moments: int, *, asked: bool, steady: bool) -> str:
     """Return the verdict of the busiest moment, and whether it is one of all moments."""
+    if advice.edits and not asked:
+        return "Keep its bundles: the cuts for its busiest moment have been made since."
     if not asked or steady:
-        return text
+        return advice.sentence
     return f"Keep its bundles: cuts for its busiest moment are worth it in only {hold:,} of {moments:,} moments."
 
 

@@ -18,10 +18,14 @@ from planner.namespaces.advice import bundle_advice
 from planner.namespaces.counts import count_row
 from planner.namespaces.cuts import cuts_hold, topic_bound
 from planner.namespaces.population import Population, population_of
+from planner.share.bundle_advice import advice_scenario
 from planner.simulate.cluster_spec import ClusterSpec
+from planner.simulate.planned import plan_cluster
+from planner.simulate.planned_spec import PlannedCluster, PlannedTopics
+from planner.simulate.run import simulate
 from planner.spark.runners import run_spark
 from planner.spark.session import OpenSession, SparkPlace
-from planner.weeks.advice import WeekRow, advise_weeks, result_from_json, run_task, task_to_json
+from planner.weeks.advice import WeekRow, _row, advise_weeks, result_from_json, run_task, task_to_json
 from planner.weeks.run import WEEKS, run_weeks, spread, weeks_tasks
 from planner.weeks.spec import Weeks
 
@@ -132,6 +136,22 @@ def test_the_command_prints_a_line_for_each(
     assert [one["namespace"] for one in found] == [row.namespace for row in rows if row.cluster == "west"]
     assert main([*words, "--snapshot", "story.zip"]) == 2
     assert "Use one of --snapshot, --pattern and --history." in capsys.readouterr().err
+    assert main([*words, "--namespace", "acme/orders"]) == 2
+    assert "Leave out --namespace" in capsys.readouterr().err
+
+
+def test_cuts_that_were_made_since_are_not_recommended_again() -> None:
+    group = PlannedTopics(pattern="persistent://iot/home/dev-%04d", msg_rate_per_s=10, bundles=2)
+    busiest = plan_cluster(PlannedCluster(brokers=4, topics=(group,)), 0)
+    advice = bundle_advice(busiest, "iot/home")
+    assert advice.edits
+    last = simulate(busiest, advice_scenario(advice)).end
+    moments = [(at_ms, population_of(one, "iot/home")) for at_ms, one in enumerate((busiest, last), start=1)]
+    first = _row("east", busiest, busiest, moments[:1], 1)
+    assert (first.new_cuts, first.is_steady) == (len(advice.cuts.new), True)
+    later = _row("east", last, busiest, moments, 1)
+    assert (later.new_cuts, later.is_steady) == (0, False)
+    assert later.sentence.startswith("Keep its bundles")
 
 
 def population(loads: list[float]) -> Population:
