@@ -14,11 +14,11 @@ from planner.namespaces.advice import BundleAdvice
 from planner.namespaces.impact import Impact, impact
 from planner.namespaces.overview import bundle_weight, owner_shares, tenants_frame
 from planner.namespaces.population import Population, population_of
-from planner.share.bundle_advice import advice_scenario, advice_steps, successor_commands, successor_sentence
+from planner.share.bundle_advice import advice_scenario, successor_commands, successor_sentence
 from planner.share.step_table import steps_text
 from planner.web import address, registry, scenario_history, simulations, state
 from planner.web.bundle_weeks import weeks_part
-from planner.web.namespaces import advice_of, forecast_of, frame_of, plan_impact
+from planner.web.namespaces import advice_of, forecast_of, frame_of, plan_impact, steps_of
 from planner.web.page import Page
 from planner.web.widgets import chart, metrics, note_list, table
 
@@ -212,14 +212,15 @@ def _bundles(view: state.Current, advice: BundleAdvice) -> None:
             scenario_history.change(view, present.with_steps(*steps))
             registry.go("what_if")
         with st.expander("The steps, with what each disconnects"):
-            st.code("\n".join(steps_text(advice_steps(advice))), language=None)
+            if (commands := steps_of(view, advice)) is not None:
+                st.code("\n".join(steps_text(commands)), language=None)
     for one in advice.further_stuck:
         st.markdown(f"- No cut helps {plain(one.topic)} ({one.share_percent:.0f} %). {plain(one.advice.remedy)}")
     note_list(advice.notes)
-    if commands := successor_commands(advice):
+    if lines := successor_commands(advice):
         with st.expander("It has too many bundles: move to a successor"):
             st.markdown(successor_sentence(advice))
-            st.code("\n".join(commands), language="shell", wrap_lines=True)
+            st.code("\n".join(lines), language="shell", wrap_lines=True)
     now = advice.now
     brokers = len(advice.brokers)
     row = next((one for one in advice.counts if one.bundles == advice.recommended), now)

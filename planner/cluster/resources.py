@@ -1,5 +1,6 @@
 """Where the files lie that come with the product and are no modules, and what its processes are not told."""
 
+import os
 import re
 from pathlib import Path
 from typing import Final
@@ -22,3 +23,10 @@ def resources() -> Path:
 def import_root() -> Path:
     """Return the folder from which Python imports this package, for processes that are started with it."""
     return _PACKAGE.parent
+
+
+def process_environment() -> dict[str, str]:
+    """Return the environment of a process that runs a module of this package: without tokens, and telling at once."""
+    known = {name: value for name, value in os.environ.items() if not TOKEN_VARIABLE.fullmatch(name)}
+    paths = [str(import_root()), *known.get("PYTHONPATH", "").split(os.pathsep)]
+    return {**known, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "PYTHONUNBUFFERED": "1"}

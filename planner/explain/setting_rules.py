@@ -241,10 +241,11 @@ def balancer_off(config: Settings) -> Iterator[Finding]:
 
 def threshold_acts_on_all_or_none(config: Settings) -> Iterator[Finding]:
     """A shedding threshold that every broker above the average passes, or that no broker can reach."""
-    shedder, manager = effective_shedder(load_manager_of(config), config)[0], load_manager_of(config)
-    if manager is not LoadManager.MODULAR or shedder.profile.threshold is None or not shedder.profile.exact:
+    if load_manager_of(config) is not LoadManager.MODULAR:
         return
-    name = next(iter(shedder.profile.exact))
+    shedder = effective_shedder(LoadManager.MODULAR, config)[0]
+    if not (name := next(iter(shedder.profile.exact), "")):
+        return
     default = config.of(name).default
     value, above = config.integer(name), shedder.profile.above_average
     never = value >= _ALL_PERCENT if above else value > _ALL_PERCENT

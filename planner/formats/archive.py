@@ -15,7 +15,9 @@ from planner.cluster.snapshot import Snapshot
 from planner.cluster.units import MIB
 from planner.formats.folder import MAX_UNPACKED_BYTES, parts_of_snapshot
 
-_MAX_MEMBERS = 50_000
+MAX_MEMBERS = 50_000
+"""Most members of a zip or tar."""
+
 _MAX_DIRECTORY_BYTES = 16 << 20
 _MAX_RATIO = 200
 _RATIO_FREE_BYTES = 16 << 20
@@ -91,6 +93,11 @@ def names_in_zip(source: BinaryIO, file: str) -> tuple[str, ...]:
         return tuple(path.name for path in _members(archive, file))
 
 
+def member_shown(name: str) -> str:
+    """Return how messages name a member of a zip or tar, whatever its name holds."""
+    return f"The member '{''.join(c if c.isprintable() else '?' for c in name[:80])}'"
+
+
 @contextmanager
 def _whole(file: str) -> Iterator[None]:
     """Say what is wrong with a zip that cannot be read.
@@ -127,8 +134,8 @@ def _check_directory(source: BinaryIO, file: str) -> None:
     _, _, _, _, members, directory_bytes, _, _ = _END.unpack_from(tail, at)
     if tail[: at - _ZIP64_LOCATOR_BYTES + 4].endswith(_ZIP64_SIGNATURE) and at >= _ZIP64_LOCATOR_BYTES:
         raise _refuse("The zip uses the format for more than 4 GiB or 65,535 members.", file)
-    if members > _MAX_MEMBERS or directory_bytes > _MAX_DIRECTORY_BYTES:
-        raise _refuse(f"The zip has {members:,} members or long names; the maximum is {_MAX_MEMBERS:,}.", file)
+    if members > MAX_MEMBERS or directory_bytes > _MAX_DIRECTORY_BYTES:
+        raise _refuse(f"The zip has {members:,} members or long names; the maximum is {MAX_MEMBERS:,}.", file)
 
 
 def _check_name(info: zipfile.ZipInfo, path: PurePosixPath, shown: str, file: str) -> None:
@@ -144,7 +151,7 @@ def _members(archive: zipfile.ZipFile, file: str) -> dict[PurePosixPath, zipfile
     found: dict[PurePosixPath, zipfile.ZipInfo] = {}
     for info in archive.infolist():
         path = PurePosixPath(info.filename)
-        shown = f"The member '{''.join(c if c.isprintable() else '?' for c in info.filename[:80])}'"
+        shown = member_shown(info.filename)
         _check_name(info, path, shown, file)
         if info.is_dir() or "__MACOSX" in path.parts or path.name in _LEFT_BY_SYSTEMS:
             continue
@@ -159,8 +166,8 @@ def _members(archive: zipfile.ZipFile, file: str) -> dict[PurePosixPath, zipfile
         if path in found:
             raise _refuse(f"{shown} occurs twice.", file)
         found[path] = info
-    if len(found) > _MAX_MEMBERS:
-        raise _refuse(f"The zip has {len(found):,} members; the maximum is {_MAX_MEMBERS:,}.", file)
+    if len(found) > MAX_MEMBERS:
+        raise _refuse(f"The zip has {len(found):,} members; the maximum is {MAX_MEMBERS:,}.", file)
     if not found:
         raise _refuse("The zip is empty.", file)
     return found

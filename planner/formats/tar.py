@@ -7,9 +7,9 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from planner.cluster.errors import FormatError
+from planner.formats.archive import MAX_MEMBERS, member_shown
 
 _MAGIC: Final = slice(257, 262)
-_MAX_MEMBERS: Final = 50_000
 _APPLE_DOUBLE: Final = "._"
 
 
@@ -48,10 +48,10 @@ def _check(info: tarfile.TarInfo, number: int, file: str) -> None:
     Raises:
         FormatError: It is.
     """
-    shown = f"The member '{''.join(c if c.isprintable() else '?' for c in info.name[:80])}'"
+    shown = member_shown(info.name)
     remedy = "Create the tar again from the files themselves."
-    if number >= _MAX_MEMBERS:
-        raise FormatError(f"The tar has more than {_MAX_MEMBERS:,} members.", where=file, remedy="Split it.")
+    if number >= MAX_MEMBERS:
+        raise FormatError(f"The tar has more than {MAX_MEMBERS:,} members.", where=file, remedy="Split it.")
     path = PurePosixPath(info.name)
     if path.is_absolute() or ".." in path.parts or not info.name.isprintable():
         raise FormatError(f"{shown} does not have a valid name.", where=file, remedy=remedy)

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from planner.cluster.arrays import Int64Array
+from planner.cluster.arrays import FloatArray, Int64Array
 from planner.cluster.errors import ScenarioError
 from planner.cluster.ranges import FULL_HIGH
 from planner.namespaces.counts import MOST_BUNDLES, loads_of
@@ -124,7 +124,12 @@ def _with_cuts(places: Int64Array, cuts: Sequence[int], kept: Sequence[int]) -> 
 
 def topic_bound(population: Population, brokers: int) -> float:
     """Return the share of the load, from 0 to 1, below which nothing brings the broker with most: topics are whole."""
-    return least_share(np.diff(population.running[_Places.of(population).before]), brokers)
+    return least_share(_alone(population), brokers)
+
+
+def _alone(population: Population) -> FloatArray:
+    """Return the load of each distinct hash. Shape (hashes,)."""
+    return np.diff(population.running[_Places.of(population).before])
 
 
 def cuts_hold(boundaries: Sequence[int], before: Sequence[int], population: Population, brokers: int) -> bool:
@@ -151,7 +156,7 @@ def recommended_cuts(population: Population, brokers: int, kept: Sequence[int] =
         brokers: How many brokers may serve the namespace.
         kept: Boundaries that stay.
     """
-    alone = np.diff(population.running[_Places.of(population).before])
+    alone = _alone(population)
     bound = least_share(alone, brokers)
     now = len(kept) - 1
 

@@ -29,7 +29,7 @@ from planner.replay.jobs import (
 )
 from planner.replay.kernel import ReplayTask, TaskResult
 from planner.replay.results import ResultSummary, ResultWriter
-from planner.replay.runners import run_local, run_processes, run_spark
+from planner.replay.runners import REPLAYS, run_local, run_processes, run_spark
 from planner.replay.spec import Job, job_from_json, tasks_of
 from planner.spark.runners import cores
 from planner.spark.session import check_workers, open_session
@@ -238,7 +238,7 @@ def _runner(job: Job, tasks: Sequence[ReplayTask], worker: _Worker) -> Iterator[
             worker.report(where=where)
             if session.place.kind != "local":
                 worker.report(stage="Checking the Spark workers")
-                check_workers(session, "planner.replay.kernel", [job.history])
+                check_workers(session, REPLAYS.module, [job.history])
             yield run_spark(tasks, session, stop, worker.waits_for)
 
 

@@ -42,7 +42,7 @@ from planner.cluster.files import (
     write_whole,
     writing_results,
 )
-from planner.cluster.resources import TOKEN_VARIABLE, import_root
+from planner.cluster.resources import process_environment
 from planner.cluster.units import NS_PER_MS
 from planner.formats.encoding import read_sealed, sealed_json
 from planner.replay.spec import Job, job_from_json, job_to_json, tasks_of
@@ -385,9 +385,6 @@ def _lock(alive: IO[bytes], folder: Path) -> None:
 
 def _start(folder: Path, alive: IO[bytes]) -> None:
     command = [sys.executable, "-m", "planner.replay.job_process", str(folder.resolve()), str(alive.fileno())]
-    paths = [str(import_root()), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
-    known = {name: value for name, value in os.environ.items() if not TOKEN_VARIABLE.fullmatch(name)}
-    environment = {**known, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "PYTHONUNBUFFERED": "1"}
     log_file = folder / "log.txt"
     with (plain_file(log_file) if log_file.exists() else log_file).open("ab") as log:
         process = subprocess.Popen(  # noqa: S603 - our own module
@@ -395,7 +392,7 @@ def _start(folder: Path, alive: IO[bytes]) -> None:
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            env=environment,
+            env=process_environment(),
             pass_fds=[alive.fileno()],
             start_new_session=True,
         )

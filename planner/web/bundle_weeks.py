@@ -21,7 +21,7 @@ import streamlit as st
 
 from planner.cluster.errors import ReplayError
 from planner.cluster.moments import iso_moment
-from planner.cluster.resources import TOKEN_VARIABLE, import_root
+from planner.cluster.resources import process_environment
 from planner.cluster.text import count, plain
 from planner.replay import jobs
 from planner.replay.runner import Runner
@@ -168,8 +168,6 @@ def _listen(errors: IO[str] | None, said: list[str], report: Report) -> None:
 def _started(asked: Weeks, out: IO[bytes]) -> Iterator[subprocess.Popen[str]]:
     """Start the command, and end it with all that it started."""
     words = ["--history", str(asked.history), "--moments-per-day", str(asked.moments_per_day), "--runner", asked.runner]
-    known = {name: value for name, value in os.environ.items() if not TOKEN_VARIABLE.fullmatch(name)}
-    paths = [str(import_root()), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
     with subprocess.Popen(  # noqa: S603 - our own module
         [sys.executable, "-m", "planner", "bundles", *words, "--json"],
         stdin=subprocess.DEVNULL,
@@ -177,7 +175,7 @@ def _started(asked: Weeks, out: IO[bytes]) -> Iterator[subprocess.Popen[str]]:
         stderr=subprocess.PIPE,
         text=True,
         errors="replace",
-        env={**known, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "PYTHONUNBUFFERED": "1"},
+        env=process_environment(),
         start_new_session=True,
     ) as process:
         try:

@@ -11,6 +11,8 @@ from planner.namespaces.advice import BundleAdvice, bundle_advice
 from planner.namespaces.impact import SplitForecast, growing, split_forecasts
 from planner.namespaces.overview import namespaces_frame
 from planner.remedy.tried import AT_ONCE_S, tried_at_once
+from planner.share.bundle_advice import advice_steps
+from planner.simulate.admin_commands import Command
 from planner.simulate.price import price_of
 from planner.simulate.run import simulate
 from planner.web import best_plan, scenario_history, state, tasks
@@ -49,6 +51,12 @@ def advice_of(view: state.Current, namespace: str) -> BundleAdvice | None:
         return bundle_advice(view.snapshot, namespace, cancelled=stopped)
 
     return tasks.answer(key, look, "Trying numbers of bundles and cuts", last=True)
+
+
+def steps_of(view: state.Current, advice: BundleAdvice) -> tuple[Command, ...] | None:
+    """Return the commands that cut a namespace, with what each disconnects; None while they are simulated."""
+    key = f"steps {view.digest}{view.variant} {advice.namespace}"
+    return tasks.answer(key, lambda _report, _stopped: advice_steps(advice), "Simulating the steps", last=True)
 
 
 def forecast_of(view: state.Current, hours: float, factor: float) -> tuple[SplitForecast, ...] | None:

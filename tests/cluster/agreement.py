@@ -2,7 +2,7 @@
 
     python -m tests.cluster.agreement --out FOLDER --minutes 60
 
-leaves both histories in FOLDER and prints the table of docs/getting-in.md.
+leaves both histories in FOLDER and prints what docs/history.md says.
 """
 
 import argparse

@@ -3,10 +3,9 @@
 import http.client
 import json
 import ssl
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -16,7 +15,7 @@ from planner.__main__ import main
 from planner.cluster.moments import iso_moment
 from planner.formats.reading import read_snapshot
 from planner.history.raw import prometheus_series
-from tests.cluster.prometheus import as_open_metrics, prometheus
+from tests.cluster.prometheus import as_open_metrics, prometheus, serving
 from tests.cluster.secure import Keys, make_keys
 from tests.cluster.test_prometheus import snapshots
 
@@ -125,16 +124,10 @@ def behind_a_token(server: str, keys: Keys, token: str) -> Iterator[str]:
         def log_message(self, *_: object) -> None:
             pass
 
-    proxy = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     outside = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     outside.load_cert_chain(keys.folder / "server.pem", keys.folder / "server.key")
-    proxy.socket = outside.wrap_socket(proxy.socket, server_side=True)
-    threading.Thread(target=proxy.serve_forever, daemon=True).start()
-    try:
-        yield f"https://127.0.0.1:{proxy.server_port}"
-    finally:
-        proxy.shutdown()
-        proxy.server_close()
+    with serving(Handler, outside) as port:
+        yield f"https://127.0.0.1:{port}"
 
 
 def test_a_bearer_token(

@@ -46,8 +46,8 @@ def read_capture_settings(
         _known(answers.json(f"runtime-config.{brokers.aliases[b]}", dict, "The settings of another broker are used."))
         for b in answered
     ]
-    configured = [values for values in configured if values]
-    configured = configured or [_known(answers.json("runtime-config", dict))]  # of whoever is behind one address
+    if not any(configured):
+        configured = [_known(answers.json("runtime-config", dict))]  # of whoever is behind one address
     configured = [values for values in configured if values]
     overrides = _dynamic(answers, store)
     dynamic = overrides or {}

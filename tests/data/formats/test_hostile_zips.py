@@ -118,7 +118,7 @@ def test_members_are_never_larger_in_memory_than_allowed(monkeypatch: pytest.Mon
 
 
 def test_too_many_members(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archive, "_MAX_MEMBERS", 20)
+    monkeypatch.setattr(archive, "MAX_MEMBERS", 20)
     assert "21 members" in refused(zipped(*[(f"{i}", b"") for i in range(21)]))
 
 
