@@ -32,7 +32,7 @@ from planner.cluster.units import MS_PER_MIN
 from planner.pulsar.load.averages import with_known_rates
 from planner.pulsar.load.namespace_policies import expression_notes
 from planner.pulsar.load.usage import weighted_usage
-from planner.pulsar.manager.class_names import class_name
+from planner.pulsar.manager.class_names import REPLACED, class_name
 from planner.pulsar.manager.leader import LeaderMemory, elected
 from planner.pulsar.manager.pairing import PAIRED
 from planner.pulsar.placement import extensible, modular
@@ -45,7 +45,7 @@ from planner.pulsar.shedding import avg
 from planner.pulsar.shedding.needs import lacking_notes
 from planner.pulsar.shedding.profile import Gate
 from planner.pulsar.shedding.protocol import Shedder
-from planner.pulsar.shedding.registry import default_shedder, fallback_shedder, shedder_by_name
+from planner.pulsar.shedding.registry import fallback_shedder, shedder_by_name
 
 _LISTED: Final = (
     "This plan contains ties, decided by the order in which the leader learned of brokers or bundles. No "
@@ -145,8 +145,8 @@ class CycleDecision:
 def effective_shedder(load_manager: LoadManager, config: Settings) -> tuple[Shedder, tuple[str, ...]]:
     """Return the strategy that a load manager really runs, and a note where that is not the configured one.
 
-    The extensible load manager replaces a strategy that is not its own by TransferShedder, with a line in its log. A
-    class that cannot be loaded is replaced likewise (see `planner.pulsar.manager.class_names`).
+    A strategy of the other load manager is replaced, with a line in the log, as is a class that cannot be loaded (see
+    `planner.pulsar.manager.class_names`). Newer modular load managers do not start with it: shown is what replaced it.
     """
     given = class_name(LOAD_SHEDDING_STRATEGY, config.text(LOAD_SHEDDING_STRATEGY))
     if given.kind != "official" and not (given.kind == "own" and given.ends_like):
@@ -159,19 +159,12 @@ def effective_shedder(load_manager: LoadManager, config: Settings) -> tuple[Shed
             f"{LOAD_SHEDDING_STRATEGY} is {given.given}, a class of your own: assumed to decide like {configured.name}."
         )
         return configured, (own,) if given.kind == "own" else ()
-    default = default_shedder(load_manager)
-    if load_manager is LoadManager.EXTENSIBLE:
-        note = (
-            f"loadBalancerLoadSheddingStrategy is {configured.name}, which the extensible load manager cannot run:"
-            f" Pulsar logs an error and uses {default.name}."
-        )
-    else:
-        note = (
-            f"loadBalancerLoadSheddingStrategy is {configured.name}, which belongs to the extensible load "
-            "manager. This cluster runs the modular load manager, which would not start. The default, "
-            f"{default.name}, is shown."
-        )
-    return default, (note,)
+    fallback = fallback_shedder(load_manager)
+    cannot = f"{LOAD_SHEDDING_STRATEGY} is {configured.name}, which the {load_manager} load manager cannot run"
+    if load_manager is LoadManager.EXTENSIBLE or config.release.has(REPLACED):
+        return fallback, (f"{cannot}: Pulsar logs an error and uses {fallback.name}.",)
+    starts = f"a broker of Pulsar {config.release.name} does not start with it"
+    return fallback, (f"{cannot}: {starts}. Up to 3.3, {fallback.name} decides, as shown here.",)
 
 
 def _pairing_notes(shedder: Shedder, config: Settings) -> tuple[str, ...]:
