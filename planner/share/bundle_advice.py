@@ -90,9 +90,10 @@ def advice_document(advice: BundleAdvice, splits: Sequence[SplitForecast] | None
     """Return advice as JSON values.
 
     `counts` has a row for each number of equal bundles, with what it costs (`CostRow`); rows that were simulated have
-    `simulated`, the result once it had settled, as `planner.simulate.judge.Result` names it. `scenario` is what
-    `plan --scenario` takes, and `steps` are its commands in order. `successor` has the commands that lead to a
-    namespace with fewer bundles, where there are too many. `splits` is there where splits to come were asked for.
+    `simulated`, the mean result once it had settled, as `planner.simulate.judge.Result` names it, and `seeds`, how many
+    simulations it is the mean of. `scenario` is what `plan --scenario` takes, and `steps` are its commands in order.
+    `successor` has the commands that lead to a namespace with fewer bundles, where there are too many. `splits` is
+    there where splits to come were asked for.
     """
     scenario = advice_scenario(advice)
     tried = {one.bundles: one for one in advice.tried}
@@ -107,6 +108,7 @@ def advice_document(advice: BundleAdvice, splits: Sequence[SplitForecast] | None
                 **asdict(row),
                 **asdict(cost),
                 "simulated": asdict(tried[row.bundles].result) if row.bundles in tried else None,
+                "seeds": len(tried[row.bundles].results) if row.bundles in tried else 0,
                 "topics_disconnected": tried[row.bundles].topics if row.bundles in tried else None,
             }
             for row, cost in zip(advice.counts, advice.costs, strict=True)
