@@ -30,7 +30,7 @@ def shedding_off(case: Outcome) -> Iterator[Finding]:
         code="shedding_off",
         title=f"{off.setting} is false, and {case.shedder} would shed",
         evidence=(
-            f"With it, {count(len(sources), 'bundle')} would be shed in {count(len(cycles), 'cycle')}, from"
+            f"Switched on, it would shed {count(len(sources), 'bundle')} in {count(len(cycles), 'cycle')}, from"
             f" {listed(named)}."
         ),
         remedy=f"{off.remedy.removesuffix('.')}.",

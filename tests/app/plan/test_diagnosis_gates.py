@@ -157,7 +157,7 @@ def test_a_switch_that_is_off_is_named_and_switching_it_on_sheds(strategy: str, 
     assert finding.brokers[0] == "b1:8080"
     on = asked(off, 12, settings=finding.changes)
     assert on.summary.shed
-    assert f"{on.summary.shed} bundle" in finding.evidence
+    assert f"shed {on.summary.shed} bundle" in finding.evidence
     assert not [one for one in diagnose(on) if one.code == "shedding_off"]
 
 
