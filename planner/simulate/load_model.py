@@ -55,7 +55,8 @@ def broker_sums(load: FloatArray, owner: Int64Array | IntArray, brokers: int) ->
     if not served.all():
         load, owner = load[:, served], owner[served]
     by = owner.astype(np.intp)  # or each sum would convert it
-    return np.array([np.bincount(by, row, minlength=brokers) for row in (*load, None)])
+    # Of nothing at all, NumPy counts in whole numbers.
+    return np.array([np.bincount(by, row, minlength=brokers) for row in (*load, None)], dtype=np.float64)
 
 
 def with_sums(sums: FloatArray, some: Int64Array, load: FloatArray, owner: Int64Array | IntArray) -> FloatArray:

@@ -2,7 +2,9 @@
 
 import numpy as np
 
+from planner.simulate.edits.set_bundle_count import SetBundleCount
 from planner.simulate.load_model import BrokerSums, broker_sums
+from tests.app.simulate.small_runs import quiet, small
 
 
 def test_sums_are_those_of_all_bundles_to_the_last_bit() -> None:
@@ -17,3 +19,19 @@ def test_sums_are_those_of_all_bundles_to_the_last_bit() -> None:
         brokers = 8 + step // 7
         expected = broker_sums(load[1:4], owner, brokers)
         assert kept.of(load, owner, brokers).tobytes() == expected.tobytes()
+
+
+def test_brokers_report_their_traffic_when_the_only_namespace_was_made_anew() -> None:
+    cluster = small(namespaces=1)
+    end = quiet(cluster, SetBundleCount(namespace=cluster.namespaces[0], bundles=7), cycles=4)
+    view, truth = end.cycles[-1].view, end.end
+    for name in ("msg_rate_in_per_s", "msg_rate_out_per_s"):
+        owner, column = truth.bundles.owner, getattr(truth.bundles, name)
+        expected = np.bincount(owner, column, minlength=len(view.brokers))
+        assert (expected % 1 > 0).any()
+        np.testing.assert_allclose(getattr(view.brokers, name), expected, rtol=1e-12)
+
+
+def test_sums_over_nothing_can_hold_fractions() -> None:
+    nobody = np.full(3, -1)
+    assert broker_sums(np.ones((2, 3)), nobody, 4).dtype == np.float64
