@@ -11,6 +11,7 @@ from planner.pulsar.load.usage import weighted_usage
 from planner.simulate.leader_view import ReportInputs, reported_usage
 from planner.simulate.load_model import COUNTS, LIMIT_COLUMNS, MACHINE, TRAFFIC, BrokerSums, rows_of, with_usage
 from planner.simulate.trace import BrokerState
+from planner.simulate.traffic import Renumbering
 
 if TYPE_CHECKING:
     from planner.simulate.cluster import Cluster
@@ -39,6 +40,11 @@ class Condition:
         self._table: tuple[int, BrokerTable] | None = None
         self._measurable: tuple[int, ReportInputs] | None = None
         self._state: tuple[int, BrokerState] | None = None
+
+    def cut(self, before: FloatArray, after: FloatArray, change: Renumbering) -> None:
+        """Follow a renumbering, with what each bundle brought and brings. Shapes (10, bundles)."""
+        for sums in (self._traffic, self._machines, self._reported):
+            sums.cut(before, after, change.gone, change.follow)
 
     def machines(self, at_ms: int) -> tuple[FloatArray, FloatArray]:
         """Return what machines use, at most what they have, and the demand, which may be more.
@@ -111,7 +117,10 @@ class Condition:
             if self._seen is None or self._seen[0] is not load:
                 self._seen = load, np.vstack([load[TRAFFIC], np.round(load[COUNTS])])
             seen, owner = self._seen[1], cluster.owners()
-            totals, usage = self._reported.of(seen, owner, len(table)), reported_usage(table, cluster.config, manager)
+            totals, usage = (
+                self._reported.of(seen, owner, len(table), known_as=load),
+                reported_usage(table, cluster.config, manager),
+            )
             self._measurable = moment, ReportInputs(seen, owner, totals, usage)
         return self._measurable[1]
 

@@ -32,7 +32,15 @@ from planner.pulsar.load.top_bundles import with_top_ranks
 from planner.pulsar.load.usage import max_usage, weighted_usage
 from planner.pulsar.splitting.limits import SplitLoads, limits_of
 from planner.simulate.leader_averages import TERMS, LeaderAverages
-from planner.simulate.load_model import COUNT_COLUMNS, LIMIT_COLUMNS, USAGE_COLUMNS, broker_sums, rows_of, with_values
+from planner.simulate.load_model import (
+    COUNT_COLUMNS,
+    LIMIT_COLUMNS,
+    USAGE_COLUMNS,
+    broker_sums,
+    rows_of,
+    with_sums,
+    with_values,
+)
 from planner.simulate.traffic import Renumbering
 
 if TYPE_CHECKING:
@@ -103,6 +111,8 @@ class LeaderView:
         self.measured: FloatArray = self.reported.copy()
         self.totals: FloatArray = broker_sums(self.measured, self.measured_by, len(self.table))
         """Sums over each broker's measured bundles: rows of `measured`, then bundles. Shape (8, brokers)."""
+        self._summed = True
+        """Whether they are the sums of `measured` as it is: a broker that lost a bundle measures that later."""
         self._seen: ReportInputs | None = None
         """Latest measurements and their brokers; `measured` and `measured_by` lack them until `_settle`."""
         self._unsettled: BoolArray = np.zeros(len(self.table), dtype=np.bool_)
@@ -174,7 +184,7 @@ class LeaderView:
     def _forget(self, broker: int) -> None:
         self._settle()
         self.measured_by[self.measured_by == broker] = -1
-        self.totals[:, broker] = 0.0
+        self.totals[:, broker], self._summed = 0.0, False
         gone = self.reported_by == broker
         self.reported_by[gone] = -1
         if self.extensible:
@@ -209,7 +219,7 @@ class LeaderView:
     def rebuilt(self, change: Renumbering) -> None:
         """Follow a renumbering; of new bundles nothing is known."""
         self._settle()
-        made = change.made
+        made, owners = change.made, np.unique(self.measured_by[change.gone])
 
         def follow(values: Any, unknown: int | None = None) -> Any:
             followed = change.follow(values)
@@ -219,7 +229,7 @@ class LeaderView:
 
         self.measured_by, self.reported_by = follow(self.measured_by, -1), follow(self.reported_by, -1)
         self.reported, self.measured = follow(self.reported, 0), follow(self.measured, 0)
-        self.totals = broker_sums(self.measured, self.measured_by, len(self.table))
+        self._sum_up(owners)
         columns: dict[str, Any] = {}
         for name in self.bundles.__dataclass_fields__:
             if name in _SHOWN or (name in _AVERAGED and not self.extensible):
@@ -231,6 +241,17 @@ class LeaderView:
         columns["low"], columns["high"] = frozen(self.truth.traffic.low.copy()), frozen(self.truth.traffic.high.copy())
         self.bundles = replace(self.bundles, **columns)
         self.touch()
+
+    def _sum_up(self, lost: Int64Array) -> None:
+        """Sum up what brokers measured, of bundles that were renumbered; some brokers have lost bundles, -1 for none.
+
+        While the sums are those of `measured`, as they are between the splits of one moment, only those change.
+        """
+        if self._summed:
+            self.totals = with_sums(self.totals, lost[lost >= 0], self.measured, self.measured_by)
+        else:
+            self.totals = broker_sums(self.measured, self.measured_by, len(self.table))
+        self._summed = True
 
     # Reports
 
@@ -282,7 +303,7 @@ class LeaderView:
             self._settle()
             self._seen = seen
         self._unsettled[who] = True
-        self.totals[:, who] = seen.totals[:, who]
+        self.totals[:, who], self._summed = seen.totals[:, who], False
         self.measured_ms[who] = at_ms
         self.dirty[who] = False
         if self.extensible:

@@ -4,6 +4,7 @@ import numpy as np
 
 from planner.simulate.edits.set_bundle_count import SetBundleCount
 from planner.simulate.load_model import BrokerSums, broker_sums
+from planner.simulate.traffic import Renumbering
 from tests.app.simulate.small_runs import quiet, small
 
 
@@ -35,3 +36,28 @@ def test_brokers_report_their_traffic_when_the_only_namespace_was_made_anew() ->
 def test_sums_over_nothing_can_hold_fractions() -> None:
     nobody = np.full(3, -1)
     assert broker_sums(np.ones((2, 3)), nobody, 4).dtype == np.float64
+
+
+def test_sums_follow_splits_to_the_last_bit() -> None:
+    draw = np.random.default_rng(5)
+    load, owner = draw.random((5, 300)), draw.integers(-1, 8, 300)
+    kept, worked_out = BrokerSums(), 0
+    kept.of(load, owner, 8)
+    for step in range(40):
+        at = int(draw.integers(0, load.shape[1]))
+        change = Renumbering(
+            np.insert(np.arange(load.shape[1]), at, at),
+            np.isin(np.arange(load.shape[1] + 1), [at, at + 1]),
+            np.array([at]),
+        )
+        after = change.follow(load)
+        after[:, change.made] = load[:, [at]] * [0.3, 0.7]
+        kept.cut(load, after, change.gone, change.follow)
+        load, owner = after, change.follow(owner)
+        if step % 3:
+            owner[draw.integers(0, len(owner), step % 4)] = draw.integers(-1, 8)
+            expected = broker_sums(load, owner, 8)
+            last = kept._last
+            assert kept.of(load, owner.copy(), 8).tobytes() == expected.tobytes()
+            worked_out += last is not None and last[0] is load
+    assert worked_out == 26, "they were not followed, but summed up anew"
