@@ -62,13 +62,15 @@ class ReportInputs:
     """What there is to measure, for as long as nothing changes.
 
     Attributes:
-        load: Traffic as `TRAFFIC_COLUMNS`, then `COUNT_COLUMNS`, of each bundle. Shape (7, bundles).
+        traffic: Traffic of each bundle, rows as `TRAFFIC_COLUMNS`. Shape (4, bundles).
+        counts: The same of `COUNT_COLUMNS`. Shape (3, bundles).
         owner: Owner of each bundle, -1 if unowned. Shape (bundles,).
-        totals: What the bundles of each broker sum up to: rows of `load`, then bundles. Shape (8, brokers).
+        totals: What the bundles of each broker sum up to: traffic, counts, then bundles. Shape (8, brokers).
         usage: How much of its machine each broker uses, as it compares it with its last report. Shape (brokers,).
     """
 
-    load: FloatArray
+    traffic: FloatArray
+    counts: FloatArray
     owner: IntArray
     totals: FloatArray
     usage: FloatArray
@@ -111,8 +113,8 @@ class LeaderView:
         self.measured: FloatArray = self.reported.copy()
         self.totals: FloatArray = broker_sums(self.measured, self.measured_by, len(self.table))
         """Sums over each broker's measured bundles: rows of `measured`, then bundles. Shape (8, brokers)."""
-        self._summed = True
-        """Whether they are the sums of `measured` as it is: a broker that lost a bundle measures that later."""
+        self._outdated: BoolArray = np.zeros(len(self.table), dtype=np.bool_)
+        """Which of them still hold a bundle that another broker has measured since. Shape (brokers,)."""
         self._seen: ReportInputs | None = None
         """Latest measurements and their brokers; `measured` and `measured_by` lack them until `_settle`."""
         self._unsettled: BoolArray = np.zeros(len(self.table), dtype=np.bool_)
@@ -157,6 +159,7 @@ class LeaderView:
         self.measured_ms = np.append(self.measured_ms, np.full(count, at_ms))
         self.dirty = np.append(self.dirty, np.zeros(count, dtype=np.bool_))
         self._unsettled = np.zeros(len(self.table), dtype=np.bool_)
+        self._outdated = np.append(self._outdated, np.zeros(count, dtype=np.bool_))
         if self.extensible:
             self.load_ema = np.append(self.load_ema, np.zeros(count))
             self.throughput_ema = np.append(self.throughput_ema, np.zeros(count))
@@ -184,7 +187,7 @@ class LeaderView:
     def _forget(self, broker: int) -> None:
         self._settle()
         self.measured_by[self.measured_by == broker] = -1
-        self.totals[:, broker], self._summed = 0.0, False
+        self.totals[:, broker], self._outdated[broker] = 0.0, False
         gone = self.reported_by == broker
         self.reported_by[gone] = -1
         if self.extensible:
@@ -229,7 +232,10 @@ class LeaderView:
 
         self.measured_by, self.reported_by = follow(self.measured_by, -1), follow(self.reported_by, -1)
         self.reported, self.measured = follow(self.reported, 0), follow(self.measured, 0)
-        self._sum_up(owners)
+        self._outdated[owners[owners >= 0]] = True
+        some = np.flatnonzero(self._outdated)
+        self.totals = with_sums(self.totals, some, self.measured, self.measured_by)
+        self._outdated[:] = False
         columns: dict[str, Any] = {}
         for name in self.bundles.__dataclass_fields__:
             if name in _SHOWN or (name in _AVERAGED and not self.extensible):
@@ -241,17 +247,6 @@ class LeaderView:
         columns["low"], columns["high"] = frozen(self.truth.traffic.low.copy()), frozen(self.truth.traffic.high.copy())
         self.bundles = replace(self.bundles, **columns)
         self.touch()
-
-    def _sum_up(self, lost: Int64Array) -> None:
-        """Sum up what brokers measured, of bundles that were renumbered; some brokers have lost bundles, -1 for none.
-
-        While the sums are those of `measured`, as they are between the splits of one moment, only those change.
-        """
-        if self._summed:
-            self.totals = with_sums(self.totals, lost[lost >= 0], self.measured, self.measured_by)
-        else:
-            self.totals = broker_sums(self.measured, self.measured_by, len(self.table))
-        self._summed = True
 
     # Reports
 
@@ -303,7 +298,7 @@ class LeaderView:
             self._settle()
             self._seen = seen
         self._unsettled[who] = True
-        self.totals[:, who], self._summed = seen.totals[:, who], False
+        self.totals[:, who] = seen.totals[:, who]
         self.measured_ms[who] = at_ms
         self.dirty[who] = False
         if self.extensible:
@@ -321,8 +316,11 @@ class LeaderView:
         mine, theirs = self._served_by(who, self._seen.owner), self._served_by(who, self.measured_by)
         lost, rows = theirs & ~mine, np.flatnonzero(mine)
         self.measured_by[lost] = -1
-        self.measured_by[rows] = self._seen.owner[rows]
-        self.measured[:, rows] = self._seen.load[:, rows]
+        now, before = self._seen.owner[rows], self.measured_by[rows]
+        self._outdated[before[(before != now) & (before >= 0)]] = True
+        self._outdated[who] = False
+        self.measured_by[rows] = now
+        self.measured[:4, rows], self.measured[4:, rows] = self._seen.traffic[:, rows], self._seen.counts[:, rows]
         self._unsettled[who] = False
         return lost, rows
 

@@ -49,14 +49,27 @@ def with_usage(brokers: BrokerTable, usage: FloatArray) -> BrokerTable:
     return replace(brokers, **used)
 
 
-def broker_sums(load: FloatArray, owner: Int64Array | IntArray, brokers: int) -> FloatArray:
-    """Sum up columns of bundles, and the bundles themselves, by broker. Shape (rows of load + 1, brokers)."""
-    served = owner >= 0
-    if not served.all():
-        load, owner = load[:, served], owner[served]
+def broker_sums(
+    load: FloatArray, owner: Int64Array | IntArray, brokers: int, *, bundles: FloatArray | None = None
+) -> FloatArray:
+    """Sum up columns of bundles, and the bundles themselves, by broker.
+
+    Args:
+        load: What each bundle brings. Shape (rows, bundles).
+        owner: Owner of each bundle, -1 for none. Shape (bundles,).
+        brokers: How many brokers there are.
+        bundles: How many bundles each has, where that is known. Shape (brokers,).
+
+    Returns:
+        The sums, and how many bundles, in floating point even where nothing is summed up. Shape (rows + 1, brokers).
+    """
     by = owner.astype(np.intp)  # or each sum would convert it
-    # Of nothing at all, NumPy counts in whole numbers.
-    return np.array([np.bincount(by, row, minlength=brokers) for row in (*load, None)], dtype=np.float64)
+    by[by < 0] = brokers  # behind all brokers; to leave these bundles out, every row would be copied
+    sums = np.empty((len(load) + 1, brokers))
+    for at, row in enumerate(load):
+        sums[at] = np.bincount(by, row, minlength=brokers + 1)[:brokers]
+    sums[-1] = np.bincount(by, minlength=brokers + 1)[:brokers] if bundles is None else bundles
+    return sums
 
 
 def with_sums(sums: FloatArray, some: Int64Array, load: FloatArray, owner: Int64Array | IntArray) -> FloatArray:
@@ -97,8 +110,11 @@ class BrokerSums:
             known_as: An array that `load` was made from, which is compared in place of it.
         """
         last, key = self._last, load if known_as is None else known_as
-        if last is None or last[0] is not key or last[2].shape[1] != brokers:
+        if last is None or last[2].shape[1] != brokers:
             sums = broker_sums(load[self._rows], owner, brokers)
+        elif last[0] is not key:
+            known = last[2][-1] if last[1] is owner else None
+            sums = broker_sums(load[self._rows], owner, brokers, bundles=known)
         else:
             moved = np.flatnonzero(last[1] != owner)
             some = np.unique(np.concatenate([last[1][moved], owner[moved], self._cut]))

@@ -1,11 +1,20 @@
 """Sums by broker, of which only those are worked out again that changed."""
 
-import numpy as np
+from collections import Counter
+from random import Random
 
+import numpy as np
+import pytest
+
+from planner.cluster.load_manager import LoadManager
+from planner.simulate.edits.kill_broker import KillBroker
+from planner.simulate.edits.move_bundle import MoveBundle
 from planner.simulate.edits.set_bundle_count import SetBundleCount
+from planner.simulate.edits.split_bundle import SplitBundle
+from planner.simulate.leader_view import LeaderView
 from planner.simulate.load_model import BrokerSums, broker_sums
 from planner.simulate.traffic import Renumbering
-from tests.app.simulate.small_runs import quiet, small
+from tests.app.simulate.small_runs import QUIET, quiet, run, small
 
 
 def test_sums_are_those_of_all_bundles_to_the_last_bit() -> None:
@@ -61,3 +70,28 @@ def test_sums_follow_splits_to_the_last_bit() -> None:
             assert kept.of(load, owner.copy(), 8).tobytes() == expected.tobytes()
             worked_out += last is not None and last[0] is load
     assert worked_out == 26, "they were not followed, but summed up anew"
+
+
+def test_what_brokers_measured_is_summed_up_after_every_split(monkeypatch: pytest.MonkeyPatch) -> None:
+    follow, seen = LeaderView.rebuilt, Counter[str]()
+
+    def rebuilt(view: LeaderView, change: Renumbering) -> None:
+        seen["outdated"] += bool(view._outdated.any())
+        follow(view, change)
+        expected = broker_sums(view.measured, view.measured_by, len(view.table))
+        assert view.totals.tobytes() == expected.tobytes()
+        seen["splits"] += 1
+
+    monkeypatch.setattr(LeaderView, "rebuilt", rebuilt)
+    draw = Random(3)  # noqa: S311 - a test
+    for load_manager in LoadManager:
+        cluster = small(load_manager)
+        names = draw.sample(cluster.bundle_names, 16)
+        moves = [
+            MoveBundle(bundle=name, destination=draw.choice(cluster.brokers.name), at_min=draw.random() * 2)
+            for name in names[8:]
+        ]
+        splits = [SplitBundle(bundle=name, at_min=draw.random() * 5) for name in names[:8]]
+        run(cluster, *moves, *splits, KillBroker(broker=cluster.brokers.name[1], at_min=2.5), settings=QUIET)
+    assert seen["splits"] == 16
+    assert seen["outdated"]
