@@ -18,7 +18,7 @@ TERMS = ("short_term_", "long_term_")
 """Prefixes of the columns of both averages."""
 
 _WINDOWS = (SHORT_TERM_SAMPLES, LONG_TERM_SAMPLES)
-_BLOCK = 4_096
+_BLOCK = 16_384
 """Bundles that are worked on at once, so that they stay in the cache of the processor."""
 _MOST_CHANGES = 32
 """Renumberings that what is stored may wait for."""
@@ -73,12 +73,15 @@ class LeaderAverages:
 
     def _settle(self) -> None:
         """Let what is stored follow the renumberings."""
+        if not self._changes:
+            return
+        before = np.arange(len(self._stored_topics))  # where each stood when it was stored; -1 where it was made later
         for change in self._changes:
-            self._stored_samples = [change.follow(samples) for samples in self._stored_samples]
-            for samples in self._stored_samples:
-                samples[change.made] = 0
-            self._stored_means = [change.follow(means) for means in self._stored_means]
-            self._stored_topics = change.follow(self._stored_topics)
+            before = change.follow(before)
+            before[change.made] = -1
+        self._stored_samples = [np.where(before >= 0, samples[before], 0) for samples in self._stored_samples]
+        self._stored_means = [means.take(before, axis=-1) for means in self._stored_means]
+        self._stored_topics = self._stored_topics[before]
         self._changes.clear()
 
     def refresh(self, samples: int, reported: FloatArray, listed: BoolArray) -> None:
@@ -94,7 +97,8 @@ class LeaderAverages:
             self.estimated = frozen(self.estimated & steady)
         for term, window in enumerate(_WINDOWS):
             self._sample(term, samples, reported[:4], listed, steady & (self.samples[term] == window))
-        self.data_topics = frozen(np.where(listed, reported[4], 0).astype(np.int64))
+        topics = reported[4] if listed.all() else np.where(listed, reported[4], 0)
+        self.data_topics = frozen(topics.astype(np.int64))
         if not np.array_equal(self.known, listed):
             self.known = frozen(listed)
 
@@ -108,7 +112,7 @@ class LeaderAverages:
             self._sample_all(term, samples, reported, listed, full)
             return
         means = self.means[term]
-        found = means if np.array_equal(means, reported) else self._full(term, samples, slice(None), reported)
+        found = self._changed(term, samples, reported)
         if len(rest):
             new, number = self._growing(term, samples, rest, reported[:, rest], listed[rest])
             if not np.array_equal(number, self.samples[term][rest]):
@@ -125,20 +129,49 @@ class LeaderAverages:
         found, counts = np.empty_like(self.means[term]), np.empty_like(self.samples[term])
         for begin in range(0, len(full), _BLOCK):
             at = slice(begin, begin + _BLOCK)
-            value, whole = reported[:, at], full[at]
-            new, counts[at] = self._growing(term, samples, at, value, listed[at])
-            found[:, at] = np.where(whole, self._full(term, samples, at, value), new) if whole.any() else new
+            _, counts[at] = self._growing(term, samples, at, reported[:, at], listed[at], into=found[:, at])
+        whole = np.flatnonzero(full)
+        found[:, whole] = self._full(term, samples, self.means[term][:, whole], reported[:, whole])
         self.means[term], self.samples[term] = frozen(found), frozen(counts)
 
-    def _full(self, term: int, samples: int, at: slice, value: FloatArray) -> FloatArray:
+    def _changed(self, term: int, samples: int, reported: FloatArray) -> FloatArray:
+        """Return averages after some samples, all as if of full windows; the same array where none changes."""
+        means = self.means[term]
+        differs = means[0] != reported[0]
+        if 2 * np.count_nonzero(differs) > len(differs):
+            found = np.empty_like(means)
+            for begin in range(0, len(differs), _BLOCK):
+                at = slice(begin, begin + _BLOCK)
+                self._full(term, samples, means[:, at], reported[:, at], into=found[:, at])
+            return found
+        for mean, value in zip(means[1:], reported[1:], strict=True):
+            differs |= mean != value
+        some = np.flatnonzero(differs)
+        if not len(some):
+            return means
+        found = means.copy()
+        found[:, some] = self._full(term, samples, means[:, some], reported[:, some])
+        return found
+
+    @staticmethod
+    def _full(
+        term: int, samples: int, mean: FloatArray, value: FloatArray, *, into: FloatArray | None = None
+    ) -> FloatArray:
         """Return averages after some samples where they have as many as their window; see `_growing`."""
-        mean = self.means[term][:, at] - value
+        mean = np.subtract(mean, value, out=into)
         mean *= ((_WINDOWS[term] - 1) / _WINDOWS[term]) ** samples
         mean += value
         return mean
 
     def _growing(
-        self, term: int, samples: int, at: slice | Int64Array, value: FloatArray, here: BoolArray
+        self,
+        term: int,
+        samples: int,
+        at: slice | Int64Array,
+        value: FloatArray,
+        here: BoolArray,
+        *,
+        into: FloatArray | None = None,
     ) -> tuple[FloatArray, Int64Array]:
         """Return averages after some samples where they have fewer than their window, 0 of bundles that are not listed.
 
@@ -148,6 +181,7 @@ class LeaderAverages:
             at: Where the bundles stand.
             value: What was reported of them. Shape (4, bundles asked about).
             here: Which of them are in a report. Shape (bundles asked about,).
+            into: Where the averages are written, if given. Shape (4, bundles asked about).
 
         Returns:
             The averages, shape (4, bundles asked about), and samples in them, shape (bundles asked about,).
@@ -157,7 +191,7 @@ class LeaderAverages:
         after = np.minimum(before + samples, window)
         growing = after - before
         old = self.means[term][:, at]
-        mean = (old if known.all() else np.where(known, old, 0.0)) * before.astype(np.float64)
+        mean = np.multiply(old if known.all() else np.where(known, old, 0.0), before.astype(np.float64), out=into)
         mean += value * growing.astype(np.float64)
         mean /= np.maximum(after, 1).astype(np.float64)
         mean -= value
@@ -165,7 +199,10 @@ class LeaderAverages:
         if len(filled):  # these become full on the way
             mean[:, filled] *= (((window - 1) / window) ** np.arange(samples + 1))[samples - growing[filled]]
         mean += value
-        return (mean, after) if here.all() else (np.where(here, mean, 0.0), np.where(here, after, 0))
+        if here.all():
+            return mean, after
+        mean[:, ~here] = 0.0
+        return mean, np.where(here, after, 0)
 
     def columns(self) -> dict[str, Any]:
         """Return the columns of `BundleTable` that they are."""

@@ -140,6 +140,8 @@ class LeaderView:
                 self.bundles = with_top_ranks(snapshot, config).bundles
         self._view: Snapshot | None = None
         self._table: BundleTable | None = None
+        self._columns: dict[str, Any] | None = None
+        """What views show of `reported` and `reported_by` for as long as these stay as they are."""
         self._last: Snapshot | None = None
 
     # Brokers that come and go
@@ -189,7 +191,7 @@ class LeaderView:
         self.measured_by[self.measured_by == broker] = -1
         self.totals[:, broker], self._outdated[broker] = 0.0, False
         gone = self.reported_by == broker
-        self.reported_by[gone] = -1
+        self.reported_by[gone], self._columns = -1, None
         if self.extensible:
             self._unrank(gone)
         elif gone.any():
@@ -240,12 +242,14 @@ class LeaderView:
         for name in self.bundles.__dataclass_fields__:
             if name in _SHOWN or (name in _AVERAGED and not self.extensible):
                 continue  # every view puts its own in place of it
+            if name in {"low", "high"}:
+                columns[name] = frozen(getattr(self.truth.traffic, name))
+                continue
             columns[name] = frozen(follow(getattr(self.bundles, name), -1 if name == "top_rank" else None))
         if self.averages is not None:
             self.averages.rebuilt(change)
         self._large, self._has_room = follow(self._large, 0), None
-        columns["low"], columns["high"] = frozen(self.truth.traffic.low.copy()), frozen(self.truth.traffic.high.copy())
-        self.bundles = replace(self.bundles, **columns)
+        self.bundles, self._columns = replace(self.bundles, **columns), None
         self.touch()
 
     # Reports
@@ -335,7 +339,7 @@ class LeaderView:
         self.reported_by[lost & (self.measured_by < 0)] = -1
         self.reported_by[rows] = self.measured_by[rows]
         self.reported[:, rows] = self.measured[:, rows]
-        self._table = None
+        self._table = self._columns = None
         snapshot = self._make(0).sharing(self._last)
         self.bundles = with_top_ranks(snapshot, self.config, who.tolist()).bundles
         self._last = snapshot
@@ -370,6 +374,7 @@ class LeaderView:
         rows = np.flatnonzero(mine)
         self.reported_by[rows] = self.measured_by[rows]
         self.reported[:, rows] = self.measured[:, rows]
+        self._columns = None
         if self.averages is not None:
             self._large[rows] = self._may_exceed(rows)
             self._refresh(len(who))
@@ -449,17 +454,15 @@ class LeaderView:
     def _make(self, at_ms: int) -> Snapshot:
         cluster = self.truth
         if self._table is None:
-            owner = cluster.owner if self.extensible else self.reported_by
-            columns: dict[str, Any] = {}
-            for row, name in enumerate(TRAFFIC_COLUMNS):
-                columns[name] = self._kept(name, self.reported[row])
-            for row, name in enumerate(COUNT_COLUMNS):
-                columns[name] = self._kept(name, self.reported[4 + row].astype(np.int64))
+            if self._columns is None:
+                self._columns = self._reported_columns()
+            columns = dict(self._columns)
             if self.averages is not None:
                 for name, values in self.averages.columns().items():
                     columns[name] = self._kept(name, values) if name in _COMPARED else values
-            columns["has_stats"] = self._kept("has_stats", (self.reported_by >= 0) & (self.reported_by == owner))
-            columns["owner"] = cluster.owners() if self.extensible else self._kept("owner", owner.astype(np.int32))
+            else:
+                listed = (self.reported_by >= 0) & (self.reported_by == cluster.owner)
+                columns |= {"has_stats": self._kept("has_stats", listed), "owner": cluster.owners()}
             self._table = replace(self.bundles, **columns)
         return Snapshot(
             replace(cluster.info, captured_at_ms=at_ms),
@@ -471,10 +474,20 @@ class LeaderView:
             cluster.policies,
         ).naming(cluster.names, cluster.hashes, cluster.position)
 
+    def _reported_columns(self) -> dict[str, Any]:
+        columns = {name: self._kept(name, self.reported[row]) for row, name in enumerate(TRAFFIC_COLUMNS)}
+        for row, name in enumerate(COUNT_COLUMNS):
+            columns[name] = self._kept(name, self.reported[4 + row].astype(np.int64))
+        if not self.extensible:  # whose leader reads who owns what from the channel
+            columns["has_stats"] = self._kept("has_stats", self.reported_by >= 0)
+            columns["owner"] = self._kept("owner", self.reported_by.astype(np.int32))
+        return columns
+
     def _kept(self, name: str, values: Any) -> Any:
         """Return a column as the last view has it, if it is the same: a trace keeps many views."""
         known = getattr(self._last.bundles, name) if self._last is not None else None
-        return known if known is not None and np.array_equal(known, values) else frozen(values.copy())
+        same = known is values or (known is not None and np.array_equal(known, values))
+        return known if same else frozen(values.copy())
 
 
 def _percent(was: FloatArray, now: FloatArray) -> FloatArray:

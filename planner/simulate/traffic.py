@@ -86,7 +86,9 @@ class Renumbering:
         """Return the name of each bundle after the renumbering, given those of the new ones."""
         first, last = int(self.gone[0]), int(self.gone[-1])
         if last - first + 1 == len(self.gone):
-            return (*names[:first], *new, *names[last + 1 :])
+            followed = list(names)
+            followed[first : last + 1] = new
+            return tuple(followed)
         followed = [names[at] for at in self.parent.tolist()]
         for at, name in zip(self.made.tolist(), new, strict=True):
             followed[at] = name
