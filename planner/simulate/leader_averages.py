@@ -4,7 +4,7 @@ Mirrors `ModularLoadManagerImpl.updateBundleData` and `writeBundleDataOnZooKeepe
 read is one sample of every bundle that some broker reports. It differs in that reports of one moment are read together.
 """
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from planner.simulate.traffic import Renumbering
 TERMS = ("short_term_", "long_term_")
 """Prefixes of the columns of both averages."""
 
+_Array = TypeVar("_Array", FloatArray, Int64Array)
+
 _WINDOWS = (SHORT_TERM_SAMPLES, LONG_TERM_SAMPLES)
 _BLOCK = 16_384
 """Bundles that are worked on at once, so that they stay in the cache of the processor."""
@@ -27,7 +29,7 @@ _RATE_STEP = 100.0
 
 
 class LeaderAverages:
-    """The averages of each bundle. No array is ever changed once it is there: views share them.
+    """The averages of each bundle. No array is ever changed once a view or the store has it: it is read-only then.
 
     Args:
         bundles: The bundles at the start.
@@ -48,7 +50,7 @@ class LeaderAverages:
         self.means: list[FloatArray] = [rows_of(bundles, [term + name for name in TRAFFIC_COLUMNS]) for term in TERMS]
         self._stored_samples = [np.where(self.known, samples, 0) for samples in self.samples]
         """`samples` as the metadata store has them, 0 where nothing was written; likewise the two below."""
-        self._stored_means = list(self.means)
+        self._stored_means = [frozen(means) for means in self.means]
         self._stored_topics: Int64Array = np.where(self.known, self.data_topics, 0)
         self._changes: list[Renumbering] = []
         """How bundles were renumbered since, first to last: what is stored is as it was before."""
@@ -61,10 +63,10 @@ class LeaderAverages:
             followed = change.follow(values)
             if unknown is not None:
                 followed[..., made] = unknown
-            return frozen(followed)
+            return followed
 
-        self.known, self.estimated = follow(self.known, 0), follow(self.estimated, 0)
-        self.data_topics = follow(self.data_topics)
+        self.known, self.estimated = frozen(follow(self.known, 0)), frozen(follow(self.estimated, 0))
+        self.data_topics = frozen(follow(self.data_topics))
         self.samples = [follow(samples, 0) for samples in self.samples]
         self.means = [follow(means, 0) for means in self.means]
         self._changes.append(change)
@@ -111,35 +113,35 @@ class LeaderAverages:
         if 2 * len(rest) > len(full):  # to pick them out would take longer than to work all out
             self._sample_all(term, samples, reported, listed, full)
             return
-        means = self.means[term]
-        found = self._changed(term, samples, reported)
-        if len(rest):
-            new, number = self._growing(term, samples, rest, reported[:, rest], listed[rest])
-            if not np.array_equal(number, self.samples[term][rest]):
-                self.samples[term] = self.samples[term].copy()
-                self.samples[term][rest] = number
-                frozen(self.samples[term])
-            if not np.array_equal(found[:, rest], new):
-                found = found.copy() if found is means else found
-                found[:, rest] = new
-        self.means[term] = frozen(found)
+        if not len(rest):
+            self.means[term] = self._changed(term, samples, reported)
+            return
+        new, number = self._growing(term, samples, rest, reported[:, rest], listed[rest])
+        found = self.means[term] = self._changed(term, samples, reported)
+        if not np.array_equal(number, self.samples[term][rest]):
+            self.samples[term] = _own(self.samples[term])
+            self.samples[term][rest] = number
+        if not np.array_equal(found[:, rest], new):
+            self.means[term] = _own(found)
+            self.means[term][:, rest] = new
 
     def _sample_all(self, term: int, samples: int, reported: FloatArray, listed: BoolArray, full: BoolArray) -> None:
         """Take samples for one of the averages where many of its bundles have few samples; see `_sample`."""
-        found, counts = np.empty_like(self.means[term]), np.empty_like(self.samples[term])
+        whole = np.flatnonzero(full)
+        averages = self._full(term, samples, self.means[term][:, whole], reported[:, whole])
+        found, counts = _room(self.means[term]), _room(self.samples[term])
         for begin in range(0, len(full), _BLOCK):
             at = slice(begin, begin + _BLOCK)
             _, counts[at] = self._growing(term, samples, at, reported[:, at], listed[at], into=found[:, at])
-        whole = np.flatnonzero(full)
-        found[:, whole] = self._full(term, samples, self.means[term][:, whole], reported[:, whole])
-        self.means[term], self.samples[term] = frozen(found), frozen(counts)
+        found[:, whole] = averages
+        self.means[term], self.samples[term] = found, counts
 
     def _changed(self, term: int, samples: int, reported: FloatArray) -> FloatArray:
         """Return averages after some samples, all as if of full windows; the same array where none changes."""
         means = self.means[term]
         differs = means[0] != reported[0]
         if 2 * np.count_nonzero(differs) > len(differs):
-            found = np.empty_like(means)
+            found = _room(means)
             for begin in range(0, len(differs), _BLOCK):
                 at = slice(begin, begin + _BLOCK)
                 self._full(term, samples, means[:, at], reported[:, at], into=found[:, at])
@@ -149,7 +151,7 @@ class LeaderAverages:
         some = np.flatnonzero(differs)
         if not len(some):
             return means
-        found = means.copy()
+        found = _own(means)
         found[:, some] = self._full(term, samples, means[:, some], reported[:, some])
         return found
 
@@ -209,8 +211,8 @@ class LeaderAverages:
         found: dict[str, Any] = {"has_data": self.known, "averages_estimated": self.estimated}
         found["data_topics"] = self.data_topics
         for term, samples, means in zip(TERMS, self.samples, self.means, strict=True):
-            found |= {term + name: frozen(mean) for name, mean in zip(TRAFFIC_COLUMNS, means, strict=True)}
-            found[f"{term}samples"] = samples
+            found |= {term + name: mean for name, mean in zip(TRAFFIC_COLUMNS, frozen(means), strict=True)}
+            found[f"{term}samples"] = frozen(samples)
         return found
 
     def heaviest(self, among: BoolArray, most: int) -> BoolArray:
@@ -224,7 +226,7 @@ class LeaderAverages:
     def store(self, chosen: BoolArray) -> None:
         """Write the averages of some bundles to the metadata store. Shape (bundles,)."""
         if chosen.all():
-            self._stored_samples, self._stored_means = list(self.samples), list(self.means)
+            self._stored_samples, self._stored_means = list(map(frozen, self.samples)), list(map(frozen, self.means))
             self._stored_topics = self.data_topics
             self._changes.clear()
             return
@@ -254,6 +256,16 @@ class LeaderAverages:
             self.samples[term] = put(self.samples[term], self._stored_samples[term][at])
             self.means[term] = put(self.means[term], self._stored_means[term][:, at])
         return True
+
+
+def _room(values: _Array) -> _Array:
+    """Return where values are worked out anew: in place, as long as nobody else has them."""
+    return values if values.flags.writeable else np.empty_like(values)
+
+
+def _own(values: _Array) -> _Array:
+    """Return values of which some are put anew: in place, as long as nobody else has them."""
+    return values if values.flags.writeable else values.copy()
 
 
 def _load_keys(means: FloatArray) -> list[FloatArray]:
