@@ -347,7 +347,8 @@ class Cluster:
 
     def _cut(self, rows: Int64Array, edges: Sequence[int]) -> Int64Array:
         """Put new bundles in place of some that cover the same range; return their positions. Shape (new bundles,)."""
-        change, traffic = self.traffic.cut(rows, edges), self.traffic
+        traffic, before = self.traffic, self.traffic.base
+        change = traffic.cut(rows, edges)
         made, new = change.made.tolist(), []
         for at in made:
             space = traffic.namespaces[traffic.namespace[at]]
@@ -362,6 +363,7 @@ class Cluster:
         self.owner, self.hashes = change.follow(self.owner), change.follow(self.hashes)
         self.hashes[made] = java_string_hashes(new)
         self._touch()
+        self.condition.cut(before, traffic.base, change)
         self.leader_view.rebuilt(change)
         return change.made
 

@@ -60,6 +60,8 @@ class Candidates(Sequence[str]):
     @cached_property
     def reporting(self) -> BoolArray:
         """Which candidates have a load report. Shape (candidates,)."""
+        if self._given is None:  # all are known
+            return frozen(self.brokers.has_load_data[self.positions])
         return frozen(np.append(self.brokers.has_load_data, False)[self.positions])
 
     @cached_property

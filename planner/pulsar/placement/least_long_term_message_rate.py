@@ -120,7 +120,7 @@ def _compared(
     overloaded = usage > limit
     score = np.where(overloaded, np.inf, rate)
     unknown = np.isnan(score)
-    lowest = float(score[~unknown].min(initial=np.inf))
+    lowest = float(score.min(initial=np.inf, where=~unknown))
     best = score == lowest
     chosen = best if best.any() else np.ones_like(best)
     higher = ~best & ~overloaded & ~unknown
