@@ -12,7 +12,7 @@ from planner.cluster.errors import FormatError, PlannerError
 from planner.cluster.files import reading
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count, moment
-from planner.doors.chunks import chunks_of, unpacked
+from planner.doors.chunks import chunks_of
 from planner.doors.found import found_in
 from planner.doors.metrics_reader import lacking_of
 from planner.doors.missing import missing_of
@@ -30,6 +30,7 @@ from planner.doors.reading import Missing, Reading
 from planner.doors.recognise import pieces_of
 from planner.doors.settings import against_runtime, among_files, applied, spelling
 from planner.doors.together import Together, capture_of, moment_of, together
+from planner.doors.unpack import unpacked
 from planner.doors.vocabulary import is_before_and_after
 from planner.formats.archive import members_of_zip
 from planner.formats.folder import MAX_UNPACKED_BYTES
@@ -185,8 +186,13 @@ def _of_file(given: Given, depth: int) -> Iterator[Piece]:
     elif is_own(data, given.name):
         yield WholeSnapshot(source=Source(given.name), snapshot=_whole(replace(given, data=io.BytesIO(data))))
     else:
+        found = False
         for chunk in chunks_of(data, given.name):
-            yield from pieces_of(chunk)
+            for piece in pieces_of(chunk):
+                found = True
+                yield piece
+        if not found:
+            yield NotUsed(source=Source(given.name), why="it holds log lines, prompts and headings alone")
 
 
 def _inside(archive: str, members: Iterable[tuple[str, bytes]], depth: int) -> Iterator[Piece]:

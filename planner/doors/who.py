@@ -24,7 +24,7 @@ from planner.doors.pieces import (
     Piece,
     TopBundles,
 )
-from planner.doors.words import BUNDLE, NAMESPACE, RANGE, broker_of_own_namespace
+from planner.doors.words import BUNDLE, NAMESPACE, RANGE, broker_in, broker_of_own_namespace
 from planner.history.assumed import Hosts
 from planner.history.labels import has_port
 
@@ -34,6 +34,7 @@ _GENERIC: Final = re.compile(
     r"^(?:(?:pulsar-admin|namespaces?|bundles?|policies|policy|anti-?affinity|group|get|ns)[._ -]+)+", re.IGNORECASE
 )
 _DEFAULT_PORT: Final = 8080
+_LOCAL: Final = ("", "localhost")
 _OF_BROKERS = (LoadReport, TopBundles, OwnedBundles, BrokerTopics, Metrics, Configuration)
 _ASKED = (OwnedBundles, BrokerTopics, Configuration)
 """Pieces whose broker is the address that was asked."""
@@ -108,7 +109,9 @@ class Who:
         if isinstance(piece, LoadReport) and (urls := list(web_services(piece.report))):
             wanted = (*self.brokers, piece.broker)
             return replace(piece, broker=next((url for url in urls if url in wanted), urls[0]))
-        return replace(piece, broker=_own_broker(piece) or piece.broker)
+        # At the local address of a pod there is the broker of the pod.
+        is_pod = piece.broker.rpartition(":")[0] == "localhost" and bool(_alias(piece))
+        return replace(piece, broker=_own_broker(piece) or ("" if is_pod else piece.broker))
 
     def _without_addresses(self, pieces: list[Piece]) -> tuple[list[Piece], list[str]]:
         """Take the broker from pieces that were asked for at an address that is not known as one: a proxy, a tunnel.
@@ -239,7 +242,10 @@ class Who:
 
 
 def _alias(piece: Piece) -> str:
-    found = _ALIAS.findall(PurePath(piece.source.file).name)
+    """Return the pod or the short name of a broker in the command, heading or file name of a piece."""
+    command = piece.source.command
+    given = "" if broker_in(f"x {command}").rpartition(":")[0] not in _LOCAL else command
+    found = _ALIAS.findall(given) or _ALIAS.findall(PurePath(piece.source.file).name)
     return found[-1].lower() if found else ""
 
 

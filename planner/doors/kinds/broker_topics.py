@@ -12,7 +12,7 @@ from planner.doors.chunks import Chunk
 from planner.doors.kind import NO, SURE, Kind
 from planner.doors.pieces import BrokerTopics
 from planner.doors.slim import Topic, slim_topic
-from planner.doors.words import NAMESPACE, broker_in
+from planner.doors.words import NAMESPACE
 
 if TYPE_CHECKING:
     from planner.cluster.pulsar_json import Json
@@ -55,7 +55,7 @@ def _read(chunk: Chunk) -> Iterator[BrokerTopics]:
             for named in domains.values():
                 for name, topic in named.items():
                     found[name] = slim_topic(topic, lacking)
-    broker = chunk.about or broker_in(f"x {chunk.source.command}")
+    broker = chunk.broker
     yield BrokerTopics(source=chunk.source, topics=topics, broker=broker, lacking=lacking)
 
 

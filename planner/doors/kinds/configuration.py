@@ -12,7 +12,6 @@ from planner.doors.chunks import Chunk
 from planner.doors.kind import LIKELY, NO, SURE, Kind, no_chunk
 from planner.doors.pieces import Configuration
 from planner.doors.vocabulary import KNOWN, PREFIX, configuration, is_known
-from planner.doors.words import broker_in
 
 _NAME: Final = r"[A-Za-z_][A-Za-z0-9_.-]*"
 _SET: Final = r"(?:export\s+|-e\s+|--env\s+|-\s+)?[\"']?"
@@ -54,7 +53,7 @@ def _of_broker(chunk: Chunk, pairs: Sequence[tuple[str, object]]) -> Configurati
     is_dynamic = _DYNAMIC in named or (_RUNTIME not in named and len(pairs) <= _MOST_DYNAMIC and _may_be_dynamic(pairs))
     if is_dynamic:
         return configuration(pairs, chunk.source, "dynamic")
-    return configuration(pairs, chunk.source, "runtime", chunk.about or broker_in(f"x {command}"))
+    return configuration(pairs, chunk.source, "runtime", chunk.broker)
 
 
 def _may_be_dynamic(pairs: Sequence[tuple[str, object]]) -> bool:

@@ -9,7 +9,7 @@ from planner.cluster.pulsar_json import host_and_port
 from planner.doors.chunks import Chunk
 from planner.doors.kind import LIKELY, NO, SURE, Kind, no_chunk
 from planner.doors.pieces import Brokers, Leader, Namespaces, OwnedBundles, Piece, Source, TopicNames, Version
-from planner.doors.words import BROKER, BUNDLE, NAMESPACE, TOPIC, broker_in
+from planner.doors.words import BROKER, BUNDLE, NAMESPACE, TOPIC
 
 _QUOTED: Final = r"[\"']?{}[\"']?,?"
 _OWNED_LINE: Final = re.compile(rf"\s*({BUNDLE.pattern})(?:\s+\[?broker_assignment[=:].*|\s+\[.*\])?\s*")
@@ -90,7 +90,7 @@ def _read_owned(chunk: Chunk) -> Iterator[OwnedBundles]:
         names = list(chunk.value)
     else:
         names = [found[1] for line in chunk.lines if (found := _OWNED_LINE.fullmatch(line))]
-    broker = chunk.about or broker_in(f"x {chunk.source.command}")
+    broker = chunk.broker
     yield OwnedBundles(source=chunk.source, bundles=tuple(dict.fromkeys(names)), broker=broker)
 
 

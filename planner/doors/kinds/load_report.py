@@ -24,7 +24,7 @@ def _recognise(chunk: Chunk) -> int:
 
 
 def _read(chunk: Chunk) -> Iterator[LoadReport]:
-    yield report_of(chunk.value, chunk, broker_in(f"x {chunk.source.command}") or broker_in(f"x {chunk.before}"))
+    yield report_of(chunk.value, chunk, chunk.broker or broker_in(f"x {chunk.before}"))
 
 
 def report_of(value: dict[str, Any], chunk: Chunk, broker: str = "") -> LoadReport:
@@ -38,12 +38,12 @@ def report_of(value: dict[str, Any], chunk: Chunk, broker: str = "") -> LoadRepo
     if _SIMPLE not in value:
         _check(value, where)
         is_extensible = not _LOCAL & value.keys()
-        return LoadReport(source=chunk.source, report=value, broker=chunk.about or broker, is_extensible=is_extensible)
+        return LoadReport(source=chunk.source, report=value, broker=broker, is_extensible=is_extensible)
     usage = value[_SIMPLE] if isinstance(value[_SIMPLE], dict) else {}
     report = {key: usage[key] for key in RESOURCES if key in usage}
     report |= {_OF_SIMPLE.get(key, key): given for key, given in value.items() if key != _SIMPLE}
     _check(report, where)
-    return LoadReport(source=chunk.source, report=report, broker=chunk.about or broker, is_simple=True)
+    return LoadReport(source=chunk.source, report=report, broker=broker, is_simple=True)
 
 
 def _check(report: Json, where: str) -> None:

@@ -35,7 +35,7 @@ _SHOWN: Final = ("name", "component", "kind")
 def _recognise(chunk: Chunk) -> int:
     if chunk.is_json:
         return LIKELY if {"kind", "apiVersion"} <= chunk.keys.keys() or {"Id", "Config"} <= chunk.keys.keys() else NO
-    lines = [line for line in chunk.head.split("\n")[:400] if line.strip() and not line.lstrip().startswith("#")]
+    lines = [line for line in chunk.first_lines[:400] if not line.lstrip().startswith("#")]
     found = sum(_KEY_LINE.match(line) is not None for line in lines)
     if not lines or found * 3 < len(lines):
         return NO

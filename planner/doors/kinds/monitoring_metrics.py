@@ -6,7 +6,6 @@ from planner.doors.chunks import Chunk
 from planner.doors.kind import NO, SURE, Kind
 from planner.doors.metrics_reader import USED, MetricsReader
 from planner.doors.pieces import Metrics, NotUsed, Piece
-from planner.doors.words import broker_in
 from planner.formats.raw_capture.metrics import metrics_of_admin
 
 
@@ -24,7 +23,7 @@ def _recognise(chunk: Chunk) -> int:
 def _read(chunk: Chunk) -> Iterator[Piece]:
     found = [(name, labels, value) for name, labels, value in metrics_of_admin(chunk.value) if name in USED]
     hosts = {host for _, labels, _ in found if isinstance(host := labels.get("broker"), str)}
-    broker = chunk.about or broker_in(f"x {chunk.source.command}") or (next(iter(hosts)) if len(hosts) == 1 else "")
+    broker = chunk.broker or (next(iter(hosts)) if len(hosts) == 1 else "")
     reader = MetricsReader(chunk.source, broker)
     for name, labels, value in found:
         reader.add(name, {key: str(text) for key, text in labels.items()}, value)

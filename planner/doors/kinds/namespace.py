@@ -8,7 +8,6 @@ from planner.doors.boundaries import boundaries_in
 from planner.doors.chunks import Chunk
 from planner.doors.kind import LIKELY, NO, SURE, Kind
 from planner.doors.pieces import AntiAffinityGroup, NamespaceBundles, NamespacePolicies
-from planner.doors.words import namespace_in
 
 _OF_POLICIES: Final = frozenset(
     ["auth_policies", "replication_clusters", "topicDispatchRate", "subscriptionDispatchRate", "backlog_quota_map"]
@@ -21,14 +20,10 @@ def _recognise_bundles(chunk: Chunk) -> int:
     return SURE if "boundaries" in keys and keys <= {"boundaries", "numBundles"} else NO
 
 
-def _namespace(chunk: Chunk) -> str:
-    return chunk.about or namespace_in(chunk.source.command)
-
-
 def _read_bundles(chunk: Chunk) -> Iterator[NamespaceBundles]:
     value = chunk.value
     _check_bundles(value, str(chunk.source))
-    yield NamespaceBundles(source=chunk.source, bundles=value, namespace=_namespace(chunk))
+    yield NamespaceBundles(source=chunk.source, bundles=value, namespace=chunk.namespace)
 
 
 def _check_bundles(value: object, where: str) -> None:
@@ -59,7 +54,7 @@ def _read_policies(chunk: Chunk) -> Iterator[NamespacePolicies]:
     is_absent = bundles is None or (isinstance(bundles, dict) and bundles.get("boundaries") in (None, []))
     if not is_absent:
         _check_bundles(bundles, f"{chunk.source}: bundles")
-    yield NamespacePolicies(source=chunk.source, policies=value, namespace=_namespace(chunk))
+    yield NamespacePolicies(source=chunk.source, policies=value, namespace=chunk.namespace)
 
 
 def _recognise_group(chunk: Chunk) -> int:
@@ -69,7 +64,7 @@ def _recognise_group(chunk: Chunk) -> int:
 def _read_group(chunk: Chunk) -> Iterator[AntiAffinityGroup]:
     group = chunk.lines[0].strip().strip('"')
     plain = "" if group == "null" else group
-    yield AntiAffinityGroup(source=chunk.source, group=plain, namespace=_namespace(chunk))
+    yield AntiAffinityGroup(source=chunk.source, group=plain, namespace=chunk.namespace)
 
 
 BUNDLES = Kind(

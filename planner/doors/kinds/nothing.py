@@ -14,7 +14,6 @@ from planner.doors.pieces import (
     OwnedBundles,
     Piece,
 )
-from planner.doors.words import broker_in, namespace_in
 
 _EMPTY: Final[Mapping[str, Callable[[Chunk], Piece]]] = {
     "ns-isolation-policy list": lambda chunk: IsolationPolicies(source=chunk.source, policies={}),
@@ -24,14 +23,10 @@ _EMPTY: Final[Mapping[str, Callable[[Chunk], Piece]]] = {
     "get-all-dynamic-config": lambda chunk: Configuration(source=chunk.source, values={}, form="dynamic"),
     "configuration/values": lambda chunk: Configuration(source=chunk.source, values={}, form="dynamic"),
     "get-anti-affinity-group": lambda chunk: AntiAffinityGroup(
-        source=chunk.source, group="", namespace=namespace_in(chunk.source.command)
+        source=chunk.source, group="", namespace=chunk.namespace
     ),
-    "broker-stats topics": lambda chunk: BrokerTopics(
-        source=chunk.source, topics={}, broker=broker_in(chunk.source.command)
-    ),
-    "brokers namespaces": lambda chunk: OwnedBundles(
-        source=chunk.source, bundles=(), broker=broker_in(chunk.source.command)
-    ),
+    "broker-stats topics": lambda chunk: BrokerTopics(source=chunk.source, topics={}, broker=chunk.broker),
+    "brokers namespaces": lambda chunk: OwnedBundles(source=chunk.source, bundles=(), broker=chunk.broker),
 }
 """What the absence of an answer says, by words of the command."""
 

@@ -9,7 +9,6 @@ from planner.doors.chunks import Chunk
 from planner.doors.kind import NO, SURE, Kind
 from planner.doors.metrics_reader import USED, MetricsReader, Place
 from planner.doors.pieces import Metrics, NotUsed, Piece
-from planner.doors.words import broker_in
 from planner.history.labels import broker_of
 
 _SAMPLE: Final = re.compile(
@@ -27,7 +26,7 @@ _SECONDS: Final = 1e11
 def _recognise(chunk: Chunk) -> int:
     if chunk.is_json:
         return NO
-    lines = [line.strip() for line in chunk.head.split("\n")[:_LOOKED_AT] if line.strip()]
+    lines = [line.strip() for line in chunk.first_lines[:_LOOKED_AT]]
     found = sum(bool(_HEADER.match(line) or _is_sample(line)) for line in lines)
     return SURE if found and found * 2 > len(lines) else NO
 
@@ -39,7 +38,7 @@ def _is_sample(line: str) -> bool:
 
 def _read(chunk: Chunk) -> Iterator[Piece]:
     parts = list(_parts(bytes(chunk.data).decode("utf-8", "replace")))
-    given = chunk.about or broker_in(f"x {chunk.source.command}")
+    given = chunk.broker
     for part in parts:
         yield from _read_part(chunk, part, given)
 
@@ -51,8 +50,10 @@ def _parts(text: str) -> Iterator[str]:
     if not first or text.count(first) == 1:
         yield text
         return
-    places = [found.start() for found in re.finditer(rf"(?m)^{re.escape(first)}", text)]
-    several = [text[low:high] for low, high in zip(places, [*places[1:], len(text)], strict=True)]
+    places = [0, *(found.start() for found in re.finditer(rf"(?m)^{re.escape(first)}", text))]
+    several = [
+        part for low, high in zip(places, [*places[1:], len(text)], strict=True) if _TYPE in (part := text[low:high])
+    ]
     brokers = [_brokers(part) for part in several]
     # Older releases repeat a header in one scrape; parts are scrapes only if each is of a broker of its own.
     if all(len(one) == 1 for one in brokers) and len({*map(tuple, brokers)}) == len(brokers):
@@ -76,7 +77,7 @@ def _read_part(chunk: Chunk, text: str, given: str) -> Iterator[Piece]:
     reader = MetricsReader(chunk.source, alone)
     places: dict[str, Place] = {}
     for line in text.split("\n"):
-        name = line.partition("{")[0].partition(" ")[0]
+        name = line.lstrip().partition("{")[0].partition(" ")[0]
         if name not in USED:
             continue
         labels, value, at_ms = _sample(line.strip())

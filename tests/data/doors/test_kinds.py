@@ -9,11 +9,12 @@ import pytest
 
 from planner.cluster.digest import snapshot_digest
 from planner.doors import pieces as kinds
-from planner.doors.chunks import chunks_of, unpacked
+from planner.doors.chunks import chunks_of
 from planner.doors.pieces import NotUsed, Piece
 from planner.doors.read import Given, read_given
 from planner.doors.recognise import pieces_of
 from planner.doors.registry import KINDS
+from planner.doors.unpack import unpacked
 
 INPUTS = Path(__file__).parent / "inputs"
 TYPES: dict[str, type[Piece] | tuple[type[Piece], ...]] = {

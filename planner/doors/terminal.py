@@ -1,0 +1,105 @@
+"""What terminals and tools print around an answer: prompts with commands, logs, warnings, headings, progress.
+
+None of it is an answer, so none of it is reported as unread; a prompt and a heading say what follows them.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+WORDS: Final = r"pulsar-admin|pulsar-client|pulsar-perf|pulsarctl|zookeeper-shell(?:\.sh)?|curl|kubectl"
+"""Tools whose commands are recognised wherever they stand in a line."""
+
+_AT: Final = r"(?:\([\w.-]+\) ?)?(?:I have no name!|[\w.-]+)@[\w.-]+"
+PROMPT: Final = (
+    rf"(?:\[{_AT}[^\]\n]{{0,80}}\][$#%>]|{_AT}:[^\s$#%>\"{{}}]{{0,120}} ?[$#%>]|"
+    rf"\[?{_AT} [~/][^\s\"{{}}]{{0,120}}\]? ?[$#%>]|"
+    r"(?:ba|a|da)?sh-[0-9.]+[$#]|[\w.-]+:[~/][^\s\"{}$#]{0,80} ?[$#]|[~/][\w./-]{0,80} [$#]|"
+    r"PS [A-Z]:[^>\n]{0,120}>|[A-Z]:\\[^>\n]{0,120}>)"
+)
+"""A prompt that cannot be anything else."""
+
+_COMMAND: Final = re.compile(
+    rf"^(?:[^{{}}\"']{{0,120}}?[\s/])?((?:{WORDS})\s.*|(?:get|ls)\s+(?:-s\s+)?/\S+.*)$|^{PROMPT}[ \t]*(.*)$"
+)
+_HEADING: Final = re.compile(
+    r"^(?:={2,}>? *([^=\s].*?) *<?={2,}|\*{2,} *([^*\s].*?) *\*{2,}|>{2,} *([^>\s].*?)(?: *<{2,})?|"
+    r"-{2,} *([\w.%-]+[/:][\w.:/%=-]+) *-{2,}|(\S+) \| (?:CHANGED|SUCCESS|FAILED!?) \| rc=\d+ >>)\s*$"
+)
+_MAY_BE_COMMAND: Final = re.compile(
+    rf"(?:{WORDS}|^(?:.{{0,80}}\] )?(?:get|ls)) |^{PROMPT}|^(?:==|\*\*|>>|--)|^\S+ \| \w+ \| rc=".encode(),
+    re.MULTILINE,
+)
+GLUED: Final = re.compile(
+    rf"[ \t]*(?:%\s*$|(?:{PROMPT}|[$#])(?:\s|$)|\* Connection |Connection to )".encode(), re.MULTILINE
+)
+"""What follows on the line of an answer that has no line end, as answers to `curl` have none."""
+
+_CLOCK: Final = r"\d\d:\d\d:\d\d"
+_NOISE: Final = re.compile(
+    r"^(?:SLF4J(?:\(\w\))?:|log4j:(?:WARN|ERROR)|(?:\S+ )?(?:WARN|ERROR|INFO) StatusLogger|main (?:WARN|ERROR|INFO) |"
+    r"WARNING: |Warning: |(?:NOTE: )?Picked up \w+_OPTIONS:|(?:OpenJDK|Java HotSpot).{0,40} VM warning:|"
+    r"\[[0-9.]+s\]\[\w+ *\]\[|"
+    # ZooKeeper's shell
+    r"WATCHER::|WatchedEvent |Connecting to |Welcome to ZooKeeper|JLine support is |\[zk: |"
+    r"(?:cZxid|ctime|mZxid|mtime|pZxid|cversion|dataVersion|aclVersion|ephemeralOwner|dataLength|numChildren) = |"
+    # kubectl, docker, ssh
+    r"Default(?:ed|ing) container |Use 'kubectl describe |Unable to use a TTY|the input device is not a TTY|"
+    rf"If you don't see a command prompt|pod \"\S+\" deleted|[IWEF]\d{{4}} {_CLOCK}\.\d+ |"
+    r"Connection to \S+ closed\.|Last login: |logout$|exit$|"
+    # curl: progress, and what it says with --verbose
+    r"% Total +% Received|Dload +Upload|\d[\d.kMG]* .*(?:--:--:--|\d+:\d\d:\d\d)|"
+    r"\*   Trying |\* (?:Connect|Host |TCP_|ALPN|TLS|SSL|Server |Using |Mark |Clos|Request |HTTP|Expire|Re-using|IPv)|"
+    r"> (?:GET|HEAD) |> [A-Z][\w-]*: |[<>]$|[{}] \[\d+ bytes data\]|"
+    # shells
+    rf"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\w*,? .{{4,20}}{_CLOCK}.{{0,20}}$|(?:real|user|sys)\s+[\d.]+(?:m[\d.]+)?s?$|"
+    rf"Every [\d.]+s: .*{_CLOCK}|Script (?:started|done) on |\++ (?:set|echo|for|sleep|cd|export|read|test|date|\[)\b|"
+    r"(?:```|~~~)\w*\s*$|\+[-+]+\+\s*$|[=*_#]{3,}\s*$|-{4,}\s*$|(?:\[.{1,60}\]|\S{0,60})[$#>]\s*$|%\s*$|"
+    # logs
+    rf"\d{{4}}-\d\d-\d\d[T ]{_CLOCK}|\[\d{{4}}-\d\d-\d\d|{_CLOCK}[.,]\d{{3}} \[)"
+)
+_STATUS: Final = re.compile(r"(?:< )?HTTP/[\d.]+ [123]\d\d\b")
+_FIELD: Final = re.compile(r"(?:< )?[A-Za-z][\w-]*: ?")
+_CELL: Final = re.compile(r"[|│]\s*([^|│\s][^|│]*?)\s*[|│]")
+"""A row of a table with one column, as `pulsarctl` draws it."""
+
+
+def said(text: str) -> list[str]:
+    """Return the lines of a text that are part of an answer, without blanks at their ends."""
+    kept: list[str] = []
+    in_header = False
+    for given in text.split("\n"):
+        line = given.rstrip()
+        start = line.lstrip()
+        in_header = bool(_STATUS.match(start)) or (in_header and bool(_FIELD.match(start)))
+        if start and not in_header and not _NOISE.match(start) and not _HEADING.match(start):
+            found = _CELL.fullmatch(line)
+            kept.append(found[1] if found else _without_mark(line))
+    return kept
+
+
+def _without_mark(line: str) -> str:
+    """Return a line without the `%` with which `zsh` marks that it has no end."""
+    return line[:-1] if line.endswith("%") and not line[-2:-1].isspace() else line
+
+
+def command_of(line: str) -> str | None:
+    """Return the command of a line, or the heading; None where the line is neither."""
+    if heading := _HEADING.match(line):
+        return next(str(group) for group in heading.groups() if group)
+    found = _COMMAND.match(line)
+    if found is None:
+        return None
+    if found[1] is None:
+        return found[2] or ""
+    return found[1] if line.startswith("[zk: ") or re.match(PROMPT, line) or not _NOISE.match(line) else None
+
+
+def may_have_commands(text: bytes) -> bool:
+    """Say quickly whether a text may have a command or a heading."""
+    return _MAY_BE_COMMAND.search(text) is not None
+
+
+def places_of_commands(text: bytes, start: int) -> Iterator[int]:
+    """Yield the places from a place on that may be in the line of a command or a heading."""
+    yield from (found.start() for found in _MAY_BE_COMMAND.finditer(text, start))

@@ -1,0 +1,126 @@
+"""Turns the bytes of a file into text that can be cut: unpacks, decodes, and takes out what terminals add."""
+
+import codecs
+import re
+import textwrap
+import zlib
+from typing import Final
+
+from planner.cluster.errors import FormatError
+from planner.cluster.units import MIB
+from planner.formats.folder import MAX_UNPACKED_BYTES
+from planner.formats.tar import is_tar
+
+_GZIP: Final = b"\x1f\x8b"
+_MARKS: Final = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_LOOKED_AT: Final = 256
+_MOST_RATIO: Final = 200
+_RATIO_FREE_BYTES: Final = 16 * MIB
+_DEEPEST: Final = 3
+_AGAIN: Final = "Save the output again, or paste all of it."
+
+_CONTROL: Final = re.compile(rb"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)|[()][A-Z0-9]|[=>78cM])")
+"""Colours, titles and modes of a terminal."""
+_LINE_ENDS: Final = re.compile(rb"\r+\n?")
+_MARK_INSIDE: Final = re.compile(rb"(?m)^\xef\xbb\xbf")
+_HARD_BLANKS: Final = re.compile(rb"(?m)(?:^|(?<=[ \t]))(?:\xc2\xa0)+|(?:\xc2\xa0)+(?=[ \t])|(?:\xc2\xa0){2,}")
+_STAMP: Final = re.compile(rb"(?m)^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6,9}(?:Z|[-+]\d\d:\d\d) ")
+_QUOTE: Final = re.compile(rb"(?m)^> ?")
+_QUOTED_TEXT: Final = re.compile(rb"(?:>(?: [^\n]*)?(?:\n|\Z)|\n)+\Z")
+_CURLED: Final = re.compile(rb"\xe2\x80[\x9c-\x9e]")
+"""Typographic quotation marks."""
+_WHOSE: Final = re.compile(rb"(?m)^((?:I have no name!|[\w.-]+)@[\w.-]+):[~/]")
+_BRACKETED: Final = re.compile(rb"(?m)(?<=[^\s(])(?=\[[\w.-]+@[\w.-]+ [^\]\n]{1,80}\][$#](?: |$))")
+"""Between the end of an answer without a line end and the prompt after it."""
+_PASTED_BYTES: Final = 4 * MIB
+"""More than any person pastes."""
+
+
+def unpacked(data: bytes, file: str) -> bytes:
+    """Return the content of a file as UTF-8 with plain line ends; gzip is unpacked, within bounds.
+
+    Raises:
+        FormatError: It is damaged, unfolds to too much, or is not text.
+    """
+    for _ in range(_DEEPEST):
+        if data[:2] == _GZIP:
+            data = _gunzip(data, file)
+    mark, encoding = next(((m, e) for m, e in _MARKS if data.startswith(m)), (b"", _unmarked(data)))
+    data = data[len(mark) :]
+    if encoding != "utf-8":
+        try:
+            data = data.decode(encoding).encode()
+        except UnicodeError as error:
+            name = encoding[:6].upper()
+            raise FormatError(f"The text is not valid {name}.", where=file, remedy=_AGAIN) from error
+    return data if is_tar(data) else plain(data)
+
+
+def _unmarked(data: bytes) -> str:
+    """Return the encoding of a text without a mark: in UTF-16 every other byte of what tools print is 0."""
+    head = data[:_LOOKED_AT]
+    half = len(head) // 2
+    for first, encoding in ((1, "utf-16-le"), (0, "utf-16-be")):
+        if half and len(data) % 2 == 0 and head[first::2] == bytes(half) and 0 not in head[1 - first :: 2]:
+            return encoding
+    return "utf-8"
+
+
+def plain(data: bytes) -> bytes:
+    """Return a text without what terminals, shells and mail programs add to it."""
+    if b"\x1b" in data:
+        data = _CONTROL.sub(b"", data)
+    if b"\r" in data:
+        data = _LINE_ENDS.sub(b"\n", data)
+    if b"\x00" in data:  # parts the variables in /proc/PID/environ
+        data = data.rstrip(b"\x00").replace(b"\x00", b"\n")
+    if b"\xef\xbb\xbf" in data:  # two files in one
+        data = _MARK_INSIDE.sub(b"", data)
+    if b"\xc2\xa0" in data:
+        data = _HARD_BLANKS.sub(lambda found: b" " * (len(found[0]) // 2), data)
+    if _STAMP.match(data):
+        data = _STAMP.sub(b"", data)
+    if len(data) <= _PASTED_BYTES:
+        data = _as_printed(data)
+    if b"\xe2\x80" in data and b'"' not in data:  # a word processor has replaced all of them
+        data = _CURLED.sub(b'"', data)
+    return data
+
+
+def _as_printed(data: bytes) -> bytes:
+    """Return pasted text without signs of a quotation, without indentation, and with each prompt on its own line."""
+    if data[:1] == b">" and _QUOTED_TEXT.match(data):
+        data = _QUOTE.sub(b"", data)
+    if data[:1] in (b" ", b"\t"):
+        data = textwrap.dedent(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+    for name in set(_WHOSE.findall(data)):
+        data = re.sub(rb"(?m)(?<=[^\s(])(?=" + re.escape(name) + rb":[~/][^\s$#]*[$#](?: |$))", b"\n", data)
+    return _BRACKETED.sub(b"\n", data)
+
+
+def _gunzip(data: bytes, file: str) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    left = data
+    try:
+        while left[:2] == _GZIP:
+            unpacker = zlib.decompressobj(wbits=31)
+            while not unpacker.eof:
+                part = unpacker.decompress(left, MIB)
+                left = unpacker.unconsumed_tail
+                parts.append(part)
+                size += len(part)
+                if size > MAX_UNPACKED_BYTES or (size > _RATIO_FREE_BYTES and size > _MOST_RATIO * len(data)):
+                    raise FormatError("It unpacks to too much.", where=file, remedy="Use smaller files.")
+                if not part and not left and not unpacker.eof:
+                    raise FormatError("The gzip file is truncated.", where=file, remedy=_AGAIN)
+            left = unpacker.unused_data
+    except zlib.error as error:
+        raise FormatError(f"The gzip file is damaged: {error}.", where=file, remedy=_AGAIN) from error
+    return b"".join(parts)
