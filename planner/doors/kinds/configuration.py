@@ -15,6 +15,7 @@ from planner.doors.vocabulary import KNOWN, PREFIX, configuration, is_known
 
 _NAME: Final = r"[A-Za-z_][A-Za-z0-9_.-]*"
 _SET: Final = r"(?:export\s+|-e\s+|--env\s+|-\s+)?[\"']?"
+_OF_SHELL: Final = re.compile(r"\s*(?:export\s|-e\s|--env\s|-\s|[\"'])")
 # Java's properties may also be written with a colon or a space.
 _CONF_LINE: Final = re.compile(
     rf"\s*(?:{_SET}({_NAME})\s*=(?!=)\s*(.*?)|({'|'.join(sorted(KNOWN))})(?:\s*:\s*| {{1,2}}(?=\S))(.*?))\s*"
@@ -28,7 +29,7 @@ _UNQUOTED: Final = re.compile(r"([\"'])(.*)\1")
 
 
 def _plain(value: str) -> str:
-    """Return a value without quotes around it."""
+    """Return a value of a shell, a list or a container without quotes around it."""
     value = value.removesuffix("\\").strip()
     found = _UNQUOTED.fullmatch(value)
     return found[2] if found else value.strip("\"'") if value.count('"') == 1 or value.count("'") == 1 else value
@@ -36,9 +37,12 @@ def _plain(value: str) -> str:
 
 def _read_conf(chunk: Chunk) -> Iterator[Configuration]:
     matches = [found for line in chunk.lines if (found := _CONF_LINE.fullmatch(line))]
-    pairs = [(found[1] or found[3], _plain(found[2] if found[1] else found[4])) for found in matches]
-    if any(name.startswith(PREFIX) for name, _ in pairs):  # other variables of a container are no settings
+    pairs = [(found[1] or found[3], found[2] if found[1] else found[4]) for found in matches]
+    variables = any(name.startswith(PREFIX) for name, _ in pairs)
+    if variables:  # other variables of a container are no settings
         pairs = [(name, value) for name, value in pairs if name.startswith(PREFIX) or is_known(name)]
+    if variables or any(_OF_SHELL.match(line) for line in chunk.lines):  # quotes are part of a value in broker.conf
+        pairs = [(name, _plain(value)) for name, value in pairs]
     yield configuration(pairs, chunk.source, "file")
 
 
