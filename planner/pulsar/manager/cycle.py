@@ -45,7 +45,7 @@ from planner.pulsar.shedding import avg
 from planner.pulsar.shedding.needs import lacking_notes
 from planner.pulsar.shedding.profile import Gate
 from planner.pulsar.shedding.protocol import Shedder
-from planner.pulsar.shedding.registry import fallback_shedder, shedder_by_name
+from planner.pulsar.shedding.registry import default_shedder, fallback_shedder, shedder_by_name
 
 _LISTED: Final = (
     "This plan contains ties, decided by the order in which the leader learned of brokers or bundles. No "
@@ -146,7 +146,7 @@ def effective_shedder(load_manager: LoadManager, config: Settings) -> tuple[Shed
     """Return the strategy that a load manager really runs, and a note where that is not the configured one.
 
     A strategy of the other load manager is replaced, with a line in the log, as is a class that cannot be loaded (see
-    `planner.pulsar.manager.class_names`). Newer modular load managers do not start with it: shown is what replaced it.
+    `planner.pulsar.manager.class_names`). A modular load manager that does not start with it is shown with its default.
     """
     given = class_name(LOAD_SHEDDING_STRATEGY, config.text(LOAD_SHEDDING_STRATEGY))
     if given.kind != "official" and not (given.kind == "own" and given.ends_like):
@@ -159,12 +159,13 @@ def effective_shedder(load_manager: LoadManager, config: Settings) -> tuple[Shed
             f"{LOAD_SHEDDING_STRATEGY} is {given.given}, a class of your own: assumed to decide like {configured.name}."
         )
         return configured, (own,) if given.kind == "own" else ()
-    fallback = fallback_shedder(load_manager)
     cannot = f"{LOAD_SHEDDING_STRATEGY} is {configured.name}, which the {load_manager} load manager cannot run"
     if load_manager is LoadManager.EXTENSIBLE or config.release.has(REPLACED):
+        fallback = fallback_shedder(load_manager)
         return fallback, (f"{cannot}: Pulsar logs an error and uses {fallback.name}.",)
+    default = default_shedder(load_manager)
     starts = f"a broker of Pulsar {config.release.name} does not start with it"
-    return fallback, (f"{cannot}: {starts}. Up to 3.3, {fallback.name} decides, as shown here.",)
+    return default, (f"{cannot}: {starts}. The default, {default.name}, is shown.",)
 
 
 def _pairing_notes(shedder: Shedder, config: Settings) -> tuple[str, ...]:
