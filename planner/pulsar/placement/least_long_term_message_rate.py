@@ -120,12 +120,17 @@ def _compared(
     overloaded = usage > limit
     score = np.where(overloaded, np.inf, rate)
     unknown = np.isnan(score)
+    reasons: list[ReasonBlock] = []
+    if len(here) and not np.count_nonzero(overloaded | unknown):  # nearly always
+        best = score == score.min()
+        add_reasons(reasons, _LOWEST, best, here, rate)
+        add_reasons(reasons, _HIGHER, ~best, here, rate, float(score.min()))
+        return among.those(best), tuple(reasons)
     lowest = float(score.min(initial=np.inf, where=~unknown))
     best = score == lowest
     chosen = best if best.any() else np.ones_like(best)
     higher = ~best & ~overloaded & ~unknown
     too_busy = _ALL_OVERLOADED if (chosen & overloaded).any() else _OVERLOADED
-    reasons: list[ReasonBlock] = []
     add_reasons(reasons, _LOWEST, best & ~overloaded, here, rate)
     add_reasons(reasons, _HIGHER, higher, here, rate, lowest)
     add_reasons(reasons, too_busy, overloaded, here, usage * 100, limit * 100)

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
+
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.tables import TRAFFIC_COLUMNS, BrokerTable, BundleTable
 
@@ -57,7 +59,7 @@ def lacking_notes(strategy: str, snapshot: Snapshot, needs: Sequence[Need]) -> t
 
 def _is_known(table: BrokerTable | BundleTable, columns: Sequence[str]) -> bool:
     """Say whether some row has a number above zero in some of these columns."""
-    return any(bool((getattr(table, name) > 0).any()) for name in columns)
+    return any(np.count_nonzero(getattr(table, name) > 0) for name in columns)
 
 
 def _empty(table: BrokerTable | BundleTable, columns: Sequence[str]) -> bool:
