@@ -10,6 +10,7 @@ from typing import Final
 
 import numpy as np
 
+from planner.cluster.once import once
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.tables import TRAFFIC_COLUMNS, BrokerTable, BundleTable
 
@@ -39,7 +40,8 @@ THROUGHPUT: Final = Need("throughput", TRAFFIC_COLUMNS[2:], (*TRAFFIC_COLUMNS[2:
 THROUGHPUT_OF_BUNDLES: Final = Need("throughput of bundles", bundles=THROUGHPUT.bundles)
 
 
-def lacking(snapshot: Snapshot, needs: Sequence[Need]) -> tuple[Need, ...]:
+@once
+def lacking(snapshot: Snapshot, needs: tuple[Need, ...]) -> tuple[Need, ...]:
     """Return what a snapshot does not tell of what a strategy needs.
 
     A need is lacking where all its columns of a table are empty (zero, below it, or NaN) although the snapshot tells
@@ -51,7 +53,7 @@ def lacking(snapshot: Snapshot, needs: Sequence[Need]) -> tuple[Need, ...]:
     return tuple(need for need in needs if _empty(tables[0], need.brokers) or _empty(tables[1], need.bundles))
 
 
-def lacking_notes(strategy: str, snapshot: Snapshot, needs: Sequence[Need]) -> tuple[str, ...]:
+def lacking_notes(strategy: str, snapshot: Snapshot, needs: tuple[Need, ...]) -> tuple[str, ...]:
     """Return the sentence that names what a strategy is decided without; none where it has all that it needs."""
     without = " and ".join(need.what for need in lacking(snapshot, needs))
     return (f"{strategy} is decided here without {without}. The snapshot does not contain this.",) if without else ()
