@@ -66,7 +66,7 @@ class Candidates(Sequence[str]):
 
     @cached_property
     def _all_report(self) -> bool:
-        return bool(self.reporting.all())
+        return bool(np.count_nonzero(self.reporting) == len(self))
 
     def check_reports(self) -> None:
         """Require that all have a load report.

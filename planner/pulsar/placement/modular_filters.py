@@ -193,7 +193,7 @@ class ModularFilters:
     def may_leave_isolation(self, namespace: str, broker: int) -> bool:
         """Say whether the isolation policies leave another broker than this one to a namespace."""
         _, candidates = self.isolation(namespace)
-        return bool((candidates != broker).any())
+        return len(candidates) > 1 or bool((candidates != broker).any())
 
     # Anti-affinity
 
@@ -243,7 +243,7 @@ class ModularFilters:
             place = self._namespace_places.get(namespace, -1)
             mine = self.snapshot.bundles_in(place) if place >= 0 else np.zeros(0, dtype=np.int64)
             owners = self.snapshot.bundles.owner[mine[self._is_reported(mine)]]
-            counts = np.bincount(owners, minlength=len(self.snapshot.brokers)).astype(np.int64)
+            counts = np.bincount(owners, minlength=len(self.snapshot.brokers)).astype(np.int64, copy=False)
             for bundle in self._moved_in.get(namespace, ()):
                 broker = self.snapshot.brokers.position[self.preallocated[bundle]]
                 at = self.snapshot.bundle_position.get(bundle, -1)
@@ -352,6 +352,9 @@ class _Run:
             code: Reason of those that leave.
             values: Numbers of the reason: one for all, or by broker.
         """
+        if np.count_nonzero(keep) == len(keep):
+            self.steps.append(FilterStep(name, self.kept))
+            return
         out = self.kept[~keep]
         self.kept = self.kept[keep]
         self.steps.append(FilterStep(name, self.kept, self.because(code, out, *values)))
@@ -372,7 +375,9 @@ class _Run:
         def of(names: Sequence[str]) -> Int64Array:
             return np.array([position[name] for name in names], dtype=np.int64)
 
-        reasons = [*self.because(_NOT_SERVING, of(found.unable)), *self.because(_RESERVED, of(found.reserved))]
+        reasons: list[ReasonBlock] = []
+        for code, names in ((_NOT_SERVING, found.unable), (_RESERVED, found.reserved)):
+            reasons += self.because(code, of(names)) if names else ()
         if found.policy is not None:
             members = np.concatenate([of(found.primary), of(found.secondary)])
             outside = np.setdiff1d(self.filters.available, members)
@@ -385,7 +390,7 @@ class _Run:
     def topics(self, topics: Int64Array) -> None:
         limit = self.filters.max_topics
         keep = topics[self.kept] <= limit
-        if not keep.any():
+        if not np.count_nonzero(keep):
             keep[:] = True
         self.step("topics", keep, _TOPICS, topics, float(limit))
 
