@@ -110,6 +110,7 @@ class BundleAdvice:
         sentence: What to do, and why.
         stuck: Topics that no cut helps, the heaviest first.
         notes: What limits the advice.
+        is_planned: Whether the namespace does not exist yet; its bundles as they are only stand for some number.
     """
 
     snapshot: Snapshot
@@ -126,11 +127,13 @@ class BundleAdvice:
     sentence: str
     stuck: tuple[StuckTopic, ...]
     notes: tuple[str, ...]
+    is_planned: bool = False
 
     @property
     def further_stuck(self) -> tuple[StuckTopic, ...]:
         """The topics that no cut helps, without the one that the sentence is about."""
-        return self.stuck[1:] if _is_about_topic(self.cuts, self.stuck, len(self.brokers)) else self.stuck
+        named = (bool(self.stuck) and self.is_planned) or _is_about_topic(self.cuts, self.stuck, len(self.brokers))
+        return self.stuck[1:] if named else self.stuck
 
     @property
     def successor(self) -> int:
@@ -209,8 +212,9 @@ def bundle_advice(
     trials = Trials(snapshot, scenario or unchanged(snapshot.info.pulsar_version), cancelled=cancelled)
     cut = _cut(trials, population, cuts)
     even = fewest_even(rows, maximum)
-    # Where today's number is not to be kept, others have to beat the fewest that is about even.
-    kept = next(row for row in rows if row.bundles == even) if is_planned or now.bundles > maximum else now
+    costs = cost_rows(population, numbers, snapshot.settings, manager, brokers)
+    # Where today's number is not to be kept, others have to beat the fewest that is about even and stays as it is.
+    kept = _fewest_lasting(rows, costs, even, maximum) if is_planned or now.bundles > maximum else now
     tried = _tried(trials, namespace, even, now.bundles, maximum, kept.bundles)
     recommended = _best(tried, rows, kept, even, 0 if is_planned else now.bundles)
     notes = list(_notes(population, cuts, history, brokers, maximum))
@@ -222,14 +226,17 @@ def bundle_advice(
         allowed,
         now,
         rows,
-        cost_rows(population, numbers, snapshot.settings, manager, brokers),
+        costs,
         cuts,
         recommended,
         tried,
         cut,
-        _sentence(now, cuts, cut, brokers, stuck),
+        _of_planned(next(row for row in rows if row.bundles == recommended), cuts, cut, brokers, stuck)
+        if is_planned
+        else _sentence(now, cuts, cut, brokers, stuck),
         stuck,
         tuple(notes),
+        is_planned,
     )
 
 
@@ -238,6 +245,17 @@ def fewest_even(rows: Sequence[CountRow], maximum: int) -> int:
     possible = [row for row in rows if row.bundles <= maximum] or list(rows[:1])
     best = min(row.placed_percent for row in possible)
     return next(row.bundles for row in possible if row.placed_percent <= best * NEAR)
+
+
+def _fewest_lasting(rows: Sequence[CountRow], costs: Sequence[CostRow], even: int, maximum: int) -> CountRow:
+    """Return the fewest bundles that are about as even as the best number and that no automatic split divides."""
+    best = next(row for row in rows if row.bundles == even)
+    lasting = (
+        row
+        for row, cost in zip(rows, costs, strict=True)
+        if even <= row.bundles <= maximum and row.placed_percent <= best.placed_percent * NEAR and not cost.above_limits
+    )
+    return next(lasting, best)
 
 
 def _cut(trials: Trials, population: Population, cuts: Cuts) -> Trial | None:
@@ -386,6 +404,21 @@ def _notes(
 def _is_about_topic(cuts: Cuts, stuck: Sequence[StuckTopic], brokers: int) -> bool:
     """Say whether a single topic is all that there is to say."""
     return brokers > 1 and bool(stuck) and cuts.limited_by_topic and not cuts.new
+
+
+def _of_planned(row: CountRow, cuts: Cuts, cut: Trial | None, brokers: int, stuck: Sequence[StuckTopic]) -> str:
+    """Return the verdict on a namespace that does not exist yet: how many bundles, and what limits it."""
+    if brokers < 2:  # noqa: PLR2004
+        return "Only one broker may serve this namespace, so its bundles make no difference."
+    share = f"the broker with most of it gets {row.placed_percent:.0f} % of its load at best"
+    parts = [f"Create it with {count(row.bundles, 'bundle')}: {share}; an even part is {percent(1 / brokers)}."]
+    if stuck:
+        parts.append(f"{stuck[0].topic} alone has {stuck[0].share_percent:.0f} %. {stuck[0].advice.remedy}")
+    elif cuts.limited_by_topic:
+        parts.append("More is not possible: a single topic is that large.")
+    if cut is not None and cut.offered:
+        parts.append(f"Cuts help. {cut.text}")
+    return " ".join(parts)
 
 
 def _sentence(now: CountRow, cuts: Cuts, cut: Trial | None, brokers: int, stuck: Sequence[StuckTopic]) -> str:

@@ -148,12 +148,14 @@ def advice_text(advice: BundleAdvice) -> str:
     """Return advice as lines for a terminal."""
     lines = [
         (
-            f"{advice.namespace}: {count(advice.topics, 'topic')} in {count(advice.now.bundles, 'bundle')}, on"
+            f"{advice.namespace}: {count(advice.topics, 'topic')}"
+            f"{'' if advice.is_planned else ' in ' + count(advice.now.bundles, 'bundle')}, on"
             f" {count(len(advice.brokers), 'broker')}."
         ),
         advice.sentence,
-        f"If it is recreated, create it with {count(advice.recommended, 'bundle')}.",
     ]
+    if not advice.is_planned:
+        lines.append(f"If it is recreated, create it with {count(advice.recommended, 'bundle')}.")
     lines += [
         f"No cut helps {one.topic} ({one.share_percent:.0f} %). {one.advice.remedy}" for one in advice.further_stuck
     ]
