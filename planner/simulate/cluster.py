@@ -84,6 +84,8 @@ class Cluster:
         self.beyond: BoolArray = rows_of(table, USAGE_COLUMNS) > rows_of(table, LIMIT_COLUMNS)
         self.owner: Int64Array = snapshot.bundles.owner.astype(np.int64)
         self.names: tuple[str, ...] = snapshot.bundle_names
+        self._renamed: list[str] = []
+        """The same once bundles were renumbered: to change a list in place is far quicker than to copy one."""
         self.hashes: IntArray = snapshot.bundle_name_hashes
         self.position: Mapping[str, int] = snapshot.bundle_position
         self.pins: dict[str, str] = {}
@@ -358,7 +360,9 @@ class Cluster:
                 self.pins[new[-1]] = pinned
         if not isinstance(self.position, Positions):
             self.position = Positions.of(self.names, self.position)
-        self.names = change.named(self.names, new)
+        self._renamed = self._renamed or list(self.names)
+        change.rename(self._renamed, new)
+        self.names = tuple(self._renamed)
         self.position = self.position.renumbered(self.names, change.parent, made)
         self.owner, self.hashes = change.follow(self.owner), change.follow(self.hashes)
         self.hashes[made] = java_string_hashes(new)

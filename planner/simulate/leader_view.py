@@ -30,7 +30,7 @@ from planner.cluster.units import MS_PER_MIN
 from planner.pulsar.load.broker_load import averages as known_averages
 from planner.pulsar.load.top_bundles import with_top_ranks
 from planner.pulsar.load.usage import max_usage, weighted_usage
-from planner.pulsar.splitting.limits import SplitLoads, limits_of
+from planner.pulsar.splitting.limits import DIVISIBLE_TOPICS, SplitLoads, limits_of
 from planner.simulate.leader_averages import TERMS, LeaderAverages
 from planner.simulate.load_model import (
     COUNT_COLUMNS,
@@ -406,7 +406,17 @@ class LeaderView:
         if self._has_room is None and len(large):
             namespace = self.truth.traffic.namespace
             self._has_room = (np.bincount(namespace) < self._most_bundles)[namespace]
-        return self._has_room is not None and bool(self._has_room[large].any())
+        return self._has_room is not None and self._exceed(large[self._has_room[large]])
+
+    def _exceed(self, rows: Int64Array) -> bool:
+        """Say whether any of some bundles is above a limit now, as far as the modular leader knows."""
+        if self.averages is None or not len(rows):
+            return False
+        topics, producers, consumers = self.reported[4:, rows].astype(np.int64)
+        means = np.where(self.averages.known[rows], self.averages.means[1][:, rows], 0.0)
+        loads = SplitLoads(topics, producers + consumers, means[0] + means[1], means[2] + means[3], self._limits)
+        hot = (self.reported_by[rows] >= 0) & (topics >= DIVISIBLE_TOPICS) & (loads.exceeded() > 0)
+        return bool(hot.any())
 
     def _refresh(self, samples: int) -> None:
         if self.averages is not None:

@@ -82,17 +82,16 @@ class Renumbering:
         found[..., behind:] = values[..., last + 1 :]
         return found
 
-    def named(self, names: tuple[str, ...], new: Sequence[str]) -> tuple[str, ...]:
-        """Return the name of each bundle after the renumbering, given those of the new ones."""
+    def rename(self, names: list[str], new: Sequence[str]) -> None:
+        """Let the name of each bundle follow the renumbering, given those of the new ones."""
         first, last = int(self.gone[0]), int(self.gone[-1])
         if last - first + 1 == len(self.gone):
-            followed = list(names)
-            followed[first : last + 1] = new
-            return tuple(followed)
+            names[first : last + 1] = new
+            return
         followed = [names[at] for at in self.parent.tolist()]
         for at, name in zip(self.made.tolist(), new, strict=True):
             followed[at] = name
-        return tuple(followed)
+        names[:] = followed
 
 
 @dataclass(eq=False)
