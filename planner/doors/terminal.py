@@ -60,8 +60,9 @@ _NOISE: Final = re.compile(
 )
 _STATUS: Final = re.compile(r"(?:< )?HTTP/[\d.]+ [123]\d\d\b")
 _FIELD: Final = re.compile(r"(?:< )?[A-Za-z][\w-]*: ?")
-_CELL: Final = re.compile(r"[|│]\s*([^|│\s][^|│]*?)\s*[|│]")
-"""A row of a table with one column, as `pulsarctl` draws it."""
+_ROW: Final = re.compile(r"[|│]\s*([^|│\s].*?)\s*[|│]")
+_COLUMNS: Final = re.compile(r"\s*[|│]\s*")
+"""Tables as `pulsarctl` draws them."""
 
 
 def said(text: str) -> list[str]:
@@ -73,8 +74,8 @@ def said(text: str) -> list[str]:
         start = line.lstrip()
         in_header = bool(_STATUS.match(start)) or (in_header and bool(_FIELD.match(start)))
         if start and not in_header and not _NOISE.match(start) and not _HEADING.match(start):
-            found = _CELL.fullmatch(line)
-            kept.append(found[1] if found else _without_mark(line))
+            found = _ROW.fullmatch(line)
+            kept.append(_COLUMNS.sub("    ", found[1]) if found else _without_mark(line))
     return kept
 
 

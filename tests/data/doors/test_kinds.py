@@ -44,6 +44,9 @@ TYPES: dict[str, type[Piece] | tuple[type[Piece], ...]] = {
     "settings_as_json": kinds.Configuration,
     "settings_file": kinds.Configuration,
     "settings_in_yaml": kinds.Configuration,
+    "settings_as_java": kinds.Configuration,
+    "options_of_commands": kinds.Configuration,
+    "differences": kinds.Configuration,
     "errors": kinds.NotUsed,
     "allocator_stats": kinds.NotUsed,
 }
