@@ -104,7 +104,7 @@ def _as_printed(data: bytes) -> bytes:
         data = textwrap.dedent(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
     for name in set(_WHOSE.findall(data)):
         data = re.sub(rb"(?m)(?<=[^\s(])(?=" + re.escape(name) + rb":[~/][^\s$#]*[$#](?: |$))", b"\n", data)
-    return _BRACKETED.sub(b"\n", data)
+    return _BRACKETED.sub(b"\n", data) if b"]# " in data or b"]$ " in data or data[-2:] in (b"]#", b"]$") else data
 
 
 def _gunzip(data: bytes, file: str) -> bytes:
