@@ -34,6 +34,7 @@ _Set: TypeAlias = (
     | kinds.FailureDomains
     | kinds.NamespacePolicies
     | kinds.AntiAffinityGroup
+    | kinds.DispatchLimit
 )
 _ONE_POLICY: Final = "ns-isolation-policy get"
 
@@ -167,12 +168,16 @@ def _take_policies(made: Mixed, found: Together) -> None:
     spaces = {one.namespace for one in found.of(kinds.NamespacePolicies)}
     grouped = {one.namespace for one in found.of(kinds.AntiAffinityGroup)}
     groups = {name: group for name, group in before.anti_affinity_group.items() if name not in grouped}
-    rates = [one for one in before.dispatch_rates if one.target not in spaces]
+    limited = {(one.kind, one.target) for one in found.of(kinds.DispatchLimit)}
+    limited |= {
+        (one.kind, one.target) for one in (*before.dispatch_rates, *given.dispatch_rates) if one.target in spaces
+    }
+    rates = [one for one in before.dispatch_rates if (one.kind, one.target) not in limited]
     after = Policies(
         isolation=isolation,
         anti_affinity_group={**groups, **{n: g for n, g in given.anti_affinity_group.items() if n in grouped}},
         failure_domains=given.failure_domains if found.of(kinds.FailureDomains) else before.failure_domains,
-        dispatch_rates=(*rates, *(one for one in given.dispatch_rates if one.target in spaces)),
+        dispatch_rates=(*rates, *(one for one in given.dispatch_rates if (one.kind, one.target) in limited)),
     )
     for what, name in _PARTS.items():
         old, new = getattr(before, name), getattr(after, name)

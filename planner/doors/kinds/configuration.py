@@ -26,8 +26,6 @@ _OPTION: Final = r"(?:^|\s)(?:-e|--env|--set(?:-string|-literal)?)[ =]"
 _OPTIONS_LINE: Final = re.compile(rf".*{_OPTION}[\"']?(?:[^\s\"']*[.,])?{_NAMED}=.*|\s*\[(?:.*\s)?{_NAMED}=.*\]\s*")
 _OF_OPTION: Final = re.compile(rf"{_OPTION}(?:\"([^\"]*)\"|'([^']*)'|(\S+))")
 _VARIABLE: Final = re.compile(r"(?:^|\s)([A-Za-z_]\w*)=((?:(?!\s[A-Za-z_]\w*=).)*)")
-_MAP_LINE: Final = re.compile(rf"\s*\{{(?:[\w.]+=[^{{}}]*, )?(?:{_KNOWN})=[^{{}}]*\}}\s*")
-_IN_MAP: Final = re.compile(r"(?:^|, )([\w.]+)=((?:(?!, [\w.]+=).)*)")
 _TABLE_LINE: Final = re.compile(r"\s*([A-Za-z][A-Za-z0-9_.]*)(?: {3,}|\t+)(\S.*)|\s*([a-z]+[A-Z][A-Za-z0-9]*)")
 _DYNAMIC: Final = "dynamic-config"
 _RUNTIME: Final = "runtime"
@@ -71,11 +69,6 @@ def _read_options(chunk: Chunk) -> Iterator[Configuration]:
     yield configuration([(name, value) for name, value in pairs if is_known(name)], chunk.source, "file")
 
 
-def _read_map(chunk: Chunk) -> Iterator[Configuration]:
-    """Read maps as Java prints them."""
-    yield _of_broker(chunk, [pair for line in chunk.lines for pair in _IN_MAP.findall(line.strip().strip("{}"))])
-
-
 def _read_table(chunk: Chunk) -> Iterator[Piece]:
     pairs = [(found[1] or found[3], found[2] or "") for line in chunk.lines if (found := _TABLE_LINE.fullmatch(line))]
     if any(value for _, value in pairs):
@@ -114,8 +107,5 @@ def _read_json(chunk: Chunk) -> Iterator[Configuration]:
 
 CONF = Kind("settings file", "cat conf/broker.conf", no_chunk, _read_conf, _CONF_LINE)
 OPTIONS = Kind("options of a command", "docker run -e NAME=VALUE", no_chunk, _read_options, _OPTIONS_LINE)
-MAP = Kind(
-    "settings as Java prints them", "pulsar-admin brokers get-all-dynamic-config", no_chunk, _read_map, _MAP_LINE
-)
 TABLE = Kind("settings of a broker", "pulsar-admin brokers get-runtime-config", no_chunk, _read_table, _TABLE_LINE)
 JSON = Kind("settings as JSON", "curl BROKER/admin/v2/brokers/configuration/runtime", _recognise_json, _read_json)

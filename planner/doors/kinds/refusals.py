@@ -39,6 +39,9 @@ def _read_error(chunk: Chunk) -> Iterator[NotUsed]:
     shows = _EXTENSIBLE in chunk.head
     reason = _reason(chunk)
     first = next((line.strip() for line in reason.splitlines() if line.strip().strip("-")), "no text")
+    if set(reason.split()) == {"null"}:
+        yield NotUsed(source=chunk.source, why="null, which says that nothing is set there", is_expected=True)
+        return
     why = (
         "an error of a broker with the extensible load manager, which has no load report"
         if shows

@@ -44,6 +44,7 @@ CASES: dict[str, tuple[str, ...]] = {
     "policies_of_namespace/by_name_4_2.json": AROUND,
     "owned/lines_4_2.txt": ("bundles_of_namespace/by_name.json", "brokers/lines_4_2.txt"),
     "isolation/rest.json": AROUND,
+    "dispatch_limit/namespace_4_2.txt": AROUND,
     "domains/java_4_2.txt": AROUND,
     "settings_of_broker/runtime_4_2.txt": AROUND,
     "settings_of_broker/dynamic_3_0.txt": AROUND,
@@ -53,6 +54,8 @@ CASES: dict[str, tuple[str, ...]] = {
 """An input of each kind that carries numbers, and the outputs beside it."""
 
 NO_FIELDS = {
+    "lookups",
+    "resource_quotas",
     "nothing",
     "anti_affinity",
     "brokers",
@@ -178,6 +181,7 @@ ALLOWED = {
     r"|loadManagerClassName (?:dropped|= None)",  # older releases do not report it
     "topic_stats": r"(?:publishers|consumers) = \[\]|subscriptions = \{\}|/(?:\*|s) dropped",  # no clients
     "isolation": r"namespaces/\* = 'x'|primary/\* = 'x'|primary = \[\]|\* dropped",  # other expressions
+    "dispatch_limit": r"dispatchThrottlingRateInMsg = -1",  # no limit
     "domains": r"dropped",  # another domain, or none
     "settings_of_broker/dynamic": r"dropped",  # what is not overridden
     "settings_file": r"dropped",  # what a file leaves out has its default

@@ -47,6 +47,9 @@ TYPES: dict[str, type[Piece] | tuple[type[Piece], ...]] = {
     "settings_as_java": kinds.Configuration,
     "options_of_commands": kinds.Configuration,
     "differences": kinds.Configuration,
+    "dispatch_limit": kinds.DispatchLimit,
+    "resource_quotas": kinds.NotUsed,
+    "lookups": kinds.NotUsed,
     "errors": kinds.NotUsed,
     "allocator_stats": kinds.NotUsed,
 }
