@@ -12,7 +12,7 @@ _EXTENSIBLE: Final = "ExtensibleLoadManager"
 _ERROR_LINE: Final = re.compile(
     r"^\s*(?:---.*error occurred|Stacktrace:|at [\w.$]+\(|\w+(?:\.\w+)+(?:Exception|Error)\b|HTTP \d{3}\b|Reason: |"
     r"Message: |null$|rc \d+$|Caused by: |\.\.\. \d+ more|command terminated with exit code|javax?\.|org\.|curl: \(|"
-    r"\[--- stacktrace|Error: |Error response)"
+    r"no org id$|err-mimir-|\[--- stacktrace|Error: |Error response)"
 )
 _TRUNCATED: Final = re.compile(r'\s*\{\s*"reason"\s*:')
 _ALLOCATOR: Final = frozenset(["numDirectArenas", "directArenas", "heapArenas", "numHeapArenas"])
