@@ -65,6 +65,10 @@ class Series(msgspec.Struct):
     value: msgspec.Raw = msgspec.Raw(b"")
 
 
+_MOST_WARNINGS: Final = 5
+_SHOWN_WARNING: Final = 200
+
+
 class _Data(msgspec.Struct):
     result: list[Series]
     resultType: str  # noqa: N815 - Prometheus' name
@@ -74,6 +78,7 @@ class _Answer(msgspec.Struct):
     status: str
     data: _Data
     isPartial: bool = False  # noqa: N815 - VictoriaMetrics' name
+    warnings: list[str] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +141,9 @@ class Source:
                 where="--prometheus",
                 remedy="Try again when all stores answer.",
             )
+        for text in answer.warnings[:_MOST_WARNINGS]:
+            said = " ".join(text.split())[:_SHOWN_WARNING].rstrip(".")
+            self.notes.setdefault(f"The server warns, so series may be missing: {said}.")
         return answer.data.result
 
     def of_moment(self, query: str, at_ms: int) -> list[Series]:

@@ -3,6 +3,7 @@
 import base64
 import json
 import random
+import re
 import ssl
 import time
 from collections.abc import Iterator, Mapping
@@ -25,6 +26,7 @@ _LONGEST_PAUSE_S: Final = 30.0
 _PASSING: Final = frozenset({429, 500, 502, 503, 504})
 _REFUSED: Final = frozenset({401, 403})
 _TOO_LARGE: Final = frozenset({413, 414, 422, 503, 504})
+_TENANT: Final = re.compile(r"\bno org id\b|\btenant id\b|X-Scope-OrgID", re.IGNORECASE)
 _RESOLUTION: Final = "maximum resolution"
 
 
@@ -170,6 +172,9 @@ class PrometheusClient:
         )
 
     def _refusal(self, status: int, reason: str) -> CaptureError:
+        if status in {400, *_REFUSED} and _TENANT.search(reason):
+            what = f"Prometheus does not know whose series are meant ({status}: {reason})."
+            return CaptureError(what, where="--prometheus", remedy="Name the tenant with --org-id.")
         if status in _REFUSED:
             remedy = "Use --token-file or --login-file." if not self._secrets else "Check the secret and its rights."
             return CaptureError(f"Prometheus refuses the request ({status}).", where="--prometheus", remedy=remedy)

@@ -72,6 +72,13 @@ class CaptureForm:
         else:
             self.add_json(f"{stem}.n{number}", value, path)
 
+    def dispatch_limit(self, number: int, kind: str, target: str, rate: Any) -> None:
+        """Take a dispatch limit of a namespace or topic."""
+        field = "dispatchRate" if kind == "dispatch" else f"{kind}DispatchRate"
+        domain, is_topic, topic = target.partition("://")
+        path = f"{_ADMIN}/{domain}/{quote(topic)}" if is_topic else f"{_ADMIN}/namespaces/{quote(target)}"
+        self.add_json(f"limit.{number}", rate, f"{path}/{field}")
+
     def topics(self, number: int, namespace: str, names: "list[str]", *, are_partitioned: bool) -> None:
         """Take the names of topics of a namespace."""
         below = "/partitioned" if are_partitioned else ""

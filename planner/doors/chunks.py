@@ -27,6 +27,8 @@ HEAD_BYTES = 64_000
 _NAMED = rb"(?:[\w.%=-]+/[\w.%=:-]+(?:/[\w.%=:-]+)?|[\w.-]+:\d{2,5}):?[ \t]+"
 _OPENS = re.compile(rb"(?m)^[ \t]*(" + _NAMED + rb")?([\[{])")
 _NEXT = re.compile(rb"[ \t]*()([\[{])")
+_OF_YAML = re.compile(rb"(?:^|\n)[ \t]*(?:- )?[\"']?([A-Za-z][\w./-]*)[\"']?:[ \t]*([|>][-+0-9]*)?[ \t]*\n[ \t]+$")
+"""A key of YAML whose value is in the next lines, up to the sign that opens it."""
 _AT_BYTE = re.compile(r"\(byte (\d+)\)$")
 _TRAILING = "trailing characters"
 _JSON_FOLLOWS = re.compile(rb"\{\s*[\"}]|\[\s*(?:[\"{\[\]]|-?[0-9]+(?:\.[0-9]+)?\s*[,\]]|(?:true|false|null)\b)")
@@ -206,10 +208,19 @@ def _next_json(data: bytes, at: int) -> tuple[int, int, int] | None:
     while (found := _NEXT.match(data, at) or _OPENS.search(data, at)) is not None:
         start = found.start(2)
         end = _end_of_json(data, start)
-        if end:
+        if end and _is_in_yaml(data, start):
+            at = end
+        elif end:
             return start if found[1] is None else found.start(1), start, end
-        at = start + 1
+        else:
+            at = start + 1
     return None
+
+
+def _is_in_yaml(data: bytes, start: int) -> bool:
+    """Say whether what opens here is a value of YAML, such as the annotation with what was last applied."""
+    found = _OF_YAML.search(data, max(0, start - _LONGEST_LINE), start)
+    return found is not None and (found[2] is not None or not NAMESPACE.fullmatch(found[1].decode()))
 
 
 def _end_of_json(data: bytes, start: int) -> int:

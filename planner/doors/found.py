@@ -65,6 +65,8 @@ def _names(pieces: list[Piece]) -> Iterator[str]:
         names = {name for one in pieces if isinstance(one, kind) for name in getattr(one, what)}
         if names:
             yield count(len(names), "topic name" if kind is kinds.TopicNames else "namespace")
+    if limits := {(one.kind, one.target) for one in pieces if isinstance(one, kinds.DispatchLimit)}:
+        yield count(len(limits), "dispatch limit")
     if averages := {one.path for one in pieces if isinstance(one, kinds.Averages)}:
         yield f"averages of {count(len(averages), 'bundle')}"
     if stats := {one.topic for one in pieces if isinstance(one, kinds.TopicStatsOf)}:

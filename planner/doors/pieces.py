@@ -190,6 +190,21 @@ class IsolationPolicies(Piece):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DispatchLimit(Piece):
+    """A dispatch limit of a namespace or topic.
+
+    Attributes:
+        kind: Of all subscriptions of a topic, of each subscription, or of replicators.
+        target: The namespace, or the full name of the topic.
+        rate: The limit, `DispatchRate`.
+    """
+
+    kind: Literal["dispatch", "subscription", "replicator"]
+    target: str
+    rate: Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FailureDomains(Piece):
     """Failure domains by name, as the admin API answers."""
 

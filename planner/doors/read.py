@@ -12,6 +12,7 @@ from planner.cluster.errors import FormatError, PlannerError
 from planner.cluster.files import reading
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count, moment
+from planner.doors.beside import mixed
 from planner.doors.chunks import chunks_of
 from planner.doors.found import found_in
 from planner.doors.metrics_reader import lacking_of
@@ -296,18 +297,18 @@ def _of_whole(
     files: tuple[Configuration, ...],
     not_used: tuple[str, ...],
 ) -> Reading:
-    """Return a snapshot of the planner's own, with the settings beside it; other outputs are not mixed with it."""
+    """Return a snapshot of the planner's own, with what people set beside it; loads are not mixed with it."""
     snapshot = wholes[-1].snapshot
     said = [f"There are {len(wholes)} snapshots; the last one counts."] if len(wholes) > 1 else []
-    others = [one for one in pieces if not isinstance(one, WholeSnapshot | Configuration | NotUsed)]
-    if others:
-        not_used = (*not_used, f"{others[0].source}: outputs are not mixed with a whole snapshot; read them alone.")
-    snapshot, more = applied(snapshot, files[:1] if is_before_and_after(files) else files)
-    more += among_files(files)
+    beside = mixed(snapshot, [one for one in pieces if not isinstance(one, WholeSnapshot | NotUsed)])
+    said += beside.said
+    not_used = (*not_used, *beside.left)
+    snapshot, more = applied(beside.snapshot, files[:1] if is_before_and_after(files) else files)
+    more = [*beside.said, *beside.left, *more, *among_files(files)]
     if more:
         info = replace(snapshot.info, warnings=fitting_notes([*snapshot.info.warnings, *more]))
         snapshot = replace(snapshot, info=info)
-    found = found_in([wholes[-1], *files])
+    found = found_in([wholes[-1], *beside.taken, *files])
     return Reading(snapshot, found, contradictions=tuple(said), not_used=not_used, configurations=files)
 
 

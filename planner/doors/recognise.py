@@ -10,6 +10,7 @@ import msgspec
 from planner.cluster.errors import FormatError
 from planner.cluster.text import count
 from planner.doors.chunks import Chunk
+from planner.doors.java_text import value_of
 from planner.doors.kind import NO, Kind
 from planner.doors.pieces import NotUsed, Piece, Source
 from planner.doors.registry import KINDS
@@ -19,6 +20,9 @@ _ABOUT: Final = ("broker", "namespace", "key")
 _INSIDE: Final = ("report", "topics", "value", "bundles", "policies")
 _AT_MS: Final = ("time_ms", "publish_time_ms")
 _COMMENT: Final = re.compile(r"\s*(?:#|//|;)")
+_ASKED: Final = re.compile(
+    r"pulsar-admin .*?\b((?:brokers|broker-stats|clusters|tenants|namespaces|topics)) ([a-z][a-z-]+)"
+)
 _MOST_MAPPED: Final = 10_000
 _DEEPEST: Final = 3
 _SHOWN: Final = 40
@@ -117,23 +121,43 @@ def _part(chunk: Chunk, part: msgspec.Raw, about: str, position: str) -> Chunk:
 def _of_lines(chunk: Chunk) -> Iterator[Piece]:
     """Give each line to the first kind that it matches."""
     by_kind: dict[str, list[str]] = {}
+    java: list[dict[str, Any]] = []
     unknown: list[str] = []
     kinds = [kind for kind in KINDS if kind.line is not None]
     for line in chunk.lines:
         found = next((kind for kind in kinds if kind.line is not None and kind.line.fullmatch(line)), None)
         if found is not None:
             by_kind.setdefault(found.name, []).append(line)
+        elif (value := value_of(line)) is not None:
+            java.append(value)
         elif not _COMMENT.match(line):
             unknown.append(line)
     for kind in kinds:
         if kind.name in by_kind:
             data = memoryview("\n".join(by_kind[kind.name]).encode())
             yield from _read(kind, Chunk(chunk.source, data, is_json=False, before=chunk.before))
+    for value in _rows(java):
+        data = memoryview(msgspec.json.encode(value))
+        yield from pieces_of(
+            Chunk(chunk.source, data, is_json=True, before=chunk.before, about=chunk.about), depth=_DEEPEST
+        )
     if unknown:
-        yield _not_known(chunk.source, unknown, is_all=not by_kind)
+        yield _not_known(chunk.source, unknown, is_all=not by_kind and not java)
+
+
+def _rows(values: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield objects that Java printed; rows of a table, each an object by its name, as one."""
+    table = {
+        name: part for value in values if len(value) == 1 for name, part in value.items() if isinstance(part, dict)
+    }
+    if table:
+        yield table
+    yield from (value for value in values if not (len(value) == 1 and isinstance(next(iter(value.values())), dict)))
 
 
 def _not_known(source: Source, lines: list[str], *, is_all: bool) -> NotUsed:
     """Say that lines are of no kind; what stands in them is not repeated, because it may be a secret."""
     what = f"{count(len(lines), 'line')} of an unknown kind{'' if is_all else ' among the rest'}"
+    if is_all and (asked := _ASKED.search(source.command)):
+        what = f"the answer to {asked[1]} {asked[2]}, which the planner does not use ({count(len(lines), 'line')})"
     return NotUsed(source=source, why=what)

@@ -377,6 +377,8 @@ def capture_of(made: Together, at_ms: int, version: str = "") -> Mapping[str, by
     if domains := made.of(kinds.FailureDomains):
         found = {name: domain for one in domains for name, domain in one.domains.items()}
         form.of_cluster("failure-domains", found, "failureDomains")
+    for number, limit in enumerate(made.of(kinds.DispatchLimit), 1):
+        form.dispatch_limit(number, limit.kind, limit.target, limit.rate)
     for leader in made.of(kinds.Leader)[-1:]:
         form.add_json("leader", {"brokerId": leader.broker}, "/admin/v2/brokers/leaderBroker")
     if named := version or made.version:

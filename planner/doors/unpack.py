@@ -38,6 +38,7 @@ _CURLED: Final = re.compile(rb"\xe2\x80[\x9c-\x9e]")
 _WHOSE: Final = re.compile(rb"(?m)^((?:I have no name!|[\w.-]+)@[\w.-]+):[~/]")
 _BRACKETED: Final = re.compile(rb"(?m)(?<=[^\s(])(?=\[[\w.-]+@[\w.-]+ [^\]\n]{1,80}\][$#](?: |$))")
 """Between the end of an answer without a line end and the prompt after it."""
+_GOES_ON: Final = re.compile(rb"(?<!\\)\\\n[ \t]*(?:> )?")
 _PASTED_BYTES: Final = 4 * MIB
 """More than any person pastes."""
 
@@ -97,11 +98,13 @@ def _as_printed(data: bytes) -> bytes:
     """Return pasted text without signs of a quotation, without indentation, and with each prompt on its own line."""
     if data[:1] == b">" and _QUOTED_TEXT.match(data):
         data = _QUOTE.sub(b"", data)
+    if b"\\\n" in data:  # properties and commands go on in the next line
+        data = _GOES_ON.sub(b"", data)
     if data[:1] in (b" ", b"\t"):
         data = textwrap.dedent(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
     for name in set(_WHOSE.findall(data)):
         data = re.sub(rb"(?m)(?<=[^\s(])(?=" + re.escape(name) + rb":[~/][^\s$#]*[$#](?: |$))", b"\n", data)
-    return _BRACKETED.sub(b"\n", data)
+    return _BRACKETED.sub(b"\n", data) if b"]# " in data or b"]$ " in data or data[-2:] in (b"]#", b"]$") else data
 
 
 def _gunzip(data: bytes, file: str) -> bytes:

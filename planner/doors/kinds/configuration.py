@@ -1,7 +1,7 @@
-"""Settings: `broker.conf`, environment variables, `get-runtime-config` and `get-all-dynamic-config`."""
+"""Settings: `broker.conf`, variables, options of commands, `get-runtime-config` and `get-all-dynamic-config`."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePath
 from typing import Final
 
@@ -10,16 +10,23 @@ import msgspec
 from planner.cluster.releases import REFERENCE
 from planner.doors.chunks import Chunk
 from planner.doors.kind import LIKELY, NO, SURE, Kind, no_chunk
-from planner.doors.pieces import Configuration
+from planner.doors.pieces import Configuration, NotUsed, Piece
 from planner.doors.vocabulary import KNOWN, PREFIX, configuration, is_known
 
 _NAME: Final = r"[A-Za-z_][A-Za-z0-9_.-]*"
-_SET: Final = r"(?:export\s+|-e\s+|--env\s+|-\s+)?[\"']?"
-_OF_SHELL: Final = re.compile(r"\s*(?:export\s|-e\s|--env\s|-\s|[\"'])")
+_SET: Final = r"(?:export\s+|declare\s+-x\s+|-e\s+|--env\s+|-\s+|Environment=)?[\"']?"
+_OF_SHELL: Final = re.compile(r"\s*(?:export\s|declare\s|-e\s|--env\s|-\s|Environment=|[\"'])")
+_KNOWN: Final = "|".join(sorted(KNOWN))
+_NAMED: Final = rf"(?:{PREFIX})?(?:{_KNOWN})"
 # Java's properties may also be written with a colon or a space.
 _CONF_LINE: Final = re.compile(
-    rf"\s*(?:{_SET}({_NAME})\s*=(?!=)\s*(.*?)|({'|'.join(sorted(KNOWN))})(?:\s*:\s*| {{1,2}}(?=\S))(.*?))\s*"
+    rf"\s*(?:{_SET}(?!Environment=)({_NAME})\s*=(?!=)\s*(.*?)|({_KNOWN})(?:\s*:\s*| {{1,2}}(?=\S))(.*?)|"
+    rf"(?:[^\s=:]+:)?(?:[0-9]+:)?({_NAMED})\s*=\s*(.*?))\s*"
 )
+_OPTION: Final = r"(?:^|\s)(?:-e|--env|--set(?:-string|-literal)?)[ =]"
+_OPTIONS_LINE: Final = re.compile(rf".*{_OPTION}[\"']?(?:[^\s\"']*[.,])?{_NAMED}=.*|\s*\[(?:.*\s)?{_NAMED}=.*\]\s*")
+_OF_OPTION: Final = re.compile(rf"{_OPTION}(?:\"([^\"]*)\"|'([^']*)'|(\S+))")
+_VARIABLE: Final = re.compile(r"(?:^|\s)([A-Za-z_]\w*)=((?:(?!\s[A-Za-z_]\w*=).)*)")
 _TABLE_LINE: Final = re.compile(r"\s*([A-Za-z][A-Za-z0-9_.]*)(?: {3,}|\t+)(\S.*)|\s*([a-z]+[A-Z][A-Za-z0-9]*)")
 _DYNAMIC: Final = "dynamic-config"
 _RUNTIME: Final = "runtime"
@@ -35,20 +42,45 @@ def _plain(value: str) -> str:
     return found[2] if found else value.strip("\"'") if value.count('"') == 1 or value.count("'") == 1 else value
 
 
+def pairs_of(lines: Iterable[str]) -> list[tuple[str, str]]:
+    """Return names and values of the lines of a settings file that have both.
+
+    Quotation marks are part of a value in `broker.conf`; shells and containers take them away.
+    """
+    matches = [found for line in lines if (found := _CONF_LINE.fullmatch(line))]
+    given = [next((one, two) for one, two in zip(*[iter(found.groups())] * 2, strict=True) if one) for found in matches]
+    of_shell = any(_OF_SHELL.match(found[0]) for found in matches) or any(name.startswith(PREFIX) for name, _ in given)
+    return [(name, _plain(value) if of_shell else value) for name, value in given]
+
+
 def _read_conf(chunk: Chunk) -> Iterator[Configuration]:
-    matches = [found for line in chunk.lines if (found := _CONF_LINE.fullmatch(line))]
-    pairs = [(found[1] or found[3], found[2] if found[1] else found[4]) for found in matches]
-    variables = any(name.startswith(PREFIX) for name, _ in pairs)
-    if variables:  # other variables of a container are no settings
+    pairs = pairs_of(chunk.lines)
+    if any(name.startswith(PREFIX) for name, _ in pairs):  # other variables of a container are no settings
         pairs = [(name, value) for name, value in pairs if name.startswith(PREFIX) or is_known(name)]
-    if variables or any(_OF_SHELL.match(line) for line in chunk.lines):  # quotes are part of a value in broker.conf
-        pairs = [(name, _plain(value)) for name, value in pairs]
     yield configuration(pairs, chunk.source, "file")
 
 
-def _read_table(chunk: Chunk) -> Iterator[Configuration]:
+def _read_options(chunk: Chunk) -> Iterator[Configuration]:
+    """Read `docker run -e NAME=VALUE`, `helm --set broker.configData.NAME=VALUE` and lists of variables in brackets."""
+    pairs: list[tuple[str, str]] = []
+    for line in chunk.lines:
+        if line.lstrip().startswith("["):
+            pairs += _VARIABLE.findall(line.strip().strip("[]"))
+            continue
+        for quoted in _OF_OPTION.findall(line):
+            for part in next(filter(None, quoted), "").split(","):
+                name, _, value = part.partition("=")
+                pairs.append((name.rpartition(".")[2], _plain(value)))
+    yield configuration([(name, value) for name, value in pairs if is_known(name)], chunk.source, "file")
+
+
+def _read_table(chunk: Chunk) -> Iterator[Piece]:
     pairs = [(found[1] or found[3], found[2] or "") for line in chunk.lines if (found := _TABLE_LINE.fullmatch(line))]
-    yield _of_broker(chunk, pairs)
+    if any(value for _, value in pairs):
+        yield _of_broker(chunk, pairs)
+    else:
+        why = "names of settings without values; use brokers get-all-dynamic-config, or get-runtime-config"
+        yield NotUsed(source=chunk.source, why=why)
 
 
 def _of_broker(chunk: Chunk, pairs: Sequence[tuple[str, object]]) -> Configuration:
@@ -79,5 +111,6 @@ def _read_json(chunk: Chunk) -> Iterator[Configuration]:
 
 
 CONF = Kind("settings file", "cat conf/broker.conf", no_chunk, _read_conf, _CONF_LINE)
+OPTIONS = Kind("options of a command", "docker run -e NAME=VALUE", no_chunk, _read_options, _OPTIONS_LINE)
 TABLE = Kind("settings of a broker", "pulsar-admin brokers get-runtime-config", no_chunk, _read_table, _TABLE_LINE)
 JSON = Kind("settings as JSON", "curl BROKER/admin/v2/brokers/configuration/runtime", _recognise_json, _read_json)

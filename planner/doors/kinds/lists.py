@@ -8,7 +8,7 @@ from typing import Final
 from planner.cluster.pulsar_json import host_and_port
 from planner.doors.chunks import Chunk
 from planner.doors.kind import LIKELY, NO, SURE, Kind, no_chunk
-from planner.doors.pieces import Brokers, Leader, Namespaces, OwnedBundles, Piece, Source, TopicNames, Version
+from planner.doors.pieces import Brokers, Leader, Namespaces, NotUsed, OwnedBundles, Piece, Source, TopicNames, Version
 from planner.doors.words import BROKER, BUNDLE, NAMESPACE, TOPIC
 
 _QUOTED: Final = r"[\"']?{}[\"']?,?"
@@ -76,6 +76,20 @@ NAMESPACES = _list(
     lambda at, names: Namespaces(source=at, namespaces=names),
 )
 TOPICS = _list("list of topics", "pulsar-admin topics list TENANT/NAMESPACE", TOPIC, _topics)
+
+
+def _read_lookup(chunk: Chunk) -> Iterator[Piece]:
+    why = "lookups of topics, which name the service address of the owner; use brokers namespaces for the owners"
+    yield NotUsed(source=chunk.source, why=why)
+
+
+LOOKUP = Kind(
+    "lookup",
+    "pulsar-admin topics partitioned-lookup TOPIC",
+    no_chunk,
+    _read_lookup,
+    re.compile(rf"\s*\"?(?:{TOPIC.pattern}(?:\s{{2,}}|\t)\"?)?pulsar(?:\+ssl)?://\S+\s*"),
+)
 
 
 def _recognise_owned(chunk: Chunk) -> int:

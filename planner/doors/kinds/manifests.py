@@ -11,7 +11,7 @@ from planner.cluster.units import MIB
 from planner.doors.chunks import Chunk
 from planner.doors.kind import LIKELY, NO, SURE, Kind
 from planner.doors.pieces import NotUsed, Piece
-from planner.doors.vocabulary import PREFIX, configuration, is_known
+from planner.doors.vocabulary import KNOWN, PREFIX, configuration, is_known
 from planner.history.assumed import listed
 
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -29,12 +29,19 @@ _OTHERS: Final = re.compile(
     r"(?:[-_.]?[0-9]+)?$",
     re.IGNORECASE,
 )
+_VARIABLE: Final = re.compile(rf'"(?:{PREFIX})?(?:{"|".join(sorted(KNOWN))})='.encode())
+_DESCRIBED: Final = re.compile(r"(?m)^Data\n====\n")
+_ENTRY: Final = re.compile(r"(?ms)^([\w.-]+):\n----\n(.*?)\s*(?=^[\w.-]+:\n----\n|^BinaryData\n|^Events:|\Z)")
 _SHOWN: Final = ("name", "component", "kind")
 
 
 def _recognise(chunk: Chunk) -> int:
+    if isinstance(chunk.outline, list):
+        return LIKELY if any(_VARIABLE.match(bytes(memoryview(part)[:200])) for part in chunk.outline) else NO
     if chunk.is_json:
         return LIKELY if {"kind", "apiVersion"} <= chunk.keys.keys() or {"Id", "Config"} <= chunk.keys.keys() else NO
+    if _DESCRIBED.search(chunk.head):
+        return SURE
     lines = [line for line in chunk.first_lines[:400] if not line.lstrip().startswith("#")]
     found = sum(_KEY_LINE.match(line) is not None for line in lines)
     if not lines or found * 3 < len(lines):
@@ -69,6 +76,14 @@ def _documents(text: str, where: str) -> list[Any]:
         ) from error
 
 
+def _described(text: str) -> Iterator[Any]:
+    """Yield ConfigMaps as `kubectl describe` prints them."""
+    for part in re.split(r"(?m)^(?=Name: )", text):
+        name = re.match(r"Name:\s+(\S+)", part)
+        data = {found[1]: found[2] for found in _ENTRY.finditer(part)}
+        yield {"kind": "ConfigMap", "metadata": {"name": name[1] if name else ""}, "data": data}
+
+
 def _check_depth(text: str, where: str) -> None:
     """Refuse a text whose parts would be built one inside the other without end: the loader ends the process then.
 
@@ -84,7 +99,12 @@ def _check_depth(text: str, where: str) -> None:
 
 
 def _read(chunk: Chunk) -> Iterator[Piece]:
-    documents = [chunk.value] if chunk.is_json else _documents("\n".join(chunk.lines), str(chunk.source))
+    if chunk.is_json:
+        documents = [chunk.value]
+    elif _DESCRIBED.search(chunk.head):
+        documents = list(_described(bytes(chunk.data).decode("utf-8", "replace")))
+    else:
+        documents = _documents("\n".join(chunk.lines), str(chunk.source))
     found = _Found(str(chunk.source))
     for document in documents:
         found.visit(document, (), 0)

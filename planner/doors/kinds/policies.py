@@ -19,6 +19,7 @@ _ISOLATION_LINE: Final = re.compile(
 )
 _PARAMETERS: Final = re.compile(r"parameters=\{([^}]*)\}?")
 _DOMAIN_LINE: Final = re.compile(r"\s*(.*?)\s{2,}FailureDomain\w*[({]\s*brokers=\[(.*?)\]\s*[)}]\s*")
+_ONE_DOMAIN: Final = re.compile(r"get-failure-domain\s.*--domain-name[ =]['\"]?([^\s'\"]+)")
 _OF_ISOLATION: Final = frozenset(["namespaces", "primary"])
 
 
@@ -82,6 +83,8 @@ def _check(policy: Any, where: str) -> None:
 
 def _recognise_domains(chunk: Chunk) -> int:
     keys = chunk.keys
+    if keys.keys() == {"brokers"}:  # `get-failure-domain` does not print the name
+        return SURE if _ONE_DOMAIN.search(chunk.source.command) else NO
     if not keys:
         return NO
     parts = [bytes(memoryview(part)).split() for part in keys.values()]
@@ -90,7 +93,9 @@ def _recognise_domains(chunk: Chunk) -> int:
 
 def _read_domains(chunk: Chunk) -> Iterator[FailureDomains]:
     if chunk.is_json:
-        yield FailureDomains(source=chunk.source, domains=chunk.value)
+        value = chunk.value
+        named = _ONE_DOMAIN.search(chunk.source.command)
+        yield FailureDomains(source=chunk.source, domains={named[1]: value} if named and "brokers" in value else value)
         return
     rows = [found for line in chunk.lines if (found := _DOMAIN_LINE.fullmatch(line))]
     yield FailureDomains(source=chunk.source, domains={row[1]: {"brokers": _listed(row[2])} for row in rows})

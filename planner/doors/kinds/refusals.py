@@ -12,7 +12,7 @@ _EXTENSIBLE: Final = "ExtensibleLoadManager"
 _ERROR_LINE: Final = re.compile(
     r"^\s*(?:---.*error occurred|Stacktrace:|at [\w.$]+\(|\w+(?:\.\w+)+(?:Exception|Error)\b|HTTP \d{3}\b|Reason: |"
     r"Message: |null$|rc \d+$|Caused by: |\.\.\. \d+ more|command terminated with exit code|javax?\.|org\.|curl: \(|"
-    r"\[--- stacktrace|Error: |Error response)"
+    r"no org id$|err-mimir-|\[--- stacktrace|Error: |Error response)"
 )
 _TRUNCATED: Final = re.compile(r'\s*\{\s*"reason"\s*:')
 _ALLOCATOR: Final = frozenset(["numDirectArenas", "directArenas", "heapArenas", "numHeapArenas"])
@@ -39,6 +39,9 @@ def _read_error(chunk: Chunk) -> Iterator[NotUsed]:
     shows = _EXTENSIBLE in chunk.head
     reason = _reason(chunk)
     first = next((line.strip() for line in reason.splitlines() if line.strip().strip("-")), "no text")
+    if set(reason.split()) == {"null"}:
+        yield NotUsed(source=chunk.source, why="null, which says that nothing is set there", is_expected=True)
+        return
     why = (
         "an error of a broker with the extensible load manager, which has no load report"
         if shows

@@ -20,6 +20,8 @@ from planner.history.labels import REPLICA_LABELS
 
 _AGAIN: Final = "Query again, and save the whole answer."
 _NAME: Final = "__name__"
+_OF_SERIES: Final = frozenset(["metric", "value", "values", "timestamps", "group"])
+_MOST_WARNINGS: Final = 3
 _AT_ONCE_BYTES = 16 * MIB
 """Largest answer that is read in one go; lists of samples take ten times their text."""
 
@@ -37,10 +39,15 @@ class _Item(msgspec.Struct):
     values: list[Any] = []
     value: list[Any] | None = None
     timestamps: list[Any] = []
+    histograms: list[Any] = []
 
 
 class _Data(msgspec.Struct):
     result: list[_Item] = []
+    resultType: str = ""  # noqa: N815 - Prometheus' name
+
+
+class _Shape(msgspec.Struct):
     resultType: str = ""  # noqa: N815 - Prometheus' name
 
 
@@ -59,10 +66,40 @@ def _recognise_answer(chunk: Chunk) -> int:
 
 def _recognise_export(chunk: Chunk) -> int:
     keys = chunk.keys.keys()
-    return SURE if {"metric", "values", "timestamps"} <= keys else NO
+    return SURE if "metric" in keys and {"values", "value"} & keys and keys <= _OF_SERIES else NO
 
 
 def _read_answer(chunk: Chunk) -> Iterator[Piece]:
+    yield from _of_answer(chunk)
+    if warned := _warnings(chunk):
+        yield NotUsed(source=chunk.source, why=f"the server warns, so series may be missing: {warned}")
+
+
+def _warnings(chunk: Chunk) -> str:
+    """Return what a server says about stores that did not answer; empty where it says nothing."""
+    found = [quoted(" ".join(text.split())).rstrip(".") for text in _small(chunk, "warnings", list[str]) or []]
+    if _small(chunk, "isPartial", bool):
+        found.insert(0, "the answer is partial")
+    return "; ".join(found[:_MOST_WARNINGS])
+
+
+def _small(chunk: Chunk, key: str, shape: Any) -> Any:
+    try:
+        return msgspec.json.decode(chunk.keys[key], type=shape) if key in chunk.keys else None
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+
+
+def _of_answer(chunk: Chunk) -> Iterator[Piece]:
+    if _small(chunk, "data", list[msgspec.Raw]) is not None:
+        why = "names of series or labels without values; query the values, as with api/v1/query"
+        yield NotUsed(source=chunk.source, why=why)
+        return
+    shape = _small(chunk, "data", _Shape) if len(chunk.data) <= _AT_ONCE_BYTES else None
+    if shape is not None and shape.resultType in ("scalar", "string"):
+        why = "one number without a series; query the metrics themselves"
+        yield NotUsed(source=chunk.source, why=why)
+        return
     if len(chunk.data) > _AT_ONCE_BYTES:
         yield from _pieces(chunk, _streamed(chunk))
         return
@@ -123,12 +160,16 @@ def _samples(item: _Item) -> tuple[list[tuple[int, float]], int]:
 
 
 def _pieces(chunk: Chunk, items: Iterable[_Item]) -> Iterator[Piece]:
-    wrong, useless = 0, 0
+    wrong, useless, nameless, native = 0, 0, 0, 0
     every: list[_Series] = []
     for item in items:
+        name = item.metric.get(_NAME, "")
+        nameless += not name
+        if item.histograms and not item.values:
+            native += 1
+            continue
         samples, bad = _samples(item)
         wrong += bad
-        name = item.metric.get(_NAME, "")
         if name in USED or name in COUNTERS:
             if samples:
                 every.append(_Series(item.metric, samples[0][0], samples[-2:]))
@@ -137,8 +178,13 @@ def _pieces(chunk: Chunk, items: Iterable[_Item]) -> Iterator[Piece]:
     if every:
         yield from _of_moment(chunk, every)
     if wrong:
-        yield NotUsed(source=chunk.source, why=f"{count(wrong, 'sample')} are not pairs of time and number")
-    if useless and not every:
+        yield NotUsed(source=chunk.source, why=f"{count(wrong, 'sample')} left out: not pairs of time and number")
+    if native:
+        yield NotUsed(source=chunk.source, why=f"{count(native, 'histogram')} left out, which no decision reads")
+    if nameless and not every:
+        why = "series without the name of a metric, as rates and sums have them; query the metrics themselves"
+        yield NotUsed(source=chunk.source, why=why)
+    elif useless and not every:
         yield NotUsed(source=chunk.source, why="series, none of which the planner uses")
 
 

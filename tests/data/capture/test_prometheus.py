@@ -11,6 +11,7 @@ import pytest
 
 from planner.capture.prometheus import Wanted, answers_at, fetch
 from planner.capture.prometheus_options import PrometheusOptions, PrometheusSecrets
+from planner.capture.prometheus_survey import survey
 from planner.cluster.errors import CaptureError
 from planner.history.labels import BrokerRule, broker_of, normalised, topic_of
 from planner.history.prometheus import records_of_export
@@ -120,6 +121,7 @@ def test_passing_failures_are_tried_again(tmp_path: Path) -> None:
     [
         ((302, b"", {"Location": "http://127.0.0.1:1/api/v1/query"}), "redirects"),
         ((401, b"no", {}), "refuses the request"),
+        ((401, b"no org id\n", {}), "--org-id"),
         ((404, b"404 page not found", {}), "status 404"),
         ((400, b'{"error":"parse error"}', {}), "parse error"),
         ((200, b"<html>", {}), "not one of Prometheus"),
@@ -136,6 +138,29 @@ def test_odd_answers_are_refused(answer: Answer, said: str, tmp_path: Path, monk
             fetch(quick(recorded), WANTED, tmp_path)
         assert SECRET not in str(refused.value)
     assert not list(tmp_path.rglob("*.gz"))
+
+
+def test_warnings_of_the_server_become_notes(tmp_path: Path) -> None:
+    """Thanos and Mimir answer from the stores that they reach, and warn of the others."""
+
+    def warned(recorded: Recorded, path: str, given: Mapping[str, str], headers: Mapping[str, str]) -> Answer:
+        _, body, more = Recorded(recorded.series).answer(path, dict(given), dict(headers))
+        warnings = ["store sidecar-1: rpc error\n code = Unavailable"]
+        return 200, json.dumps({**json.loads(body), "warnings": warnings, "infos": ["a counter?"]}).encode(), more
+
+    with serving(Recorded(series(), warned)) as recorded:
+        done = fetch(quick(recorded), WANTED, tmp_path)
+        said = "The server warns, so series may be missing: store sidecar-1: rpc error code = Unavailable."
+        assert done.notes.count(said) == 1
+        assert said in survey(quick(recorded), WANTED.end_ms).notes
+
+
+@pytest.mark.parametrize("path", ["/prometheus", "/select/0/prometheus", "/prometheus/"])
+def test_the_address_may_have_a_path(path: str, tmp_path: Path) -> None:
+    with serving(Recorded(series())) as recorded:
+        options = replace(quick(recorded), url=f"{recorded.url}{path}")
+        assert samples(fetch(options, WANTED, tmp_path).folder) == EVERYTHING
+        assert all(asked.startswith(f"{path.rstrip('/')}/api/v1/") for asked, _ in recorded.asked)
 
 
 def test_an_answer_without_end_is_cut_off(tmp_path: Path) -> None:

@@ -44,6 +44,7 @@ CASES: dict[str, tuple[str, ...]] = {
     "policies_of_namespace/by_name_4_2.json": AROUND,
     "owned/lines_4_2.txt": ("bundles_of_namespace/by_name.json", "brokers/lines_4_2.txt"),
     "isolation/rest.json": AROUND,
+    "dispatch_limit/namespace_4_2.txt": AROUND,
     "domains/java_4_2.txt": AROUND,
     "settings_of_broker/runtime_4_2.txt": AROUND,
     "settings_of_broker/dynamic_3_0.txt": AROUND,
@@ -53,6 +54,8 @@ CASES: dict[str, tuple[str, ...]] = {
 """An input of each kind that carries numbers, and the outputs beside it."""
 
 NO_FIELDS = {
+    "lookups",
+    "resource_quotas",
     "nothing",
     "anti_affinity",
     "brokers",
@@ -63,7 +66,9 @@ NO_FIELDS = {
     "errors",
     "allocator_stats",
 }
-"""Kinds that are names alone, or nothing; `settings_as_json` is the table of settings in another form."""
+"""Kinds that are names alone, or nothing."""
+OTHER_FORMS = {"settings_as_json", "settings_as_java", "options_of_commands", "differences"}
+"""Settings in other forms; what is wrong about a value is found where they all end."""
 
 WRONG: tuple[Any, ...] = (None, -1, "x", 1e300, [], {})
 
@@ -176,6 +181,7 @@ ALLOWED = {
     r"|loadManagerClassName (?:dropped|= None)",  # older releases do not report it
     "topic_stats": r"(?:publishers|consumers) = \[\]|subscriptions = \{\}|/(?:\*|s) dropped",  # no clients
     "isolation": r"namespaces/\* = 'x'|primary/\* = 'x'|primary = \[\]|\* dropped",  # other expressions
+    "dispatch_limit": r"dispatchThrottlingRateInMsg = -1",  # no limit
     "domains": r"dropped",  # another domain, or none
     "settings_of_broker/dynamic": r"dropped",  # what is not overridden
     "settings_file": r"dropped",  # what a file leaves out has its default
@@ -186,7 +192,7 @@ ALLOWED = {
 
 def test_every_kind_with_fields_is_tried() -> None:
     tried = {name.partition("/")[0] for name in CASES}
-    assert {path.name for path in INPUTS.iterdir()} - NO_FIELDS - {"settings_as_json"} == tried
+    assert {path.name for path in INPUTS.iterdir()} - NO_FIELDS - OTHER_FORMS == tried
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -527,3 +527,40 @@ def test_many_texts_of_one_kind_are_noted_once() -> None:
     recorded = pasted("\n".join(newer))
     assert cluster(recorded).info.captured_at_ms == 1795225795494 + 99
     assert sum("several load reports" in one for one in recorded.contradictions) == 2
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (
+            {"warnings": ["store sidecar-1: rpc error\n code = Unavailable"]},
+            "store sidecar-1: rpc error code = Unavailable",
+        ),
+        ({"isPartial": True, "stats": {"seriesFetched": "2"}}, "the answer is partial"),
+        ({"infos": ["PromQL info: metric might not be a counter"]}, ""),
+    ],
+)
+def test_partial_answers_of_thanos_and_victoria_metrics_say_so(more: dict[str, object], said: str) -> None:
+    answer = json.loads((INPUTS / "prometheus/instant.json").read_text())
+    reading = read_given([Given("a.json", io.BytesIO(json.dumps({**answer, **more}).encode()))])
+    assert reading.snapshot is not None
+    warned = [text for text in reading.not_used if "series may be missing" in text]
+    assert warned == ([f"a.json: the server warns, so series may be missing: {said}."] if said else [])
+    assert set(warned) <= set(reading.snapshot.info.warnings)
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (["pulsar_rate_in"], "names of series or labels without values"),
+        ({"resultType": "scalar", "result": [1795225500, "1"]}, "one number without a series"),
+        ({"resultType": "vector", "result": [{"metric": {"instance": "a:1"}, "value": [1, "2"]}]}, "without the name"),
+        (
+            {"resultType": "matrix", "result": [{"metric": {"__name__": "x"}, "histograms": [[1, {"count": "1"}]]}]},
+            "1 histogram left out",
+        ),
+    ],
+)
+def test_answers_without_series_say_what_to_query(data: object, said: str) -> None:
+    text = json.dumps({"status": "success", "data": data})
+    assert said in read_given([Given("a.json", io.BytesIO(text.encode()))]).not_used[0]
