@@ -200,10 +200,11 @@ def threshold_never_reached(case: Outcome) -> Iterator[Finding]:
     act = case.profile.for_never_reached
     if act is None or any(c.unloads for c in case.trace.cycles):
         return
-    usage = case.series.usage[-1]
+    usage, scores = case.series.usage[-1], case.scores
+    if np.isnan(usage).all() or np.isnan(scores).all():  # nobody is there, or nobody is known
+        return
     apart = float(np.nanmax(usage) - np.nanmin(usage))
-    scores = case.scores
-    if apart < _SPREAD or np.isnan(scores).all():
+    if apart < _SPREAD:
         return
     limits, average = limits_of(case, scores), mean_known(scores)
     with np.errstate(invalid="ignore"):

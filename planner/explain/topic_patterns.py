@@ -117,6 +117,8 @@ def _far_above(case: Outcome, end: Snapshot) -> BoolArray:
     usage = case.series.usage[-1]
     place = {name: i for i, name in enumerate(case.series.brokers)}
     mine = np.array([usage[place[n]] if n in place else np.nan for n in end.brokers.name])
+    if not np.isfinite(usage).any():  # nobody is there
+        return np.zeros(len(mine), dtype=np.bool_)
     with np.errstate(invalid="ignore"):
         above: BoolArray = mine > float(np.nanmean(usage)) + _ABOVE_AVERAGE
     return above

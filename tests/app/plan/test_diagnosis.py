@@ -428,3 +428,14 @@ class TestAll:
 )
 def test_a_title_within_a_sentence_keeps_the_capital_of_a_name(title: str, said: str) -> None:
     assert within(title) == said
+
+
+@pytest.mark.parametrize("load_manager", list(LoadManager))
+@pytest.mark.parametrize("column", ["registered", "has_load_data"])
+@pytest.mark.parametrize("brokers", [1, 2, 4])
+def test_a_cluster_that_no_broker_answers_for(load_manager: LoadManager, column: str, brokers: int) -> None:
+    spec = ClusterSpec(brokers=brokers, bundles=20, topics=60, load_manager=load_manager, topic_skew=2.0)
+    made = generate(spec, 1)
+    table = replace(made.brokers, **{column: np.zeros(brokers, dtype=np.bool_)})  # type: ignore[arg-type]
+    for finding in diagnose(simulate(replace(made, brokers=table), Scenario(cycles=3))):
+        assert "nan" not in finding.evidence
