@@ -114,11 +114,11 @@ def _over_weeks(asked: Weeks, *, narrowed: bool, as_json: bool) -> int:
         sys.stderr.flush()
 
     found = run_weeks(asked, progress)
-    sys.stderr.writelines(f"note: {error}\n" for error in found.errors)
+    sys.stderr.writelines(f"note: {note}\n" for note in found.notes)
     if not found.rows:
         raise ReplayError("There is no advice: every task failed.", remedy="Correct what the notes above name.")
     if as_json:
-        sys.stdout.write(json_text({"weeks": week_document(found.rows), "errors": list(found.errors)}))
+        sys.stdout.write(json_text({"weeks": week_document(found.rows), "notes": list(found.notes)}))
     else:
         sys.stdout.write("\n".join(week_lines(found.rows)) + "\n")
     return int(any(row.is_steady for row in found.rows))

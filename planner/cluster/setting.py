@@ -4,7 +4,7 @@ import math
 import re
 import reprlib
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from planner.cluster.errors import SettingError
 
@@ -25,6 +25,9 @@ unloaded; `restart`: when the broker starts; `migration`: the setting must not b
 _INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
 _PRINTABLE_BITS = 1024
 _TRUE = {"true": True, "false": False}
+
+OF_TYPE: Final = "Use a value of type"
+"""How the remedy of a value of another type begins."""
 
 
 def _bound(value: float) -> str:
@@ -119,7 +122,7 @@ class Setting:
                 return tuple(part.strip() for part in inner.split(",") if part.strip())
             case "names", list() | tuple() | set() | frozenset() if all(isinstance(v, str) for v in value):
                 return tuple(value)
-        raise self._refuse(value, f"Use a value of type {self.kind}.")
+        raise self._refuse(value, f"{OF_TYPE} {self.kind}.")
 
     def _number(self, given: str | float, value: object) -> float:
         try:

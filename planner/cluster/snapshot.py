@@ -194,6 +194,7 @@ _FOLLOWS_FROM: Mapping[str, tuple[str, ...]] = {
     "bundle_name_hashes": _RANGES,
     "_shedding_ranks": (*_RANGES, "has_data"),
     "_owned": ("owner",),
+    "_in_namespaces": ("namespace",),
     "reported": (*_RANGES, "has_stats", "owner"),
 }
 """Cached properties of a snapshot, and the columns of its bundles that each depends on."""
@@ -339,6 +340,20 @@ class Snapshot:
         """Return positions of the bundles that a broker owns, in table order. Shape (bundles of the broker,)."""
         order, starts = self._owned
         return order[starts[broker] : starts[broker + 1]]
+
+    @cached_property
+    def _in_namespaces(self) -> tuple[Int64Array, Int64Array]:
+        order = np.argsort(self.bundles.namespace, kind="stable")
+        edges = np.arange(len(self.namespaces) + 1, dtype=self.bundles.namespace.dtype)
+        return frozen(order), frozen(np.searchsorted(self.bundles.namespace, edges, sorter=order))
+
+    def bundles_in(self, namespace: int) -> Int64Array:
+        """Return positions of the bundles of a namespace, by its position, in table order.
+
+        Shape (bundles of the namespace,).
+        """
+        order, starts = self._in_namespaces
+        return order[starts[namespace] : starts[namespace + 1]]
 
     def bundle_counts(self) -> Int64Array:
         """Return how many bundles each broker owns. Shape (brokers,)."""

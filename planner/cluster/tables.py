@@ -297,12 +297,14 @@ class TopicTable(_Traffic):
         """Positions of the topics sorted by bundle, in the order of the source inside each. Shape (topics,)."""
         return frozen(np.argsort(self.bundle, kind="stable"))
 
-    def with_bundles(self, bundle: IntArray, changed: Int64Array) -> "TopicTable":
+    def with_bundles(self, bundle: IntArray, changed: Int64Array, *, take_order: bool = False) -> "TopicTable":
         """Return the same topics after their bundles were renumbered in the same order, and some went to others.
 
         Args:
             bundle: The bundle of each, as in the column. Shape (topics,).
             changed: Positions of the topics that are in another bundle than before. Shape (changed,).
+            take_order: Whether `by_bundle` of this table, as large as the table, goes over to the new one; this one
+                works it out again when it is asked for. Nobody may hold a part of it.
         """
         table = replace(self, bundle=bundle)
         if "by_bundle" in self.__dict__:
@@ -313,12 +315,13 @@ class TopicTable(_Traffic):
             before, behind = (bundle[order[at]] for at in (slice(max(low - 1, 0), low), slice(high, high + 1)))
             fits = (before < bundle[back[:1]]).all() and (bundle[back[-1:]] < behind).all()
             if fits and high - low == len(changed):
-                table.__dict__["by_bundle"] = frozen(np.concatenate([order[:low], back, order[high:]]))
+                followed = order if take_order else order.copy()
+                followed.setflags(write=True)
+                followed[low:high] = back
+                table.__dict__["by_bundle"] = frozen(followed)
+            if take_order:
+                del self.__dict__["by_bundle"]
         return table
-
-    def forget_order(self) -> None:
-        """Drop `by_bundle`, which is worked out again when it is asked for."""
-        self.__dict__.pop("by_bundle", None)
 
     def _places(self, first: int, last: int) -> tuple[int, int]:
         """Return where the topics of some bundles in a row begin and end in `by_bundle`."""

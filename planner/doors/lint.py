@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 from planner.cluster.errors import FormatError, SettingError
 from planner.cluster.releases import REFERENCE, Release
-from planner.cluster.setting import conf_value
+from planner.cluster.setting import OF_TYPE, conf_value
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.doors.pieces import Configuration
@@ -88,7 +88,7 @@ def lint_file(
         FormatError: It cannot be read, or has none of the settings that the planner knows.
     """
     reading = read_outputs(path, release=release.name)
-    files = [one for one in reading.configurations if one.values or one.misspelt or one.invalid]
+    files = [one for one in reading.configurations if one.values or one.misspelt or one.invalid or one.read_false]
     if not files:
         raise FormatError(
             "It holds no settings of Pulsar's load balancer.",
@@ -100,6 +100,7 @@ def lint_file(
     found = [
         *_names(files, release, source, lines),
         *_values(files, release, source, lines),
+        *_read_false(files, release, source, lines),
         *_twice(lines, source, release),
     ]
     config = Settings(valid(Settings({}, release), _known(files, release))[0], release)
@@ -208,9 +209,33 @@ def _values(files: Sequence[Configuration], release: Release, source: str, lines
                 code="invalid_value",
                 severity="high",
                 title=f"{name} cannot have its value",
-                evidence="It has another type, or is out of range.",
+                evidence=(
+                    "It has another type: a broker does not start with it."
+                    if instead.startswith(OF_TYPE)
+                    else "It is out of range."
+                ),
                 remedy=f"{instead} The default is {default or 'empty'}.",
                 command=(_write(f"{name}={default}", source, lines),),
+                settings=(name,),
+                source=source,
+                line=_line_of((name,), lines),
+            )
+
+
+def _read_false(files: Sequence[Configuration], release: Release, source: str, lines: Lines) -> Iterator[LintFinding]:
+    """Yield switches with a text that brokers take for false, although it is not."""
+    for one in files:
+        for name, means_true in one.read_false.items():
+            if name not in release.settings:
+                continue
+            meant = "true" if means_true else "false"
+            yield LintFinding(
+                code="read_as_false",
+                severity="high" if means_true else "low",
+                title=f"Brokers read {name} as false",
+                evidence="Any text but true is false: quotes, comments behind it, and words such as yes or 1 as well.",
+                remedy=f"Write {meant}." if means_true else "Write false, or true if that is meant.",
+                command=(_write(f"{name}={meant}", source, lines),),
                 settings=(name,),
                 source=source,
                 line=_line_of((name,), lines),

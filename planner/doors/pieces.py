@@ -169,6 +169,8 @@ class Configuration(Piece):
         foreign: Other names, which the planner does not use.
         invalid: Settings with a value that they cannot have, and what they can; the value itself is not kept, because
             it may be anything.
+        read_false: Switches with a text that is neither `true` nor `false`, which brokers take for false, and whether
+            it seems to mean true.
     """
 
     values: Mapping[str, str]
@@ -177,6 +179,7 @@ class Configuration(Piece):
     misspelt: Mapping[str, str] = field(default_factory=dict)
     foreign: Sequence[str] = ()
     invalid: Mapping[str, str] = field(default_factory=dict)
+    read_false: Mapping[str, bool] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,6 +24,9 @@ def spelling(files: Sequence[Configuration]) -> Iterator[str]:
             yield f"{one.source}: {name} is not a setting of Pulsar's load balancer. It may mean {meant}."
         if one.invalid:
             yield f"{one.source}: {listed(list(one.invalid))} cannot have the value given there; it was left out."
+        if one.read_false:
+            names = listed(list(one.read_false))
+            yield f"{one.source}: brokers read {names} as false, because any text but true is."
         if one.foreign and one.form == "file":
             yield (
                 f"{one.source}: the load balancer does not read {listed(one.foreign)}, so the planner does not use "

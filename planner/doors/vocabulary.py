@@ -8,6 +8,7 @@ from typing import Final, Literal
 from planner.cluster.errors import SettingError
 from planner.cluster.releases import REFERENCE
 from planner.cluster.snapshot import MAX_TEXT
+from planner.cluster.switches import hold_of
 from planner.doors.pieces import Configuration, Source
 
 KNOWN: Final = frozenset(REFERENCE.settings) | frozenset(REFERENCE.others)
@@ -19,7 +20,7 @@ PREFIX: Final = "PULSAR_PREFIX_"
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,200}")
 _LIKE: Final = 0.88
 _MOST: Final = 10_000
-_LONGEST_WORD: Final = 10
+_MEANS_TRUE: Final = re.compile(r"[\W_]*(?:true|yes|on|1|enabled?)\b", re.IGNORECASE)
 _LOWER: Final = {name.lower(): name for name in KNOWN}
 
 
@@ -34,19 +35,28 @@ def configuration(
     form: Literal["runtime", "dynamic", "file"],
     broker: str = "",
 ) -> Configuration:
-    """Return the settings among names and values; the last value of a name counts, as in Java's properties."""
+    """Return the settings among names and values, as brokers read them.
+
+    The last value of a name counts, as in Java's properties, and an empty one in a file leaves the default.
+    """
     values: dict[str, str] = {}
+    read_false: dict[str, bool] = {}
     misspelt: dict[str, str] = {}
     foreign: dict[str, None] = {}
     invalid: dict[str, str] = {}
     for given, value in pairs:
         name = given.strip().removeprefix(PREFIX)
         if name in KNOWN:
-            text = _text(value)
-            if wrong := _refusal(name, text):
+            text, means_true = _read(name, _text(value))
+            read_false.pop(name, None)
+            if not text and form == "file":
+                values.pop(name, None)
+            elif wrong := _refusal(name, text):
                 invalid[name] = wrong
             else:
                 values[name] = text
+            if means_true is not None:
+                read_false[name] = means_true
         elif _NAME.fullmatch(name) and len(foreign) + len(misspelt) < _MOST:
             near = _nearest(name) if form == "file" else ""
             if near:
@@ -61,18 +71,30 @@ def configuration(
         misspelt=misspelt,
         foreign=tuple(foreign),
         invalid={name: wrong for name, wrong in invalid.items() if name not in values},
+        read_false=read_false,
     )
+
+
+def _read(name: str, text: str) -> tuple[str, bool | None]:
+    """Return the text of a setting, `false` where a broker takes it for that, and then whether it seems to mean true.
+
+    The mark of a script that holds a switch off stays as it is.
+    """
+    setting = REFERENCE.settings.get(name) or REFERENCE.others[name]
+    if setting.kind != "boolean" or not text or text.lower() in {"true", "false"} or hold_of(text) is not None:
+        return text, None
+    return "false", _MEANS_TRUE.match(text) is not None
 
 
 def _refusal(name: str, text: str) -> str:
     """Return what a setting can have instead of a text; nothing where the text is a value of it."""
     setting = REFERENCE.settings.get(name) or REFERENCE.others[name]
+    if hold_of(text) is not None:
+        return ""
     try:
         setting.parse(text)
     except SettingError as error:
-        # Java takes any other text for false; only what is a word is kept.
-        is_word = setting.kind == "boolean" and text.isalpha() and len(text) <= _LONGEST_WORD
-        return "" if is_word else error.remedy
+        return error.remedy
     return "" if len(text) <= MAX_TEXT else f"Use at most {MAX_TEXT:,} characters."
 
 

@@ -13,6 +13,7 @@ from planner.cluster.names import (
 from planner.explain.finding import Finding
 from planner.explain.outcome import Outcome
 from planner.pulsar.manager.class_names import (
+    JAVA_NAME,
     NOOP_LOAD_MANAGER,
     REPLACED,
     SIMPLE_LOAD_MANAGER,
@@ -138,6 +139,8 @@ def _missing(case: Outcome, given: ClassName) -> Finding:
     why = (
         "It lacks its package: Pulsar loads a class by its full name only."
         if "." not in given.given and simple == like
+        else f"That cannot be a name: Pulsar reads quotes, blanks and comments as parts of it. Meant is {given.like}."
+        if not JAVA_NAME.fullmatch(given.given)
         else f"No class has this name; the nearest is {given.like}."
     )
     return Finding(

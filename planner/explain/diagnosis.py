@@ -11,6 +11,7 @@ from planner.explain import (
     measurement_patterns,
     policy_patterns,
     shedding_patterns,
+    switch_patterns,
     topic_patterns,
 )
 from planner.explain.causes import without_consequences
@@ -29,6 +30,8 @@ PATTERNS: tuple[Pattern, ...] = (
     cluster_patterns.unlike_machines,
     policy_patterns.policy_matches_no_broker,
     policy_patterns.no_broker_allowed,
+    policy_patterns.policy_without_namespaces,
+    switch_patterns.shedding_off,
     gate_patterns.held_by_gate,
     policy_patterns.against_policy,
     measurement_patterns.memory_stays,

@@ -59,9 +59,9 @@ def _miss(expression: str, known: Sequence[str]) -> _Miss:
     return _Miss(expression, "", "")
 
 
-def allowed(known: Sequence[str], expression: str) -> bool:
-    """Say whether an expression matches one of some hosts."""
-    return any(java_pattern(expression).matches(host) for host in known)
+def allowed(names: Sequence[str], *expressions: str) -> bool:
+    """Say whether an expression matches one of some names whole."""
+    return any(java_pattern(expression).matches(name) for expression in expressions for name in names)
 
 
 def policy_matches_no_broker(case: Outcome) -> Iterator[Finding]:
@@ -128,6 +128,35 @@ def _replaced(expressions: Sequence[str], better: dict[str, str]) -> tuple[str, 
 def known_host(snapshot: Snapshot) -> str:
     """Return the host of a registered broker, as an example."""
     return next(iter(hosts(snapshot)), "broker-1.example.net")
+
+
+def policy_without_namespaces(case: Outcome) -> Iterator[Finding]:
+    """An isolation policy binds no namespace: its expressions match none, or another policy matches them first."""
+    end = case.trace.end
+    for policy in end.policies.isolation:
+        mine = [name for name in end.namespaces if allowed((name,), *policy.namespaces)]
+        by_name = {name: isolation_policy(end.policies, name) for name in mine}
+        if any(one is policy for one in by_name.values()):
+            continue
+        shown = listed([f"'{one}'" for one in policy.namespaces])
+        first = next((one for one in by_name.values() if one is not None), None)
+        if first is not None:
+            why = f"{listed(mine)} follow the policy '{first.name}', whose expressions match first."
+            remedy = f"Take them out of '{first.name}', or delete '{policy.name}'."
+        else:
+            why = f"No namespace here matches {shown}: an expression has to match a whole name, tenant/namespace."
+            near = difflib.get_close_matches(policy.namespaces[0], end.namespaces, n=1, cutoff=_ALIKE)
+            meant = f" The nearest is {near[0]}." if near else ""
+            remedy = f"Correct the expression, or delete the policy.{meant}"
+        primary = allowed_hosts(end, policy.primary)
+        reserved = f" Its primary brokers stay reserved all the same: {listed(primary)}." if primary else ""
+        yield Finding(
+            code="policy_without_namespaces",
+            title=f"The isolation policy '{policy.name}' applies to no namespace",
+            evidence=f"{why}{reserved}",
+            remedy=remedy,
+            severity="low",
+        )
 
 
 def no_broker_allowed(case: Outcome) -> Iterator[Finding]:

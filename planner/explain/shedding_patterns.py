@@ -348,14 +348,15 @@ def strategy_replaced(case: Outcome) -> Iterator[Finding]:
     shedder, notes = effective_shedder(case.load_manager, config)
     if not notes or class_name(LOAD_SHEDDING_STRATEGY, config.text(LOAD_SHEDDING_STRATEGY)).kind != "official":
         return
+    default = default_shedder(case.load_manager).java_class
     yield Finding(
         code="strategy_replaced",
         title=f"{shedder.name} runs instead of the configured strategy",
         evidence=notes[0],
-        remedy=f"Set {LOAD_SHEDDING_STRATEGY} to {shedder.java_class}.",
+        remedy=f"Set {LOAD_SHEDDING_STRATEGY} to {default}.",
         severity="high" if case.load_manager is LoadManager.MODULAR else "medium",
         settings=(LOAD_SHEDDING_STRATEGY,),
-        changes={LOAD_SHEDDING_STRATEGY: shedder.java_class},
+        changes={LOAD_SHEDDING_STRATEGY: default},
     )
 
 

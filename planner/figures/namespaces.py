@@ -57,9 +57,12 @@ def hash_line(
     for cut in cuts:
         figure.add_vline(x=cut, line={"color": WARNING, "width": 1, "dash": "dash"}, row=1, col=1)
     legend = {"y": 1.02, "yanchor": "bottom", "x": 0}
-    finish(figure, height=280, legend=legend, from_zero=True, margin_t=64, barmode="overlay")
-    figure.update_yaxes(title_text="bundles (%)", row=1, col=1)
-    figure.update_yaxes(title_text="topics (%)", row=2, col=1)
+    finish(figure, height=300, legend=legend, from_zero=True, margin_t=64, barmode="overlay")
+    figure.update_yaxes(ticksuffix=" %", nticks=4)
+    # Titles beside plots of this height would overlap on a phone.
+    for row, text in enumerate(("bundles", "topics"), start=1):
+        corner = {"x": 1, "xref": "x domain", "y": 1, "yref": "y domain", "xanchor": "right", "yanchor": "top"}
+        figure.add_annotation(text=text, showarrow=False, font={"size": 12}, **corner, row=row, col=1)
     return hash_axis(figure)
 
 
@@ -107,7 +110,7 @@ def counts_figure(rows: Sequence[CountRow], now: CountRow, recommended: int, bro
     figure = go.Figure()
     for name, values, colour, dash in (
         ("heaviest bundle", [row.largest_share_percent for row in rows], CATEGORICAL[1], "dot"),
-        ("busiest broker, placed evenly", [row.placed_percent for row in rows], ACCENT, "solid"),
+        ("busiest broker", [row.placed_percent for row in rows], ACCENT, "solid"),
         ("lower bound", [row.bound_percent for row in rows], MUTED, "dash"),
     ):
         figure.add_scatter(
@@ -132,7 +135,7 @@ def counts_figure(rows: Sequence[CountRow], now: CountRow, recommended: int, bro
     figure.add_hline(y=100 / max(brokers, 1), line={"color": MUTED, "width": 1, "dash": "dot"})
     finish(
         figure,
-        height=230,
+        height=250,
         x_title="equal bundles",
         y_title="share of the load (%)",
         legend={"y": 1.02, "yanchor": "bottom", "x": 0},

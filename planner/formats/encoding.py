@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
+from planner.cluster.complaints import first_complaint
 from planner.cluster.errors import FormatError, SettingError
 from planner.cluster.releases import REFERENCE, Release, release
 from planner.cluster.settings import Settings
@@ -29,13 +30,13 @@ _T = TypeVar("_T")
 
 def first_error(error: ValidationError, file: str) -> FormatError:
     """Turn the first complaint about a JSON shape into a message that names file and field; items count from 1."""
-    details = error.errors(include_url=False, include_input=False, include_context=False)
-    place = "".join(f"[{p + 1}]" if isinstance(p, int) else f".{p[:_SHOWN]}" for p in details[0]["loc"]).lstrip(".")
-    others = f" ({len(details) - 1} more errors)" if len(details) > 1 else ""
+    first = first_complaint(error)
+    place = "".join(f"[{p + 1}]" if isinstance(p, int) else f".{p}" for p in first.place).lstrip(".")
+    others = f" ({first.others} more errors)" if first.others else ""
     return FormatError(
-        f"{details[0]['msg']}{others}.",
+        f"{first.text.removesuffix('.')}{others}.",
         where=f"{file}: {place}" if place else file,
-        remedy="Correct the field. A snapshot written by the planner shows all fields.",
+        remedy=first.remedy or "Correct the field. A snapshot written by the planner shows all fields.",
     )
 
 

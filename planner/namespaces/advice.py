@@ -23,7 +23,7 @@ from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
 from planner.remedy.action import Action
 from planner.remedy.trials import Trial, Trials, by_gain
 from planner.simulate.assumptions import Assumptions
-from planner.simulate.edits.registry import BundleCount, BundleSplit
+from planner.simulate.edits.registry import BundleCount, BundleSplit, TrafficGrowth
 from planner.simulate.judge import Result, Verdict, judge
 from planner.simulate.run import simulate
 from planner.simulate.scenario import MOST_STEPS, Scenario, Step, unchanged
@@ -31,6 +31,14 @@ from planner.simulate.usage_model import UsageModel
 
 USUAL: Final = (4, 32)
 """Numbers of bundles that people choose by rule of thumb; each is tried."""
+MOST_SEEDS: Final = 8
+"""Most seeds that a number of bundles is simulated with: where a bundle is placed is partly a matter of luck."""
+_LOADS: Final = (1.0, 0.9, 1.1, 0.8, 1.2)
+"""Traffic under one seed after the other, as a factor: other days are busier or calmer."""
+_BUNDLES_AT_ONCE: Final = 10_000
+"""Bundles from which on one seed has to do; below it, as many as make about the same work."""
+MOSTLY: Final = 0.75
+"""Share of the seeds under which a number has to be better than today's."""
 _STUCK: Final = 10
 """Most topics that are named although no cut helps them."""
 _POSITIONS: Final = 1000
@@ -58,13 +66,29 @@ class TriedCount:
 
     Attributes:
         bundles: The number.
-        result: What came of it once it had settled.
-        topics: Topics disconnected until then.
+        results: What came of it once it had settled, under one seed after the other.
+        topics: Topics disconnected until then, on average.
     """
 
     bundles: int
-    result: Result
+    results: tuple[Result, ...]
     topics: int
+
+    @property
+    def result(self) -> Result:
+        """The mean result."""
+        return Result.mean(self.results)
+
+    def against(self, other: "TriedCount") -> Verdict:
+        """Return what the judge says of it compared with another number, under the seeds that both have."""
+        both = min(len(self.results), len(other.results))
+        return judge(Result.mean(other.results[:both]), Result.mean(self.results[:both]))
+
+    def holds_against(self, other: "TriedCount") -> bool:
+        """Say whether it is better than another number on average, and under most of the seeds that both have."""
+        pairs = list(zip(other.results, self.results, strict=False))
+        won = sum(judge(before, after).word == "better" for before, after in pairs)
+        return self.against(other).word == "better" and won >= MOSTLY * len(pairs)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -86,6 +110,7 @@ class BundleAdvice:
         sentence: What to do, and why.
         stuck: Topics that no cut helps, the heaviest first.
         notes: What limits the advice.
+        is_planned: Whether the namespace does not exist yet; its bundles as they are only stand for some number.
     """
 
     snapshot: Snapshot
@@ -102,11 +127,13 @@ class BundleAdvice:
     sentence: str
     stuck: tuple[StuckTopic, ...]
     notes: tuple[str, ...]
+    is_planned: bool = False
 
     @property
     def further_stuck(self) -> tuple[StuckTopic, ...]:
         """The topics that no cut helps, without the one that the sentence is about."""
-        return self.stuck[1:] if _is_about_topic(self.cuts, self.stuck, len(self.brokers)) else self.stuck
+        named = (bool(self.stuck) and self.is_planned) or _is_about_topic(self.cuts, self.stuck, len(self.brokers))
+        return self.stuck[1:] if named else self.stuck
 
     @property
     def successor(self) -> int:
@@ -125,9 +152,9 @@ class BundleAdvice:
     @property
     def recreated(self) -> Verdict | None:
         """What the judge says of the recommended number against today's, both settled; None where one was not tried."""
-        results = {one.bundles: one.result for one in self.tried}
-        now, then = results.get(self.now.bundles), results.get(self.recommended)
-        return judge(now, then) if now is not None and then is not None else None
+        tried = {one.bundles: one for one in self.tried}
+        now, then = tried.get(self.now.bundles), tried.get(self.recommended)
+        return then.against(now) if now is not None and then is not None else None
 
     @property
     def edits(self) -> tuple[BundleSplit, ...]:
@@ -184,9 +211,12 @@ def bundle_advice(
     cuts = recommended_cuts(population, brokers, population.boundaries)
     trials = Trials(snapshot, scenario or unchanged(snapshot.info.pulsar_version), cancelled=cancelled)
     cut = _cut(trials, population, cuts)
-    tried = _tried(trials, namespace, rows, now.bundles, maximum)
-    kept = 0 if is_planned or now.bundles > maximum else now.bundles
-    recommended = _best(tried, fewest_even(rows, maximum), kept)
+    even = fewest_even(rows, maximum)
+    costs = cost_rows(population, numbers, snapshot.settings, manager, brokers)
+    # Where today's number is not to be kept, others have to beat the fewest that is about even and stays as it is.
+    kept = _fewest_lasting(rows, costs, even, maximum) if is_planned or now.bundles > maximum else now
+    tried = _tried(trials, namespace, even, now.bundles, maximum, kept.bundles)
+    recommended = _best(tried, rows, kept, even, 0 if is_planned else now.bundles)
     notes = list(_notes(population, cuts, history, brokers, maximum))
     stuck = _stuck(snapshot, population, brokers)
     return BundleAdvice(
@@ -196,14 +226,17 @@ def bundle_advice(
         allowed,
         now,
         rows,
-        cost_rows(population, numbers, snapshot.settings, manager, brokers),
+        costs,
         cuts,
         recommended,
         tried,
         cut,
-        _sentence(now, cuts, cut, brokers, stuck),
+        _of_planned(next(row for row in rows if row.bundles == recommended), cuts, cut, brokers, stuck)
+        if is_planned
+        else _sentence(now, cuts, cut, brokers, stuck),
         stuck,
         tuple(notes),
+        is_planned,
     )
 
 
@@ -212,6 +245,17 @@ def fewest_even(rows: Sequence[CountRow], maximum: int) -> int:
     possible = [row for row in rows if row.bundles <= maximum] or list(rows[:1])
     best = min(row.placed_percent for row in possible)
     return next(row.bundles for row in possible if row.placed_percent <= best * NEAR)
+
+
+def _fewest_lasting(rows: Sequence[CountRow], costs: Sequence[CostRow], even: int, maximum: int) -> CountRow:
+    """Return the fewest bundles that are about as even as the best number and that no automatic split divides."""
+    best = next(row for row in rows if row.bundles == even)
+    lasting = (
+        row
+        for row, cost in zip(rows, costs, strict=True)
+        if even <= row.bundles <= maximum and row.placed_percent <= best.placed_percent * NEAR and not cost.above_limits
+    )
+    return next(lasting, best)
 
 
 def _cut(trials: Trials, population: Population, cuts: Cuts) -> Trial | None:
@@ -241,7 +285,14 @@ def _cut(trials: Trials, population: Population, cuts: Cuts) -> Trial | None:
     return next(iter([one for one in by_gain(found) if one.offered] or by_gain(found)), None)
 
 
-def settled_with(snapshot: Snapshot, scenario: Scenario, namespace: str, bundles: int) -> TriedCount | None:
+def settled_with(
+    snapshot: Snapshot,
+    scenario: Scenario,
+    namespace: str,
+    bundles: int,
+    seeds: Sequence[int] = (0,),
+    against: TriedCount | None = None,
+) -> TriedCount | None:
     """Return what a namespace made anew with a number of bundles comes to, once it has settled.
 
     None where it cannot be simulated, such as without a broker for it.
@@ -251,38 +302,59 @@ def settled_with(snapshot: Snapshot, scenario: Scenario, namespace: str, bundles
         scenario: What happens meanwhile.
         namespace: Its name.
         bundles: The number of equal bundles.
+        seeds: What is added to the seed of the scenario, for one simulation each, some of them of other loads.
+        against: Another number under the same seeds; the rest of them is left out once it cannot be beaten any more.
     """
-    recut = replace(scenario, steps=(*scenario.steps, Step(BundleCount(namespace=namespace, bundles=bundles))))
+    made = Step(BundleCount(namespace=namespace, bundles=bundles))
+    results: list[Result] = []
+    topics: list[int] = []
+    lost = 0
     try:
-        first = simulate(snapshot, recut)
-        later = simulate(settled(first), replace(scenario, steps=()))
+        for at, seed in enumerate(seeds):
+            own = replace(scenario, seed=scenario.seed + seed)
+            load = TrafficGrowth(factor=_LOADS[seed % len(_LOADS)])
+            first = simulate(snapshot, own.with_steps(Step(load), *own.steps, made))
+            later = simulate(settled(first), replace(own, steps=()))
+            results.append(Result.of(later))
+            topics.append(Result.of(first).topics)
+            lost += against is not None and judge(against.results[at], results[-1]).word != "better"
+            if lost > (1 - MOSTLY) * len(seeds):
+                break
     except PlannerError:
         return None
-    return TriedCount(bundles, Result.of(later), Result.of(first).topics)
+    return TriedCount(bundles, tuple(results), round(float(np.mean(topics))))
 
 
-def _tried(trials: Trials, namespace: str, rows: Sequence[CountRow], now: int, maximum: int) -> tuple[TriedCount, ...]:
-    """Simulate the namespace with a few numbers of bundles, each once it has settled."""
-    even = fewest_even(rows, maximum)
-    found: list[TriedCount] = []
-    for bundles in sorted({*USUAL, now, even, min(2 * even, maximum), min(4 * even, maximum)}):
+def _tried(trials: Trials, namespace: str, even: int, now: int, maximum: int, kept: int) -> tuple[TriedCount, ...]:
+    """Simulate the namespace with a few numbers of bundles, each once it has settled; others must beat `kept`."""
+    seeds = range(min(max(_BUNDLES_AT_ONCE // max(len(trials.snapshot.bundles), 1), 1), MOST_SEEDS))
+    wanted = {*USUAL, now, even, min(2 * even, maximum), min(4 * even, maximum)}
+    found: dict[int, TriedCount] = {}
+    for bundles in sorted(wanted, key=lambda one: one != kept):
         if trials.cancelled():
             break
-        one = settled_with(trials.snapshot, trials.scenario, namespace, bundles)
-        found += [one] if one is not None else []
-    return tuple(found)
+        one = settled_with(trials.snapshot, trials.scenario, namespace, bundles, seeds, found.get(kept))
+        found |= {bundles: one} if one is not None else {}
+    return tuple(found[bundles] for bundles in sorted(found))
 
 
-def _best(tried: Sequence[TriedCount], even: int, now: int) -> int:
-    """Return a number of bundles that no number tried is better than.
+def _best(tried: Sequence[TriedCount], rows: Sequence[CountRow], kept: CountRow, even: int, now: int) -> int:
+    """Return a number to be kept unless another one is better beyond luck; never one that is worse than today's.
 
-    That of today where it is one; else the fewest of those from which on brokers can share evenly, else the fewest.
+    A better one lets brokers share more evenly, which depends on names and shares alone and is the same on other days,
+    and is better when it is simulated. Of several that none is better than the fewest from which on brokers can share
+    evenly, else the fewest.
     """
-    order = sorted(tried, key=lambda one: (one.bundles != now, one.bundles < even, one.bundles))
-    unbeaten = (
-        one.bundles for one in order if all(judge(one.result, other.result).word != "better" for other in tried)
-    )
-    return next(unbeaten, even)
+    base = next((one for one in tried if one.bundles == kept.bundles), None)
+    evener = {row.bundles for row in rows if row.placed_percent * NEAR <= kept.placed_percent}
+    held = [one for one in tried if base is not None and one.bundles in evener and one.holds_against(base)]
+    results = {one.bundles: one.result for one in sorted(held, key=lambda one: (one.bundles < even, one.bundles))}
+    best = (n for n, mine in results.items() if all(judge(mine, other).word != "better" for other in results.values()))
+    found = next(best, next(iter(results), kept.bundles))
+    by_number = {one.bundles: one for one in tried}
+    if found in by_number and now in by_number and by_number[found].against(by_number[now]).word == "worse":
+        return now
+    return found
 
 
 def _stuck(snapshot: Snapshot, population: Population, brokers: int) -> tuple[StuckTopic, ...]:
@@ -332,6 +404,21 @@ def _notes(
 def _is_about_topic(cuts: Cuts, stuck: Sequence[StuckTopic], brokers: int) -> bool:
     """Say whether a single topic is all that there is to say."""
     return brokers > 1 and bool(stuck) and cuts.limited_by_topic and not cuts.new
+
+
+def _of_planned(row: CountRow, cuts: Cuts, cut: Trial | None, brokers: int, stuck: Sequence[StuckTopic]) -> str:
+    """Return the verdict on a namespace that does not exist yet: how many bundles, and what limits it."""
+    if brokers < 2:  # noqa: PLR2004
+        return "Only one broker may serve this namespace, so its bundles make no difference."
+    share = f"the broker with most of it gets {row.placed_percent:.0f} % of its load at best"
+    parts = [f"Create it with {count(row.bundles, 'bundle')}: {share}; an even part is {percent(1 / brokers)}."]
+    if stuck:
+        parts.append(f"{stuck[0].topic} alone has {stuck[0].share_percent:.0f} %. {stuck[0].advice.remedy}")
+    elif cuts.limited_by_topic:
+        parts.append("More is not possible: a single topic is that large.")
+    if cut is not None and cut.offered:
+        parts.append(f"Cuts help. {cut.text}")
+    return " ".join(parts)
 
 
 def _sentence(now: CountRow, cuts: Cuts, cut: Trial | None, brokers: int, stuck: Sequence[StuckTopic]) -> str:

@@ -21,6 +21,7 @@ from planner.cluster.arrays import FloatArray, Int64Array
 from planner.optimize.highs import Program, Solution
 from planner.optimize.question import Model
 from planner.optimize.state import State
+from planner.simulate.load_model import broker_sums
 
 SLACK = 1e-7
 """Reduction of a bound for rounding and the tolerances of HiGHS (1.0 = 100 %)."""
@@ -58,11 +59,8 @@ def stuck(model: Model) -> tuple[FloatArray, FloatArray]:
 
     Shapes (resources, brokers) and (brokers,).
     """
-    fast = (model.owner >= 0) & ~model.movable
-    count = len(model.usage.alive)
-    demand = model.usage.own + np.array(
-        [np.bincount(model.owner[fast], row[fast], minlength=count) for row in model.usage.bundle]
-    )
+    staying = np.where(model.movable, -1, model.owner)
+    demand = model.usage.own + broker_sums(model.usage.bundle, staying, len(model.usage.alive))[:-1]
     usage = np.maximum((demand * model.scale).max(axis=0), model.usage.fixed)
     return demand, usage
 

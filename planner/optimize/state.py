@@ -4,6 +4,7 @@ import numpy as np
 
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray
 from planner.optimize.question import Model
+from planner.simulate.load_model import broker_sums
 
 EPSILON = 1e-9
 """Differences of usage (1.0 = 100 %) up to this one are ignored."""
@@ -37,9 +38,7 @@ class State:
         usage, snapshot = model.usage, model.snapshot
         self.owner: Int64Array = model.owner.copy()
         mine, count = self.owner >= 0, len(snapshot.brokers)
-        self.served: FloatArray = np.array(
-            [np.bincount(self.owner[mine], row[mine], minlength=count) for row in usage.bundle]
-        )
+        self.served: FloatArray = broker_sums(usage.bundle, self.owner, count)[:-1]
         self.usage: FloatArray = usage.usage(self.served)
         self.order: dict[int, None] = {}
         self.spent: FloatArray = np.zeros(len(model.cost))

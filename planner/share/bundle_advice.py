@@ -90,9 +90,10 @@ def advice_document(advice: BundleAdvice, splits: Sequence[SplitForecast] | None
     """Return advice as JSON values.
 
     `counts` has a row for each number of equal bundles, with what it costs (`CostRow`); rows that were simulated have
-    `simulated`, the result once it had settled, as `planner.simulate.judge.Result` names it. `scenario` is what
-    `plan --scenario` takes, and `steps` are its commands in order. `successor` has the commands that lead to a
-    namespace with fewer bundles, where there are too many. `splits` is there where splits to come were asked for.
+    `simulated`, the mean result once it had settled, as `planner.simulate.judge.Result` names it, and `seeds`, how many
+    simulations it is the mean of. `scenario` is what `plan --scenario` takes, and `steps` are its commands in order.
+    `successor` has the commands that lead to a namespace with fewer bundles, where there are too many. `splits` is
+    there where splits to come were asked for.
     """
     scenario = advice_scenario(advice)
     tried = {one.bundles: one for one in advice.tried}
@@ -107,6 +108,7 @@ def advice_document(advice: BundleAdvice, splits: Sequence[SplitForecast] | None
                 **asdict(row),
                 **asdict(cost),
                 "simulated": asdict(tried[row.bundles].result) if row.bundles in tried else None,
+                "seeds": len(tried[row.bundles].results) if row.bundles in tried else 0,
                 "topics_disconnected": tried[row.bundles].topics if row.bundles in tried else None,
             }
             for row, cost in zip(advice.counts, advice.costs, strict=True)
@@ -146,12 +148,14 @@ def advice_text(advice: BundleAdvice) -> str:
     """Return advice as lines for a terminal."""
     lines = [
         (
-            f"{advice.namespace}: {count(advice.topics, 'topic')} in {count(advice.now.bundles, 'bundle')}, on"
+            f"{advice.namespace}: {count(advice.topics, 'topic')}"
+            f"{'' if advice.is_planned else ' in ' + count(advice.now.bundles, 'bundle')}, on"
             f" {count(len(advice.brokers), 'broker')}."
         ),
         advice.sentence,
-        f"If it is recreated, create it with {count(advice.recommended, 'bundle')}.",
     ]
+    if not advice.is_planned:
+        lines.append(f"If it is recreated, create it with {count(advice.recommended, 'bundle')}.")
     lines += [
         f"No cut helps {one.topic} ({one.share_percent:.0f} %). {one.advice.remedy}" for one in advice.further_stuck
     ]

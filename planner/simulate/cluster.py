@@ -84,6 +84,8 @@ class Cluster:
         self.beyond: BoolArray = rows_of(table, USAGE_COLUMNS) > rows_of(table, LIMIT_COLUMNS)
         self.owner: Int64Array = snapshot.bundles.owner.astype(np.int64)
         self.names: tuple[str, ...] = snapshot.bundle_names
+        self._renamed: list[str] = []
+        """The same once bundles were renumbered: to change a list in place is far quicker than to copy one."""
         self.hashes: IntArray = snapshot.bundle_name_hashes
         self.position: Mapping[str, int] = snapshot.bundle_position
         self.pins: dict[str, str] = {}
@@ -347,7 +349,8 @@ class Cluster:
 
     def _cut(self, rows: Int64Array, edges: Sequence[int]) -> Int64Array:
         """Put new bundles in place of some that cover the same range; return their positions. Shape (new bundles,)."""
-        change, traffic = self.traffic.cut(rows, edges), self.traffic
+        traffic, before = self.traffic, self.traffic.base
+        change = traffic.cut(rows, edges)
         made, new = change.made.tolist(), []
         for at in made:
             space = traffic.namespaces[traffic.namespace[at]]
@@ -357,11 +360,14 @@ class Cluster:
                 self.pins[new[-1]] = pinned
         if not isinstance(self.position, Positions):
             self.position = Positions.of(self.names, self.position)
-        self.names = change.named(self.names, new)
+        self._renamed = self._renamed or list(self.names)
+        change.rename(self._renamed, new)
+        self.names = tuple(self._renamed)
         self.position = self.position.renumbered(self.names, change.parent, made)
         self.owner, self.hashes = change.follow(self.owner), change.follow(self.hashes)
         self.hashes[made] = java_string_hashes(new)
         self._touch()
+        self.condition.cut(before, traffic.base, change)
         self.leader_view.rebuilt(change)
         return change.made
 

@@ -11,6 +11,7 @@ from planner.pulsar.load.usage import weighted_usage
 from planner.simulate.leader_view import ReportInputs, reported_usage
 from planner.simulate.load_model import COUNTS, LIMIT_COLUMNS, MACHINE, TRAFFIC, BrokerSums, rows_of, with_usage
 from planner.simulate.trace import BrokerState
+from planner.simulate.traffic import Renumbering
 
 if TYPE_CHECKING:
     from planner.simulate.cluster import Cluster
@@ -28,9 +29,9 @@ class Condition:
 
     def __init__(self, cluster: "Cluster") -> None:
         self._cluster: Cluster = proxy(cluster)
-        self._traffic, self._machines, self._reported = BrokerSums(TRAFFIC), BrokerSums(MACHINE), BrokerSums()
-        self._seen: tuple[FloatArray, FloatArray] | None = None
-        """What bundles bring, and what brokers measure of it."""
+        self._traffic, self._machines, self._counts = BrokerSums(TRAFFIC), BrokerSums(MACHINE), BrokerSums()
+        self._counted: tuple[FloatArray, FloatArray] | None = None
+        """What bundles bring, and what brokers count of it, which no change of traffic changes."""
         self.touch()
 
     def touch(self) -> None:
@@ -39,6 +40,11 @@ class Condition:
         self._table: tuple[int, BrokerTable] | None = None
         self._measurable: tuple[int, ReportInputs] | None = None
         self._state: tuple[int, BrokerState] | None = None
+
+    def cut(self, before: FloatArray, after: FloatArray, change: Renumbering) -> None:
+        """Follow a renumbering, with what each bundle brought and brings. Shapes (10, bundles)."""
+        for sums in (self._traffic, self._machines, self._counts):
+            sums.cut(before, after, change.gone, change.follow)
 
     def machines(self, at_ms: int) -> tuple[FloatArray, FloatArray]:
         """Return what machines use, at most what they have, and the demand, which may be more.
@@ -107,12 +113,14 @@ class Condition:
         cluster = self._cluster
         moment = self._cluster.traffic.moment(at_ms)
         if self._measurable is None or self._measurable[0] != moment:
-            load, table, manager = cluster.traffic.load(at_ms), self.brokers(at_ms), cluster.info.load_manager
-            if self._seen is None or self._seen[0] is not load:
-                self._seen = load, np.vstack([load[TRAFFIC], np.round(load[COUNTS])])
-            seen, owner = self._seen[1], cluster.owners()
-            totals, usage = self._reported.of(seen, owner, len(table)), reported_usage(table, cluster.config, manager)
-            self._measurable = moment, ReportInputs(seen, owner, totals, usage)
+            load, base, owner = cluster.traffic.load(at_ms), cluster.traffic.base, cluster.owners()
+            if self._counted is None or self._counted[0] is not base:
+                self._counted = base, np.round(base[COUNTS])
+            counts, table = self._counted[1], self.brokers(at_ms)
+            sums = self._traffic.of(load, owner, len(table))[:-1]
+            totals = np.vstack([sums, self._counts.of(counts, owner, len(table), known_as=base)])
+            usage = reported_usage(table, cluster.config, cluster.info.load_manager)
+            self._measurable = moment, ReportInputs(load[TRAFFIC], counts, owner, totals, usage)
         return self._measurable[1]
 
     def _on_brokers(self, sums: BrokerSums, load: FloatArray) -> FloatArray:

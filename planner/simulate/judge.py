@@ -7,8 +7,8 @@ commands.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from dataclasses import dataclass, fields
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 
@@ -42,6 +42,9 @@ DEVIATION_POINTS: Final = 0.5
 """Points of the standard deviation of usage."""
 THRASHING_POINTS: Final = 5.0
 """Points of the thrashing score."""
+
+_WHOLE: Final = frozenset({"unserved", "misplaced", "topics", "clients", "all_topics"})
+"""What results count in whole numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +112,16 @@ class Result:
             thrashing_percent=thrashing_percent(relocations(trace)),
             deviation_points=after.std * 100,
         )
+
+    @staticmethod
+    def mean(results: Sequence["Result"]) -> "Result":
+        """Return the mean of at least one outcome of the same cluster, such as of the same change under several seeds.
+
+        What is counted in whole numbers is rounded.
+        """
+        means = {one.name: float(np.mean([getattr(result, one.name) for result in results])) for one in fields(Result)}
+        values: dict[str, Any] = {name: round(value) if name in _WHOLE else value for name, value in means.items()}
+        return Result(**values)
 
     @staticmethod
     def over_days(measures: Mapping[str, float | None], limit_percent: float) -> "Result":

@@ -4,7 +4,7 @@ Mirrors `ModularLoadManagerImpl.updateBundleData` and `writeBundleDataOnZooKeepe
 read is one sample of every bundle that some broker reports. It differs in that reports of one moment are read together.
 """
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,8 +17,10 @@ from planner.simulate.traffic import Renumbering
 TERMS = ("short_term_", "long_term_")
 """Prefixes of the columns of both averages."""
 
+_Array = TypeVar("_Array", FloatArray, Int64Array)
+
 _WINDOWS = (SHORT_TERM_SAMPLES, LONG_TERM_SAMPLES)
-_BLOCK = 4_096
+_BLOCK = 16_384
 """Bundles that are worked on at once, so that they stay in the cache of the processor."""
 _MOST_CHANGES = 32
 """Renumberings that what is stored may wait for."""
@@ -27,7 +29,7 @@ _RATE_STEP = 100.0
 
 
 class LeaderAverages:
-    """The averages of each bundle. No array is ever changed once it is there: views share them.
+    """The averages of each bundle. No array is ever changed once a view or the store has it: it is read-only then.
 
     Args:
         bundles: The bundles at the start.
@@ -48,7 +50,7 @@ class LeaderAverages:
         self.means: list[FloatArray] = [rows_of(bundles, [term + name for name in TRAFFIC_COLUMNS]) for term in TERMS]
         self._stored_samples = [np.where(self.known, samples, 0) for samples in self.samples]
         """`samples` as the metadata store has them, 0 where nothing was written; likewise the two below."""
-        self._stored_means = list(self.means)
+        self._stored_means = [frozen(means) for means in self.means]
         self._stored_topics: Int64Array = np.where(self.known, self.data_topics, 0)
         self._changes: list[Renumbering] = []
         """How bundles were renumbered since, first to last: what is stored is as it was before."""
@@ -61,10 +63,10 @@ class LeaderAverages:
             followed = change.follow(values)
             if unknown is not None:
                 followed[..., made] = unknown
-            return frozen(followed)
+            return followed
 
-        self.known, self.estimated = follow(self.known, 0), follow(self.estimated, 0)
-        self.data_topics = follow(self.data_topics)
+        self.known, self.estimated = frozen(follow(self.known, 0)), frozen(follow(self.estimated, 0))
+        self.data_topics = frozen(follow(self.data_topics))
         self.samples = [follow(samples, 0) for samples in self.samples]
         self.means = [follow(means, 0) for means in self.means]
         self._changes.append(change)
@@ -73,12 +75,15 @@ class LeaderAverages:
 
     def _settle(self) -> None:
         """Let what is stored follow the renumberings."""
+        if not self._changes:
+            return
+        before = np.arange(len(self._stored_topics))  # where each stood when it was stored; -1 where it was made later
         for change in self._changes:
-            self._stored_samples = [change.follow(samples) for samples in self._stored_samples]
-            for samples in self._stored_samples:
-                samples[change.made] = 0
-            self._stored_means = [change.follow(means) for means in self._stored_means]
-            self._stored_topics = change.follow(self._stored_topics)
+            before = change.follow(before)
+            before[change.made] = -1
+        self._stored_samples = [np.where(before >= 0, samples[before], 0) for samples in self._stored_samples]
+        self._stored_means = [means.take(before, axis=-1) for means in self._stored_means]
+        self._stored_topics = self._stored_topics[before]
         self._changes.clear()
 
     def refresh(self, samples: int, reported: FloatArray, listed: BoolArray) -> None:
@@ -94,7 +99,8 @@ class LeaderAverages:
             self.estimated = frozen(self.estimated & steady)
         for term, window in enumerate(_WINDOWS):
             self._sample(term, samples, reported[:4], listed, steady & (self.samples[term] == window))
-        self.data_topics = frozen(np.where(listed, reported[4], 0).astype(np.int64))
+        topics = reported[4] if listed.all() else np.where(listed, reported[4], 0)
+        self.data_topics = frozen(topics.astype(np.int64))
         if not np.array_equal(self.known, listed):
             self.known = frozen(listed)
 
@@ -107,38 +113,67 @@ class LeaderAverages:
         if 2 * len(rest) > len(full):  # to pick them out would take longer than to work all out
             self._sample_all(term, samples, reported, listed, full)
             return
-        means = self.means[term]
-        found = means if np.array_equal(means, reported) else self._full(term, samples, slice(None), reported)
-        if len(rest):
-            new, number = self._growing(term, samples, rest, reported[:, rest], listed[rest])
-            if not np.array_equal(number, self.samples[term][rest]):
-                self.samples[term] = self.samples[term].copy()
-                self.samples[term][rest] = number
-                frozen(self.samples[term])
-            if not np.array_equal(found[:, rest], new):
-                found = found.copy() if found is means else found
-                found[:, rest] = new
-        self.means[term] = frozen(found)
+        if not len(rest):
+            self.means[term] = self._changed(term, samples, reported)
+            return
+        new, number = self._growing(term, samples, rest, reported[:, rest], listed[rest])
+        found = self.means[term] = self._changed(term, samples, reported)
+        if not np.array_equal(number, self.samples[term][rest]):
+            self.samples[term] = _own(self.samples[term])
+            self.samples[term][rest] = number
+        if not np.array_equal(found[:, rest], new):
+            self.means[term] = _own(found)
+            self.means[term][:, rest] = new
 
     def _sample_all(self, term: int, samples: int, reported: FloatArray, listed: BoolArray, full: BoolArray) -> None:
         """Take samples for one of the averages where many of its bundles have few samples; see `_sample`."""
-        found, counts = np.empty_like(self.means[term]), np.empty_like(self.samples[term])
+        whole = np.flatnonzero(full)
+        averages = self._full(term, samples, self.means[term][:, whole], reported[:, whole])
+        found, counts = _room(self.means[term]), _room(self.samples[term])
         for begin in range(0, len(full), _BLOCK):
             at = slice(begin, begin + _BLOCK)
-            value, whole = reported[:, at], full[at]
-            new, counts[at] = self._growing(term, samples, at, value, listed[at])
-            found[:, at] = np.where(whole, self._full(term, samples, at, value), new) if whole.any() else new
-        self.means[term], self.samples[term] = frozen(found), frozen(counts)
+            _, counts[at] = self._growing(term, samples, at, reported[:, at], listed[at], into=found[:, at])
+        found[:, whole] = averages
+        self.means[term], self.samples[term] = found, counts
 
-    def _full(self, term: int, samples: int, at: slice, value: FloatArray) -> FloatArray:
+    def _changed(self, term: int, samples: int, reported: FloatArray) -> FloatArray:
+        """Return averages after some samples, all as if of full windows; the same array where none changes."""
+        means = self.means[term]
+        differs = means[0] != reported[0]
+        if 2 * np.count_nonzero(differs) > len(differs):
+            found = _room(means)
+            for begin in range(0, len(differs), _BLOCK):
+                at = slice(begin, begin + _BLOCK)
+                self._full(term, samples, means[:, at], reported[:, at], into=found[:, at])
+            return found
+        for mean, value in zip(means[1:], reported[1:], strict=True):
+            differs |= mean != value
+        some = np.flatnonzero(differs)
+        if not len(some):
+            return means
+        found = _own(means)
+        found[:, some] = self._full(term, samples, means[:, some], reported[:, some])
+        return found
+
+    @staticmethod
+    def _full(
+        term: int, samples: int, mean: FloatArray, value: FloatArray, *, into: FloatArray | None = None
+    ) -> FloatArray:
         """Return averages after some samples where they have as many as their window; see `_growing`."""
-        mean = self.means[term][:, at] - value
+        mean = np.subtract(mean, value, out=into)
         mean *= ((_WINDOWS[term] - 1) / _WINDOWS[term]) ** samples
         mean += value
         return mean
 
     def _growing(
-        self, term: int, samples: int, at: slice | Int64Array, value: FloatArray, here: BoolArray
+        self,
+        term: int,
+        samples: int,
+        at: slice | Int64Array,
+        value: FloatArray,
+        here: BoolArray,
+        *,
+        into: FloatArray | None = None,
     ) -> tuple[FloatArray, Int64Array]:
         """Return averages after some samples where they have fewer than their window, 0 of bundles that are not listed.
 
@@ -148,6 +183,7 @@ class LeaderAverages:
             at: Where the bundles stand.
             value: What was reported of them. Shape (4, bundles asked about).
             here: Which of them are in a report. Shape (bundles asked about,).
+            into: Where the averages are written, if given. Shape (4, bundles asked about).
 
         Returns:
             The averages, shape (4, bundles asked about), and samples in them, shape (bundles asked about,).
@@ -157,7 +193,7 @@ class LeaderAverages:
         after = np.minimum(before + samples, window)
         growing = after - before
         old = self.means[term][:, at]
-        mean = (old if known.all() else np.where(known, old, 0.0)) * before.astype(np.float64)
+        mean = np.multiply(old if known.all() else np.where(known, old, 0.0), before.astype(np.float64), out=into)
         mean += value * growing.astype(np.float64)
         mean /= np.maximum(after, 1).astype(np.float64)
         mean -= value
@@ -165,15 +201,18 @@ class LeaderAverages:
         if len(filled):  # these become full on the way
             mean[:, filled] *= (((window - 1) / window) ** np.arange(samples + 1))[samples - growing[filled]]
         mean += value
-        return (mean, after) if here.all() else (np.where(here, mean, 0.0), np.where(here, after, 0))
+        if here.all():
+            return mean, after
+        mean[:, ~here] = 0.0
+        return mean, np.where(here, after, 0)
 
     def columns(self) -> dict[str, Any]:
         """Return the columns of `BundleTable` that they are."""
         found: dict[str, Any] = {"has_data": self.known, "averages_estimated": self.estimated}
         found["data_topics"] = self.data_topics
         for term, samples, means in zip(TERMS, self.samples, self.means, strict=True):
-            found |= {term + name: frozen(mean) for name, mean in zip(TRAFFIC_COLUMNS, means, strict=True)}
-            found[f"{term}samples"] = samples
+            found |= {term + name: mean for name, mean in zip(TRAFFIC_COLUMNS, frozen(means), strict=True)}
+            found[f"{term}samples"] = frozen(samples)
         return found
 
     def heaviest(self, among: BoolArray, most: int) -> BoolArray:
@@ -187,7 +226,7 @@ class LeaderAverages:
     def store(self, chosen: BoolArray) -> None:
         """Write the averages of some bundles to the metadata store. Shape (bundles,)."""
         if chosen.all():
-            self._stored_samples, self._stored_means = list(self.samples), list(self.means)
+            self._stored_samples, self._stored_means = list(map(frozen, self.samples)), list(map(frozen, self.means))
             self._stored_topics = self.data_topics
             self._changes.clear()
             return
@@ -217,6 +256,16 @@ class LeaderAverages:
             self.samples[term] = put(self.samples[term], self._stored_samples[term][at])
             self.means[term] = put(self.means[term], self._stored_means[term][:, at])
         return True
+
+
+def _room(values: _Array) -> _Array:
+    """Return where values are worked out anew: in place, as long as nobody else has them."""
+    return values if values.flags.writeable else np.empty_like(values)
+
+
+def _own(values: _Array) -> _Array:
+    """Return values of which some are put anew: in place, as long as nobody else has them."""
+    return values if values.flags.writeable else values.copy()
 
 
 def _load_keys(means: FloatArray) -> list[FloatArray]:

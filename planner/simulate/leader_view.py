@@ -30,9 +30,17 @@ from planner.cluster.units import MS_PER_MIN
 from planner.pulsar.load.broker_load import averages as known_averages
 from planner.pulsar.load.top_bundles import with_top_ranks
 from planner.pulsar.load.usage import max_usage, weighted_usage
-from planner.pulsar.splitting.limits import SplitLoads, limits_of
+from planner.pulsar.splitting.limits import DIVISIBLE_TOPICS, SplitLoads, limits_of
 from planner.simulate.leader_averages import TERMS, LeaderAverages
-from planner.simulate.load_model import COUNT_COLUMNS, LIMIT_COLUMNS, USAGE_COLUMNS, broker_sums, rows_of, with_values
+from planner.simulate.load_model import (
+    COUNT_COLUMNS,
+    LIMIT_COLUMNS,
+    USAGE_COLUMNS,
+    broker_sums,
+    rows_of,
+    with_sums,
+    with_values,
+)
 from planner.simulate.traffic import Renumbering
 
 if TYPE_CHECKING:
@@ -54,13 +62,15 @@ class ReportInputs:
     """What there is to measure, for as long as nothing changes.
 
     Attributes:
-        load: Traffic as `TRAFFIC_COLUMNS`, then `COUNT_COLUMNS`, of each bundle. Shape (7, bundles).
+        traffic: Traffic of each bundle, rows as `TRAFFIC_COLUMNS`. Shape (4, bundles).
+        counts: The same of `COUNT_COLUMNS`. Shape (3, bundles).
         owner: Owner of each bundle, -1 if unowned. Shape (bundles,).
-        totals: What the bundles of each broker sum up to: rows of `load`, then bundles. Shape (8, brokers).
+        totals: What the bundles of each broker sum up to: traffic, counts, then bundles. Shape (8, brokers).
         usage: How much of its machine each broker uses, as it compares it with its last report. Shape (brokers,).
     """
 
-    load: FloatArray
+    traffic: FloatArray
+    counts: FloatArray
     owner: IntArray
     totals: FloatArray
     usage: FloatArray
@@ -103,6 +113,8 @@ class LeaderView:
         self.measured: FloatArray = self.reported.copy()
         self.totals: FloatArray = broker_sums(self.measured, self.measured_by, len(self.table))
         """Sums over each broker's measured bundles: rows of `measured`, then bundles. Shape (8, brokers)."""
+        self._outdated: BoolArray = np.zeros(len(self.table), dtype=np.bool_)
+        """Which of them still hold a bundle that another broker has measured since. Shape (brokers,)."""
         self._seen: ReportInputs | None = None
         """Latest measurements and their brokers; `measured` and `measured_by` lack them until `_settle`."""
         self._unsettled: BoolArray = np.zeros(len(self.table), dtype=np.bool_)
@@ -128,6 +140,8 @@ class LeaderView:
                 self.bundles = with_top_ranks(snapshot, config).bundles
         self._view: Snapshot | None = None
         self._table: BundleTable | None = None
+        self._columns: dict[str, Any] | None = None
+        """What views show of `reported` and `reported_by` for as long as these stay as they are."""
         self._last: Snapshot | None = None
 
     # Brokers that come and go
@@ -147,6 +161,7 @@ class LeaderView:
         self.measured_ms = np.append(self.measured_ms, np.full(count, at_ms))
         self.dirty = np.append(self.dirty, np.zeros(count, dtype=np.bool_))
         self._unsettled = np.zeros(len(self.table), dtype=np.bool_)
+        self._outdated = np.append(self._outdated, np.zeros(count, dtype=np.bool_))
         if self.extensible:
             self.load_ema = np.append(self.load_ema, np.zeros(count))
             self.throughput_ema = np.append(self.throughput_ema, np.zeros(count))
@@ -174,9 +189,9 @@ class LeaderView:
     def _forget(self, broker: int) -> None:
         self._settle()
         self.measured_by[self.measured_by == broker] = -1
-        self.totals[:, broker] = 0.0
+        self.totals[:, broker], self._outdated[broker] = 0.0, False
         gone = self.reported_by == broker
-        self.reported_by[gone] = -1
+        self.reported_by[gone], self._columns = -1, None
         if self.extensible:
             self._unrank(gone)
         elif gone.any():
@@ -209,7 +224,7 @@ class LeaderView:
     def rebuilt(self, change: Renumbering) -> None:
         """Follow a renumbering; of new bundles nothing is known."""
         self._settle()
-        made = change.made
+        made, owners = change.made, np.unique(self.measured_by[change.gone])
 
         def follow(values: Any, unknown: int | None = None) -> Any:
             followed = change.follow(values)
@@ -219,17 +234,22 @@ class LeaderView:
 
         self.measured_by, self.reported_by = follow(self.measured_by, -1), follow(self.reported_by, -1)
         self.reported, self.measured = follow(self.reported, 0), follow(self.measured, 0)
-        self.totals = broker_sums(self.measured, self.measured_by, len(self.table))
+        self._outdated[owners[owners >= 0]] = True
+        some = np.flatnonzero(self._outdated)
+        self.totals = with_sums(self.totals, some, self.measured, self.measured_by)
+        self._outdated[:] = False
         columns: dict[str, Any] = {}
         for name in self.bundles.__dataclass_fields__:
             if name in _SHOWN or (name in _AVERAGED and not self.extensible):
                 continue  # every view puts its own in place of it
+            if name in {"low", "high"}:
+                columns[name] = frozen(getattr(self.truth.traffic, name))
+                continue
             columns[name] = frozen(follow(getattr(self.bundles, name), -1 if name == "top_rank" else None))
         if self.averages is not None:
             self.averages.rebuilt(change)
         self._large, self._has_room = follow(self._large, 0), None
-        columns["low"], columns["high"] = frozen(self.truth.traffic.low.copy()), frozen(self.truth.traffic.high.copy())
-        self.bundles = replace(self.bundles, **columns)
+        self.bundles, self._columns = replace(self.bundles, **columns), None
         self.touch()
 
     # Reports
@@ -300,8 +320,11 @@ class LeaderView:
         mine, theirs = self._served_by(who, self._seen.owner), self._served_by(who, self.measured_by)
         lost, rows = theirs & ~mine, np.flatnonzero(mine)
         self.measured_by[lost] = -1
-        self.measured_by[rows] = self._seen.owner[rows]
-        self.measured[:, rows] = self._seen.load[:, rows]
+        now, before = self._seen.owner[rows], self.measured_by[rows]
+        self._outdated[before[(before != now) & (before >= 0)]] = True
+        self._outdated[who] = False
+        self.measured_by[rows] = now
+        self.measured[:4, rows], self.measured[4:, rows] = self._seen.traffic[:, rows], self._seen.counts[:, rows]
         self._unsettled[who] = False
         return lost, rows
 
@@ -316,7 +339,7 @@ class LeaderView:
         self.reported_by[lost & (self.measured_by < 0)] = -1
         self.reported_by[rows] = self.measured_by[rows]
         self.reported[:, rows] = self.measured[:, rows]
-        self._table = None
+        self._table = self._columns = None
         snapshot = self._make(0).sharing(self._last)
         self.bundles = with_top_ranks(snapshot, self.config, who.tolist()).bundles
         self._last = snapshot
@@ -351,6 +374,7 @@ class LeaderView:
         rows = np.flatnonzero(mine)
         self.reported_by[rows] = self.measured_by[rows]
         self.reported[:, rows] = self.measured[:, rows]
+        self._columns = None
         if self.averages is not None:
             self._large[rows] = self._may_exceed(rows)
             self._refresh(len(who))
@@ -382,7 +406,17 @@ class LeaderView:
         if self._has_room is None and len(large):
             namespace = self.truth.traffic.namespace
             self._has_room = (np.bincount(namespace) < self._most_bundles)[namespace]
-        return self._has_room is not None and bool(self._has_room[large].any())
+        return self._has_room is not None and self._exceed(large[self._has_room[large]])
+
+    def _exceed(self, rows: Int64Array) -> bool:
+        """Say whether any of some bundles is above a limit now, as far as the modular leader knows."""
+        if self.averages is None or not len(rows):
+            return False
+        topics, producers, consumers = self.reported[4:, rows].astype(np.int64)
+        means = np.where(self.averages.known[rows], self.averages.means[1][:, rows], 0.0)
+        loads = SplitLoads(topics, producers + consumers, means[0] + means[1], means[2] + means[3], self._limits)
+        hot = (self.reported_by[rows] >= 0) & (topics >= DIVISIBLE_TOPICS) & (loads.exceeded() > 0)
+        return bool(hot.any())
 
     def _refresh(self, samples: int) -> None:
         if self.averages is not None:
@@ -430,17 +464,15 @@ class LeaderView:
     def _make(self, at_ms: int) -> Snapshot:
         cluster = self.truth
         if self._table is None:
-            owner = cluster.owner if self.extensible else self.reported_by
-            columns: dict[str, Any] = {}
-            for row, name in enumerate(TRAFFIC_COLUMNS):
-                columns[name] = self._kept(name, self.reported[row])
-            for row, name in enumerate(COUNT_COLUMNS):
-                columns[name] = self._kept(name, self.reported[4 + row].astype(np.int64))
+            if self._columns is None:
+                self._columns = self._reported_columns()
+            columns = dict(self._columns)
             if self.averages is not None:
                 for name, values in self.averages.columns().items():
                     columns[name] = self._kept(name, values) if name in _COMPARED else values
-            columns["has_stats"] = self._kept("has_stats", (self.reported_by >= 0) & (self.reported_by == owner))
-            columns["owner"] = cluster.owners() if self.extensible else self._kept("owner", owner.astype(np.int32))
+            else:
+                listed = (self.reported_by >= 0) & (self.reported_by == cluster.owner)
+                columns |= {"has_stats": self._kept("has_stats", listed), "owner": cluster.owners()}
             self._table = replace(self.bundles, **columns)
         return Snapshot(
             replace(cluster.info, captured_at_ms=at_ms),
@@ -452,10 +484,20 @@ class LeaderView:
             cluster.policies,
         ).naming(cluster.names, cluster.hashes, cluster.position)
 
+    def _reported_columns(self) -> dict[str, Any]:
+        columns = {name: self._kept(name, self.reported[row]) for row, name in enumerate(TRAFFIC_COLUMNS)}
+        for row, name in enumerate(COUNT_COLUMNS):
+            columns[name] = self._kept(name, self.reported[4 + row].astype(np.int64))
+        if not self.extensible:  # whose leader reads who owns what from the channel
+            columns["has_stats"] = self._kept("has_stats", self.reported_by >= 0)
+            columns["owner"] = self._kept("owner", self.reported_by.astype(np.int32))
+        return columns
+
     def _kept(self, name: str, values: Any) -> Any:
         """Return a column as the last view has it, if it is the same: a trace keeps many views."""
         known = getattr(self._last.bundles, name) if self._last is not None else None
-        return known if known is not None and np.array_equal(known, values) else frozen(values.copy())
+        same = known is values or (known is not None and np.array_equal(known, values))
+        return known if same else frozen(values.copy())
 
 
 def _percent(was: FloatArray, now: FloatArray) -> FloatArray:

@@ -4,7 +4,7 @@ Nothing here mirrors Pulsar. A snapshot tells what a broker uses now; what it wi
 as `Assumptions` says.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
@@ -49,13 +49,27 @@ def with_usage(brokers: BrokerTable, usage: FloatArray) -> BrokerTable:
     return replace(brokers, **used)
 
 
-def broker_sums(load: FloatArray, owner: Int64Array | IntArray, brokers: int) -> FloatArray:
-    """Sum up columns of bundles, and the bundles themselves, by broker. Shape (rows of load + 1, brokers)."""
-    served = owner >= 0
-    if not served.all():
-        load, owner = load[:, served], owner[served]
+def broker_sums(
+    load: FloatArray, owner: Int64Array | IntArray, brokers: int, *, bundles: FloatArray | None = None
+) -> FloatArray:
+    """Sum up columns of bundles, and the bundles themselves, by broker.
+
+    Args:
+        load: What each bundle brings. Shape (rows, bundles).
+        owner: Owner of each bundle, -1 for none. Shape (bundles,).
+        brokers: How many brokers there are.
+        bundles: How many bundles each has, where that is known. Shape (brokers,).
+
+    Returns:
+        The sums, and how many bundles, in floating point even where nothing is summed up. Shape (rows + 1, brokers).
+    """
     by = owner.astype(np.intp)  # or each sum would convert it
-    return np.array([np.bincount(by, row, minlength=brokers) for row in (*load, None)])
+    by[by < 0] = brokers  # behind all brokers; to leave these bundles out, every row would be copied
+    sums = np.empty((len(load) + 1, brokers))
+    for at, row in enumerate(load):
+        sums[at] = np.bincount(by, row, minlength=brokers + 1)[:brokers]
+    sums[-1] = np.bincount(by, minlength=brokers + 1)[:brokers] if bundles is None else bundles
+    return sums
 
 
 def with_sums(sums: FloatArray, some: Int64Array, load: FloatArray, owner: Int64Array | IntArray) -> FloatArray:
@@ -81,24 +95,48 @@ class BrokerSums:
     def __init__(self, rows: slice = slice(None)) -> None:
         self._rows = rows
         self._last: tuple[FloatArray, Int64Array | IntArray, FloatArray] | None = None
+        self._cut = np.zeros(0, dtype=np.int64)
+        """Brokers whose bundles were cut since; -1 for bundles without an owner."""
 
-    def of(self, load: FloatArray, owner: Int64Array | IntArray, brokers: int) -> FloatArray:
+    def of(
+        self, load: FloatArray, owner: Int64Array | IntArray, brokers: int, *, known_as: FloatArray | None = None
+    ) -> FloatArray:
         """Return the sums.
 
         Args:
             load: What each bundle brings; the same array is taken to hold the same. Shape (rows, bundles).
             owner: Owner of each bundle, -1 for nobody; it must not change afterwards. Shape (bundles,).
             brokers: How many brokers there are.
+            known_as: An array that `load` was made from, which is compared in place of it.
         """
-        last = self._last
-        if last is None or last[0] is not load or last[2].shape[1] != brokers:
+        last, key = self._last, load if known_as is None else known_as
+        if last is None or last[2].shape[1] != brokers:
             sums = broker_sums(load[self._rows], owner, brokers)
+        elif last[0] is not key:
+            known = last[2][-1] if last[1] is owner else None
+            sums = broker_sums(load[self._rows], owner, brokers, bundles=known)
         else:
-            changed = np.flatnonzero(last[1] != owner)
-            some = np.unique(np.append(last[1][changed], owner[changed]))
-            sums = with_sums(last[2], some[some >= 0], load[self._rows], owner) if len(changed) else last[2]
-        self._last = load, owner, sums
+            moved = np.flatnonzero(last[1] != owner)
+            some = np.unique(np.concatenate([last[1][moved], owner[moved], self._cut]))
+            some = some[some >= 0]
+            sums = with_sums(last[2], some, load[self._rows], owner) if len(some) else last[2]
+        self._last, self._cut = (key, owner, sums), self._cut[:0]
         return sums
+
+    def cut(self, before: FloatArray, after: FloatArray, gone: Int64Array, follow: Callable[[Any], Any]) -> None:
+        """Note that new bundles stand in place of some, and that all others bring the same, in the same order.
+
+        Args:
+            before: What each bundle brought. Shape (rows, bundles before).
+            after: What each brings now. Shape (rows, bundles).
+            gone: Positions, before, of the bundles that were replaced. Shape (replaced,).
+            follow: Returns values of each bundle after it, a new bundle with those of one that is gone.
+        """
+        if self._last is None or self._last[0] is not before:
+            return
+        _, owner, sums = self._last
+        self._cut = np.append(self._cut, owner[gone].astype(np.int64))
+        self._last = after, follow(owner), sums
 
 
 def traffic_weight(bundles: BundleTable) -> FloatArray:

@@ -328,7 +328,7 @@ class Simulation:
         if not (config.flag(LOAD_BALANCER_ENABLED) and config.flag(AUTO_BUNDLE_SPLIT_ENABLED)):
             return
         view, before = self._view(now), self._memory.split_hits
-        hits, decision = automatic_extensible.decide_all(view, before, config)
+        hits, decision = automatic_extensible.decide_all(view, before, config, explain=False)
         names = view.brokers.name, view.bundle_names
         for reason in (r for b in decision.reasons if b.code in automatic_extensible.REFUSED for r in b.rows(*names)):
             self._refuse(str(reason.bundle), str(reason.broker), now, reason.text)
@@ -343,7 +343,7 @@ class Simulation:
             view = self._view(now)
             visit = automatic_extensible.visit_of(view, view.brokers.position[broker])
             known = before.get(broker, automatic_extensible.AutoSplitState())
-            after[broker], own = automatic_extensible.decide(view, visit, known, config)
+            after[broker], own = automatic_extensible.decide(view, visit, known, config, explain=False)
             for order in own.splits:
                 self._carry_out(order, now, unload=False)
         self._memory = replace(self._memory, split_hits=after)

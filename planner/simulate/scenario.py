@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 from pydantic_core import PydanticCustomError
 
+from planner.cluster.complaints import first_complaint
 from planner.cluster.errors import HIDDEN, ScenarioError
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.releases import REFERENCE, ReleaseName, release
@@ -141,21 +142,20 @@ def scenario_from_json(document: Any) -> Scenario:
     version = content.pop("version", None)
     if version != FORMAT_VERSION:
         newer = isinstance(version, int) and not isinstance(version, bool) and version > FORMAT_VERSION
-        raise ScenarioError(
-            f"The scenario has format version {str(version)[:20]}; this planner reads {FORMAT_VERSION}.",
-            where="version",
-            remedy="Update the planner." if newer else "Create the scenario again.",
-        )
+        if version is None:
+            what, remedy = "The scenario names no format version.", f'Add "version": {FORMAT_VERSION}.'
+        else:
+            what = f"The scenario has format version {str(version)[:20]}; this planner reads {FORMAT_VERSION}."
+            remedy = "Update the planner." if newer else "Create the scenario again."
+        raise ScenarioError(what, where="version", remedy=remedy)
     try:
         scenario = _ADAPTER.validate_python(content, extra="forbid")
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"])[:200]
-        text = str(first["msg"]).replace("Input should", "it should").replace("valid tuple", "list")
+        first = first_complaint(error)
         raise ScenarioError(
-            f"The scenario cannot be read: {text[:300]}.",
-            where=where or "scenario",
-            remedy="Correct that field. A scenario that the planner exports shows the format.",
+            f"The scenario cannot be read: {first.text[:1].lower()}{first.text[1:]}",
+            where=".".join(map(str, first.place))[:200] or "scenario",
+            remedy=first.remedy or "Correct that field. A scenario that the planner exports shows the format.",
         ) from error
     Settings(scenario.settings, release(scenario.pulsar_version))
     return scenario

@@ -82,15 +82,16 @@ class Renumbering:
         found[..., behind:] = values[..., last + 1 :]
         return found
 
-    def named(self, names: tuple[str, ...], new: Sequence[str]) -> tuple[str, ...]:
-        """Return the name of each bundle after the renumbering, given those of the new ones."""
+    def rename(self, names: list[str], new: Sequence[str]) -> None:
+        """Let the name of each bundle follow the renumbering, given those of the new ones."""
         first, last = int(self.gone[0]), int(self.gone[-1])
         if last - first + 1 == len(self.gone):
-            return (*names[:first], *new, *names[last + 1 :])
+            names[first : last + 1] = new
+            return
         followed = [names[at] for at in self.parent.tolist()]
         for at, name in zip(self.made.tolist(), new, strict=True):
             followed[at] = name
-        return tuple(followed)
+        names[:] = followed
 
 
 @dataclass(eq=False)
@@ -147,6 +148,7 @@ class Traffic:
         self.limits: _TopicCaps | None = None
         self._topic_names: list[str] | None = None
         self._loads: tuple[int, FloatArray] | None = None
+        self._floor: tuple[FloatArray, FloatArray] | None = None
 
     def namespace_at(self, name: str) -> int:
         """Return the position of a namespace.
@@ -165,21 +167,31 @@ class Traffic:
         if not self.changes and self.limits is None:
             return self.base
         if self._loads is None or self._loads[0] != at_ms:
-            whole = np.ones(len(self.low))
-            load = self.base.copy()
+            load, whole = np.empty_like(self.base), np.ones(len(self.low))
+            load[_SCALED:] = self.base[_SCALED:]
+            parts = []
             for change in self.changes:
                 factor = change.shape.factor(at_ms)
                 if change.topics is not None:
-                    load[:_SCALED] += change.part * (factor - 1.0)
+                    parts.append(change.part * (factor - 1.0))
                 elif factor != 1.0:
                     whole[change.bundles] *= factor
-            scaled = load[:_SCALED]
-            np.maximum(scaled, 0.0, out=scaled)
-            scaled *= whole
+            np.multiply(self._least(parts), whole, out=load[:_SCALED])
             if self.limits is not None:
                 self._hold_back(load, self.limits, self._topic_factor(at_ms))
             self._loads = (at_ms, load)
         return self._loads[1]
+
+    def _least(self, parts: list[FloatArray]) -> FloatArray:
+        """Return what bundles bring, with what parts of them bring more, at least nothing. Shape (7, bundles)."""
+        if not parts:
+            if self._floor is None or self._floor[0] is not self.base:
+                self._floor = self.base, np.maximum(self.base[:_SCALED], 0.0)
+            return self._floor[1]
+        load = self.base[:_SCALED].copy()
+        for part in parts:
+            load += part
+        return np.maximum(load, 0.0, out=load)
 
     def moment(self, at_ms: int) -> int:
         """Return what the load depends on: the moment, if anything changes with it."""
@@ -433,9 +445,8 @@ class Traffic:
         made = made[np.argsort(self.low[made], kind="stable")]
         place = np.searchsorted(self.low[made], self.topics.hash[changed].astype(np.int64), side="right") - 1
         bundle[changed] = made[np.clip(place, 0, None)]
-        earlier, self.topics = self.topics, self.topics.with_bundles(frozen(bundle), changed)
-        if earlier is not self._start_topics:
-            earlier.forget_order()  # as large as the table, and traces keep many of them
+        own = self.topics is not self._start_topics  # traces keep many tables
+        self.topics = self.topics.with_bundles(frozen(bundle), changed, take_order=own)
 
     def _shared_out(self, bundle: int, edges: Sequence[int]) -> FloatArray:
         """Return what a bundle's parts would bring: topics by their hash, the rest by width. Shape (10, parts)."""

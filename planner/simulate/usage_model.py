@@ -12,7 +12,7 @@ from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.pulsar.load.usage import ResourceWeights, percent_usage
 from planner.simulate.assumptions import Assumptions
-from planner.simulate.load_model import COUNTS, LIMIT_COLUMNS, MACHINE, load_of, rows_of, with_usage
+from planner.simulate.load_model import COUNTS, LIMIT_COLUMNS, MACHINE, broker_sums, load_of, rows_of, with_usage
 from planner.simulate.trace import Trace
 
 _RESOURCES = ("cpu", "bandwidthIn", "bandwidthOut")
@@ -108,9 +108,7 @@ class UsageModel:
 
     def served(self) -> FloatArray:
         """Return the demand of each broker's bundles. Shape (resources, brokers)."""
-        owner = self.snapshot.bundles.owner
-        mine, count = owner >= 0, len(self.snapshot.brokers)
-        return np.array([np.bincount(owner[mine], row[mine], minlength=count) for row in self.bundle])
+        return broker_sums(self.bundle, self.snapshot.bundles.owner, len(self.snapshot.brokers))[:-1]
 
     def usage(self, served: FloatArray) -> FloatArray:
         """Return weighted usage. Shape (..., brokers) for loads of shape (resources, ..., brokers)."""

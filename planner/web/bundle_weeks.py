@@ -63,12 +63,12 @@ class WeekTable:
     Attributes:
         frame: A row for each namespace, as `_COLUMNS` names it; what changes something first.
         cut: Namespaces that are to be cut.
-        errors: Why tasks failed.
+        notes: Why tasks failed, and what is left out.
     """
 
     frame: pd.DataFrame
     cut: int
-    errors: tuple[str, ...]
+    notes: tuple[str, ...]
 
 
 def weeks_part() -> None:
@@ -150,7 +150,7 @@ def _run(asked: Weeks, report: Report, stopped: Stopped) -> WeekTable:
     return WeekTable(
         frame[list(_COLUMNS)].rename(columns=_COLUMNS),
         sum(row["is_steady"] for row in rows),
-        tuple(content["errors"]),
+        tuple(content["notes"]),
     )
 
 
@@ -205,4 +205,4 @@ def _draw(found: WeekTable) -> None:
         widths={"what to do": 420},
         height=320,
     )
-    note_list(tuple(plain(error) for error in found.errors))
+    note_list(tuple(plain(note) for note in found.notes))

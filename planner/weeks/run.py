@@ -9,6 +9,7 @@ from typing import Final
 
 from planner.cluster.errors import ReplayError
 from planner.cluster.text import count
+from planner.explain.finding import listed
 from planner.history.days import snapshot_at, times_of_day
 from planner.history.manifest import complete_days
 from planner.namespaces.advice import advisable
@@ -48,12 +49,12 @@ class WeekAdvice:
 
     Attributes:
         rows: A row for each namespace, what changes something first.
-        errors: Why tasks failed, each once.
+        notes: Why tasks failed, each once, and which namespaces are left out.
         where: Where it ran, in words.
     """
 
     rows: tuple[WeekRow, ...]
-    errors: tuple[str, ...]
+    notes: tuple[str, ...]
     where: str
 
 
@@ -159,8 +160,23 @@ def run_weeks(
             if session.place.kind != "local":
                 check_workers(session, WEEKS.module, sorted({task.history for task in tasks}))
             take(runners.run_spark(WEEKS, tasks, session, cancelled))
-    errors = dict.fromkeys(f"{one.task}: {one.error}" for one in results if one.error)
-    return WeekAdvice(tuple(ranked([row for one in results for row in one.rows])), tuple(errors), where)
+    notes = dict.fromkeys([*(f"{one.task}: {one.error}" for one in results if one.error), *_gone(tasks)])
+    return WeekAdvice(tuple(ranked([row for one in results for row in one.rows])), tuple(notes), where)
+
+
+def _gone(tasks: Sequence[WeekTask]) -> Iterator[str]:
+    """Yield a sentence for each cluster with namespaces that had topics at the first moment, and none at the last."""
+    kept: dict[str, set[str]] = {}
+    for task in tasks:
+        kept.setdefault(task.cluster, set()).update(task.namespaces)
+    first = {task.cluster: task for task in reversed(tasks)}
+    for cluster, names in kept.items():
+        folder, at_ms = first[cluster].moments[0]
+        gone = [one for one in advisable(snapshot_at(Path(first[cluster].history) / folder, at_ms)) if one not in names]
+        if gone:
+            them = "it" if len(gone) == 1 else "them"
+            when = "had topics at the first moment and none at the last"
+            yield f"{cluster}: {listed(gone)} {when}, so there is no advice on {them}."
 
 
 def _here(tasks: Sequence[WeekTask], cancelled: Cancelled) -> Iterator[WeekResult]:

@@ -19,7 +19,7 @@ from planner.cluster.releases import REFERENCE, release
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot, SnapshotInfo
 from planner.cluster.tables import make_brokers, make_bundles, make_topics
-from planner.cluster.topic_names import full_topic_name, namespace_of_topic
+from planner.cluster.topic_names import FOUR_PARTS, SCALABLE, full_topic_name, namespace_of_topic
 from planner.namespaces.counts import count_rows, topics_of
 from planner.namespaces.population import population_of
 from tests.oracle.cases import Case, case, seeded
@@ -27,7 +27,9 @@ from tests.oracle.harness import Oracle, available
 
 pytestmark = [pytest.mark.oracle, pytest.mark.timeout(3600)]
 
-ASKED = (REFERENCE.name, "3.0.7", "3.3.5", "4.0.8")  # one of each line
+ASKED = (REFERENCE.name, "3.0.7", "3.3.5", "4.0.8", "5.0.0-M1")  # one of each line
+DOMAINS = ("persistent", "persistent", "non-persistent", "Persistent", "NON-persistent")
+SCALED = ("topic", "segment", "TOPIC")
 SPACES = ("t/n", "Tenant/NS", "a-b/c.d_e=1", "prop/cluster/ns", "Prop/Cluster-1/N.s")
 NAMES = ("x", "ü", "订单", "Straße ", "emoji-🦊", "a b", "a+b%2F", "-partition-", "İ", "x.y=z", "КАПС")
 
@@ -48,14 +50,20 @@ def spaces_of(version: str) -> list[str]:
     return found
 
 
-def random_namespace(rng: random.Random, number: int, spaces: Sequence[str]) -> Case:
+def domains_of(version: str) -> tuple[str, ...]:
+    """Those that a release has, some in capitals."""
+    return (*DOMAINS, *SCALED) if release(version).has(SCALABLE) else DOMAINS
+
+
+def random_namespace(rng: random.Random, number: int, spaces: Sequence[str], domains: Sequence[str]) -> Case:
     """A namespace of a few dozen topics, some of them partitions, some not persistent; V1 where it has a cluster."""
     space = rng.choice(spaces)
     topics: dict[str, None] = {}
     for _ in range(rng.randrange(1, 12)):
-        domain = rng.choice(("persistent", "persistent", "non-persistent"))
+        domain = rng.choice(domains)
         full = f"{domain}://{space}/{rng.choice(NAMES)}{rng.choice(('', rng.randrange(10**6)))}"
-        partitions = rng.choice((0, 0, 1, 3, 8))
+        full += "/0000-7fff-12" if domain == "segment" else ""
+        partitions = rng.choice((0, 0, 1, 3, 8)) if domain in DOMAINS else 0
         topics |= dict.fromkeys(f"{full}-partition-{at}" for at in range(partitions)) if partitions else {full: None}
     bundles = rng.choice((1, 2, 3, 4, 7, 12, 64, 1000))
     return case("topic_to_bundle", number, {"namespace": space, "topics": list(topics), "numBundles": bundles})
@@ -76,8 +84,10 @@ def cluster(given: Any, version: str) -> Snapshot:
 
 def test_bundles_have_as_many_topics_as_in_the_map_of_pulsar(map_of_bundles: Oracle) -> None:
     rng, spaces = seeded(), spaces_of(map_of_bundles.version)
-    cases = [random_namespace(rng, number, spaces) for number in range(1000)]
+    domains = domains_of(map_of_bundles.version)
+    cases = [random_namespace(rng, number, spaces, domains) for number in range(1000)]
     seen = Counter[str]()
+    seen_domains = Counter[str]()
     for asked, answer in zip(cases, map_of_bundles(cases), strict=True):
         given = asked["input"]
         space, bundles = given["namespace"], given["numBundles"]
@@ -90,5 +100,7 @@ def test_bundles_have_as_many_topics_as_in_the_map_of_pulsar(map_of_bundles: Ora
         (row,) = count_rows(population, [bundles], 3)
         assert (row.topics_most, row.empty) == (max(expected), expected.count(0))
         seen[space] += 1
+        seen_domains.update(one.partition(":")[0] for one in given["topics"])
     assert set(seen) == set(spaces)
-    assert (len(spaces) == len(SPACES)) == (map_of_bundles.version != REFERENCE.name)
+    assert set(seen_domains) == set(domains)
+    assert (len(spaces) == len(SPACES)) == release(map_of_bundles.version).has(FOUR_PARTS)

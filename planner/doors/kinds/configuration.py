@@ -17,13 +17,16 @@ _NAME: Final = r"[A-Za-z_][A-Za-z0-9_.-]*"
 _SET: Final = r"(?:export\s+|declare\s+-x\s+|-e\s+|--env\s+|-\s+|Environment=)?[\"']?"
 _KNOWN: Final = "|".join(sorted(KNOWN))
 _NAMED: Final = rf"(?:{PREFIX})?(?:{_KNOWN})"
+_OF_SHELL: Final = re.compile(r"\s*(?:export\s|declare\s|-e\s|--env\s|-\s|Environment=|[\"'])")
 # Java's properties may also be written with a colon or a space.
 _CONF_LINE: Final = re.compile(
     rf"\s*(?:{_SET}(?!Environment=)({_NAME})\s*=(?!=)\s*(.*?)|({_KNOWN})(?:\s*:\s*| {{1,2}}(?=\S))(.*?)|"
     rf"(?:[^\s=:]+:)?(?:[0-9]+:)?({_NAMED})\s*=\s*(.*?))\s*"
 )
 _OPTION: Final = r"(?:^|\s)(?:-e|--env|--set(?:-string|-literal)?)[ =]"
-_OPTIONS_LINE: Final = re.compile(rf".*{_OPTION}[\"']?(?:[^\s\"']*[.,])?{_NAMED}=.*|\s*\[(?:.*\s)?{_NAMED}=.*\]\s*")
+_OPTIONS_LINE: Final = re.compile(
+    rf"(?!\s*(?:-e|--env)[ =]\S+\s*\\?$).*{_OPTION}[\"']?(?:[^\s\"']*[.,])?{_NAMED}=.*|\s*\[(?:.*\s)?{_NAMED}=.*\]\s*"
+)
 _OF_OPTION: Final = re.compile(rf"{_OPTION}(?:\"([^\"]*)\"|'([^']*)'|(\S+))")
 _VARIABLE: Final = re.compile(r"(?:^|\s)([A-Za-z_]\w*)=((?:(?!\s[A-Za-z_]\w*=).)*)")
 _TABLE_LINE: Final = re.compile(r"\s*([A-Za-z][A-Za-z0-9_.]*)(?: {3,}|\t+)(\S.*)|\s*([a-z]+[A-Z][A-Za-z0-9]*)")
@@ -35,7 +38,7 @@ _UNQUOTED: Final = re.compile(r"([\"'])(.*)\1")
 
 
 def _plain(value: str) -> str:
-    """Return a value without quotes around it."""
+    """Return a value of a shell, a list or a container without quotes around it."""
     value = value.removesuffix("\\").strip()
     found = _UNQUOTED.fullmatch(value)
     return found[2] if found else value.strip("\"'") if value.count('"') == 1 or value.count("'") == 1 else value
@@ -44,14 +47,16 @@ def _plain(value: str) -> str:
 def pairs_of(lines: Iterable[str]) -> list[tuple[str, str]]:
     """Return names and values of the lines of a settings file that have both."""
     matches = [found for line in lines if (found := _CONF_LINE.fullmatch(line))]
-    given = [next((one, two) for one, two in zip(*[iter(found.groups())] * 2, strict=True) if one) for found in matches]
-    return [(name, _plain(value)) for name, value in given]
+    return [next((one, two) for one, two in zip(*[iter(found.groups())] * 2, strict=True) if one) for found in matches]
 
 
 def _read_conf(chunk: Chunk) -> Iterator[Configuration]:
     pairs = pairs_of(chunk.lines)
-    if any(name.startswith(PREFIX) for name, _ in pairs):  # other variables of a container are no settings
+    variables = any(name.startswith(PREFIX) for name, _ in pairs)
+    if variables:  # other variables of a container are no settings
         pairs = [(name, value) for name, value in pairs if name.startswith(PREFIX) or is_known(name)]
+    if variables or any(_OF_SHELL.match(line) for line in chunk.lines):  # quotes are part of a value in broker.conf
+        pairs = [(name, _plain(value)) for name, value in pairs]
     yield configuration(pairs, chunk.source, "file")
 
 

@@ -6,6 +6,7 @@ It differs in that a class of one's own is never there: only its name is known.
 """
 
 import difflib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -35,6 +36,8 @@ STARTS_SIMPLE: Final = Switch(
     until="4.2.4",
 )
 
+JAVA_NAME: Final = re.compile(r"[^\W\d][\w$]*(?:\.[^\W\d][\w$]*)*")
+"""What can be the full name of a class."""
 _PULSAR: Final = "org.apache.pulsar."
 _NEARLY: Final = 0.75
 """Likeness from which on a simple name is a misspelt one of Pulsar's."""
@@ -84,10 +87,12 @@ def class_name(setting: str, given: str) -> ClassName:
     """Return what a class name in a setting of `OFFICIAL_CLASSES` is.
 
     Pulsar loads a class by its full name alone. Missing are the simple names of its classes, unknown names in its own
-    packages, and names that are nearly one of its own; a longer name that ends with one of its own is a subclass.
+    packages, names that are nearly one of its own, and what can be no name, as with quotes or a comment; a longer name
+    that ends with one of its own is a subclass.
     """
     known = {official.rpartition(".")[2]: official for official in OFFICIAL_CLASSES[setting]}
-    simple = given.rpartition(".")[2]
+    written = JAVA_NAME.search(given)
+    simple = (written[0] if written else given).rpartition(".")[2]
     ends = [short for short in sorted(known, key=len, reverse=True) if simple.endswith(short)]
     near = ends or difflib.get_close_matches(simple, known, n=1, cutoff=0.0) or list(known)[:1]
     like = known[near[0]]
@@ -96,7 +101,7 @@ def class_name(setting: str, given: str) -> ClassName:
     subclass = bool(ends) and simple != ends[0]
     nearly = bool(difflib.get_close_matches(simple, known, n=1, cutoff=_NEARLY))
     in_pulsar = given.startswith(_PULSAR) or ("." not in given and (nearly or not simple))
-    kind: Kind = "missing" if in_pulsar and not subclass else "own"
+    kind: Kind = "missing" if (in_pulsar and not subclass) or not JAVA_NAME.fullmatch(given) else "own"
     return ClassName(setting, given, kind, like, ends_like=bool(ends))
 
 

@@ -32,7 +32,7 @@ from planner.cluster.units import MS_PER_MIN
 from planner.pulsar.load.averages import with_known_rates
 from planner.pulsar.load.namespace_policies import expression_notes
 from planner.pulsar.load.usage import weighted_usage
-from planner.pulsar.manager.class_names import class_name
+from planner.pulsar.manager.class_names import REPLACED, class_name
 from planner.pulsar.manager.leader import LeaderMemory, elected
 from planner.pulsar.manager.pairing import PAIRED
 from planner.pulsar.placement import extensible, modular
@@ -145,8 +145,8 @@ class CycleDecision:
 def effective_shedder(load_manager: LoadManager, config: Settings) -> tuple[Shedder, tuple[str, ...]]:
     """Return the strategy that a load manager really runs, and a note where that is not the configured one.
 
-    The extensible load manager replaces a strategy that is not its own by TransferShedder, with a line in its log. A
-    class that cannot be loaded is replaced likewise (see `planner.pulsar.manager.class_names`).
+    A strategy of the other load manager is replaced, with a line in the log, as is a class that cannot be loaded (see
+    `planner.pulsar.manager.class_names`). A modular load manager that does not start with it is shown with its default.
     """
     given = class_name(LOAD_SHEDDING_STRATEGY, config.text(LOAD_SHEDDING_STRATEGY))
     if given.kind != "official" and not (given.kind == "own" and given.ends_like):
@@ -159,19 +159,13 @@ def effective_shedder(load_manager: LoadManager, config: Settings) -> tuple[Shed
             f"{LOAD_SHEDDING_STRATEGY} is {given.given}, a class of your own: assumed to decide like {configured.name}."
         )
         return configured, (own,) if given.kind == "own" else ()
+    cannot = f"{LOAD_SHEDDING_STRATEGY} is {configured.name}, which the {load_manager} load manager cannot run"
+    if load_manager is LoadManager.EXTENSIBLE or config.release.has(REPLACED):
+        fallback = fallback_shedder(load_manager)
+        return fallback, (f"{cannot}: Pulsar logs an error and uses {fallback.name}.",)
     default = default_shedder(load_manager)
-    if load_manager is LoadManager.EXTENSIBLE:
-        note = (
-            f"loadBalancerLoadSheddingStrategy is {configured.name}, which the extensible load manager cannot run:"
-            f" Pulsar logs an error and uses {default.name}."
-        )
-    else:
-        note = (
-            f"loadBalancerLoadSheddingStrategy is {configured.name}, which belongs to the extensible load "
-            "manager. This cluster runs the modular load manager, which would not start. The default, "
-            f"{default.name}, is shown."
-        )
-    return default, (note,)
+    starts = f"a broker of Pulsar {config.release.name} does not start with it"
+    return default, (f"{cannot}: {starts}. The default, {default.name}, is shown.",)
 
 
 def _pairing_notes(shedder: Shedder, config: Settings) -> tuple[str, ...]:

@@ -60,11 +60,13 @@ class Candidates(Sequence[str]):
     @cached_property
     def reporting(self) -> BoolArray:
         """Which candidates have a load report. Shape (candidates,)."""
+        if self._given is None:  # all are known
+            return frozen(self.brokers.has_load_data[self.positions])
         return frozen(np.append(self.brokers.has_load_data, False)[self.positions])
 
     @cached_property
     def _all_report(self) -> bool:
-        return bool(self.reporting.all())
+        return bool(np.count_nonzero(self.reporting) == len(self))
 
     def check_reports(self) -> None:
         """Require that all have a load report.

@@ -70,7 +70,7 @@ def isolate(policies: Policies, namespace: str, brokers: Sequence[str], serves: 
     """
     policy = isolation_policy(policies, namespace)
     if policy is None:
-        able = [broker for broker in brokers if serves(broker)]
+        able = list(filter(serves, brokers))
         taken = [expression for other in policies.isolation for expression in other.primary]
         reserved = tuple([broker for broker in able if matches_any(taken, broker_host(broker))] if taken else ())
         shared = tuple(able) if not reserved else tuple(_without(able, reserved))

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from planner.cluster.arrays import FloatArray, frozen
+from planner.cluster.arrays import BoolArray, FloatArray, frozen
 from planner.cluster.decisions import PlacementDecision, ReasonBlock, ReasonCode, add_reasons
 from planner.cluster.hashing import hash_map_order, java_string_hash
 from planner.cluster.load_manager import LoadManager
@@ -114,23 +114,55 @@ def _compared(
     """Return the candidates that any bundle may be given to, and why each may or may not."""
     among.check_reports()
     here = among.positions
-    limit = config.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
-    usage = overload_usage(snapshot.brokers, config)[here]
-    rate = _rates(state, snapshot)[here]
-    overloaded = usage > limit
-    score = np.where(overloaded, np.inf, rate)
-    unknown = np.isnan(score)
-    lowest = float(score[~unknown].min(initial=np.inf))
+    every = _scores(state, snapshot, config)
+    rate, score = every.rate[here], every.score[here]
+    reasons: list[ReasonBlock] = []
+    if len(here) and not np.count_nonzero(every.special[here]):  # nearly always
+        least = score.min()
+        best = score == least
+        add_reasons(reasons, _LOWEST, best, here, rate)
+        add_reasons(reasons, _HIGHER, ~best, here, rate, float(least))
+        return among.those(best), tuple(reasons)
+    usage, limit = every.usage[here], every.limit
+    overloaded, unknown = usage > limit, np.isnan(score)
+    lowest = float(score.min(initial=np.inf, where=~unknown))
     best = score == lowest
     chosen = best if best.any() else np.ones_like(best)
     higher = ~best & ~overloaded & ~unknown
     too_busy = _ALL_OVERLOADED if (chosen & overloaded).any() else _OVERLOADED
-    reasons: list[ReasonBlock] = []
     add_reasons(reasons, _LOWEST, best & ~overloaded, here, rate)
     add_reasons(reasons, _HIGHER, higher, here, rate, lowest)
     add_reasons(reasons, too_busy, overloaded, here, usage * 100, limit * 100)
     add_reasons(reasons, _ALL_UNKNOWN if (chosen & unknown).any() else _UNKNOWN_RATE, unknown, here)
     return among.those(chosen), tuple(reasons)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Scores:
+    """What brokers are compared by. Shape of every column: (brokers,).
+
+    Attributes:
+        rate: Long-term rate with what is on its way there.
+        score: The same, infinite where the broker is overloaded.
+        special: Which are overloaded, or of an unknown rate.
+        usage: By which they are overloaded.
+        limit: Above this.
+    """
+
+    rate: FloatArray
+    score: FloatArray
+    special: BoolArray
+    usage: FloatArray
+    limit: float
+
+
+@once
+def _scores(state: Preallocated, snapshot: Snapshot, config: Settings) -> _Scores:
+    limit = config.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
+    usage, rate = overload_usage(snapshot.brokers, config), _rates(state, snapshot)
+    overloaded = usage > limit
+    score = np.where(overloaded, np.inf, rate)
+    return _Scores(rate, frozen(score), frozen(overloaded | np.isnan(score)), usage, limit)
 
 
 @once

@@ -6,6 +6,7 @@ Mirrors `ModularLoadManagerWrapper.getLeastLoaded`, `ModularLoadManagerImpl.sele
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -65,6 +66,7 @@ class ModularMemory:
         return bool(self.promised or self.preallocated or bound)
 
 
+@lru_cache(maxsize=64)
 def configured_placement(config: Settings) -> Placement:
     """Return the placement strategy in force; see `UNPAIRED`.
 

@@ -193,7 +193,7 @@ class ModularFilters:
     def may_leave_isolation(self, namespace: str, broker: int) -> bool:
         """Say whether the isolation policies leave another broker than this one to a namespace."""
         _, candidates = self.isolation(namespace)
-        return bool((candidates != broker).any())
+        return len(candidates) > 1 or bool((candidates != broker).any())
 
     # Anti-affinity
 
@@ -241,13 +241,13 @@ class ModularFilters:
         """
         if namespace not in self._bundle_counts:
             place = self._namespace_places.get(namespace, -1)
-            mine = self._reported[self._starts[place] : self._starts[place + 1]] if place >= 0 else self._reported[:0]
-            owners = self.snapshot.bundles.owner[mine]
-            counts = np.bincount(owners, minlength=len(self.snapshot.brokers)).astype(np.int64)
+            mine = self.snapshot.bundles_in(place) if place >= 0 else np.zeros(0, dtype=np.int64)
+            owners = self.snapshot.bundles.owner[mine[self._is_reported(mine)]]
+            counts = np.bincount(owners, minlength=len(self.snapshot.brokers)).astype(np.int64, copy=False)
             for bundle in self._moved_in.get(namespace, ()):
                 broker = self.snapshot.brokers.position[self.preallocated[bundle]]
                 at = self.snapshot.bundle_position.get(bundle, -1)
-                if at < 0 or not self._is_reported[at] or self.snapshot.bundles.owner[at] != broker:
+                if at < 0 or not self._is_reported(np.array([at]))[0] or self.snapshot.bundles.owner[at] != broker:
                     counts[broker] += 1
             self._bundle_counts[namespace] = frozen(counts)
         return self._bundle_counts[namespace]
@@ -256,23 +256,12 @@ class ModularFilters:
     def _namespace_places(self) -> dict[str, int]:
         return {name: place for place, name in enumerate(self.snapshot.namespaces)}
 
-    @cached_property
-    def _is_reported(self) -> BoolArray:
-        bundles = self.snapshot.bundles
-        listed = bundles.has_stats & (bundles.owner >= 0)
-        listed[listed] &= self.snapshot.brokers.has_load_data[bundles.owner[listed]]
+    def _is_reported(self, bundles: Int64Array) -> BoolArray:
+        """Return which of some bundles stand in a load report. Shape (bundles asked about,)."""
+        owner = self.snapshot.bundles.owner[bundles]
+        listed: BoolArray = self.snapshot.bundles.has_stats[bundles] & (owner >= 0)
+        listed[listed] &= self.snapshot.brokers.has_load_data[owner[listed]]
         return listed
-
-    @cached_property
-    def _reported(self) -> Int64Array:
-        """Reported bundles by namespace."""
-        listed = np.flatnonzero(self._is_reported)
-        return listed[np.argsort(self.snapshot.bundles.namespace[listed], kind="stable")]
-
-    @cached_property
-    def _starts(self) -> Int64Array:
-        places = np.arange(len(self.snapshot.namespaces) + 1)
-        return np.searchsorted(self.snapshot.bundles.namespace[self._reported], places)
 
     # All of them
 
@@ -363,6 +352,9 @@ class _Run:
             code: Reason of those that leave.
             values: Numbers of the reason: one for all, or by broker.
         """
+        if np.count_nonzero(keep) == len(keep):
+            self.steps.append(FilterStep(name, self.kept))
+            return
         out = self.kept[~keep]
         self.kept = self.kept[keep]
         self.steps.append(FilterStep(name, self.kept, self.because(code, out, *values)))
@@ -383,7 +375,9 @@ class _Run:
         def of(names: Sequence[str]) -> Int64Array:
             return np.array([position[name] for name in names], dtype=np.int64)
 
-        reasons = [*self.because(_NOT_SERVING, of(found.unable)), *self.because(_RESERVED, of(found.reserved))]
+        reasons: list[ReasonBlock] = []
+        for code, names in ((_NOT_SERVING, found.unable), (_RESERVED, found.reserved)):
+            reasons += self.because(code, of(names)) if names else ()
         if found.policy is not None:
             members = np.concatenate([of(found.primary), of(found.secondary)])
             outside = np.setdiff1d(self.filters.available, members)
@@ -396,7 +390,7 @@ class _Run:
     def topics(self, topics: Int64Array) -> None:
         limit = self.filters.max_topics
         keep = topics[self.kept] <= limit
-        if not keep.any():
+        if not np.count_nonzero(keep):
             keep[:] = True
         self.step("topics", keep, _TOPICS, topics, float(limit))
 

@@ -1,6 +1,6 @@
 """How a broker was found for a bundle: what each filter left, what the strategy answered, and which broker it is."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from planner.cluster.arrays import Int64Array
@@ -29,7 +29,8 @@ class FilterStep:
 
     def about(self, bundle: int) -> "FilterStep":
         """Return the step with its reasons about a bundle by its position."""
-        return replace(self, reasons=tuple([r.about(bundle) for r in self.reasons])) if self.reasons else self
+        reasons = tuple([reason.about(bundle) for reason in self.reasons])
+        return FilterStep(self.name, self.kept, reasons, self.failure) if reasons else self
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -8,6 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
+
+from planner.cluster.once import once
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.tables import TRAFFIC_COLUMNS, BrokerTable, BundleTable
 
@@ -37,7 +40,8 @@ THROUGHPUT: Final = Need("throughput", TRAFFIC_COLUMNS[2:], (*TRAFFIC_COLUMNS[2:
 THROUGHPUT_OF_BUNDLES: Final = Need("throughput of bundles", bundles=THROUGHPUT.bundles)
 
 
-def lacking(snapshot: Snapshot, needs: Sequence[Need]) -> tuple[Need, ...]:
+@once
+def lacking(snapshot: Snapshot, needs: tuple[Need, ...]) -> tuple[Need, ...]:
     """Return what a snapshot does not tell of what a strategy needs.
 
     A need is lacking where all its columns of a table are empty (zero, below it, or NaN) although the snapshot tells
@@ -49,7 +53,7 @@ def lacking(snapshot: Snapshot, needs: Sequence[Need]) -> tuple[Need, ...]:
     return tuple(need for need in needs if _empty(tables[0], need.brokers) or _empty(tables[1], need.bundles))
 
 
-def lacking_notes(strategy: str, snapshot: Snapshot, needs: Sequence[Need]) -> tuple[str, ...]:
+def lacking_notes(strategy: str, snapshot: Snapshot, needs: tuple[Need, ...]) -> tuple[str, ...]:
     """Return the sentence that names what a strategy is decided without; none where it has all that it needs."""
     without = " and ".join(need.what for need in lacking(snapshot, needs))
     return (f"{strategy} is decided here without {without}. The snapshot does not contain this.",) if without else ()
@@ -57,7 +61,7 @@ def lacking_notes(strategy: str, snapshot: Snapshot, needs: Sequence[Need]) -> t
 
 def _is_known(table: BrokerTable | BundleTable, columns: Sequence[str]) -> bool:
     """Say whether some row has a number above zero in some of these columns."""
-    return any(bool((getattr(table, name) > 0).any()) for name in columns)
+    return any(np.count_nonzero(getattr(table, name) > 0) for name in columns)
 
 
 def _empty(table: BrokerTable | BundleTable, columns: Sequence[str]) -> bool:

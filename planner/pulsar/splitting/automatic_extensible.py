@@ -159,15 +159,17 @@ class Visit:
 
 def visit_of(snapshot: Snapshot, broker: int, splitting: Sequence[str] = ()) -> Visit:
     """Return what a broker of the snapshot goes through: the bundles it owns and reports, in hash map order."""
-    return _visit(snapshot, broker, tuple(splitting), _bundle_counts(snapshot))
+    mine = np.flatnonzero(snapshot.bundles.owner == broker)  # without sorting the bundles of all brokers
+    return _visit(snapshot, broker, mine, tuple(splitting), _bundle_counts(snapshot))
 
 
 def _bundle_counts(snapshot: Snapshot) -> Int64Array:
     return np.bincount(snapshot.bundles.namespace, minlength=len(snapshot.namespaces))
 
 
-def _visit(snapshot: Snapshot, broker: int, splitting: tuple[str, ...], bundle_counts: Int64Array) -> Visit:
-    mine = snapshot.bundles_of(broker)
+def _visit(
+    snapshot: Snapshot, broker: int, mine: Int64Array, splitting: tuple[str, ...], bundle_counts: Int64Array
+) -> Visit:
     mine = mine[snapshot.bundles.has_stats[mine]]
     order = mine[hash_map_order(snapshot.bundle_name_hashes[mine], concurrent=True)]
     owned = np.ones(len(order), dtype=np.bool_)
@@ -175,7 +177,7 @@ def _visit(snapshot: Snapshot, broker: int, splitting: tuple[str, ...], bundle_c
 
 
 def decide(
-    snapshot: Snapshot, visit: Visit, state: AutoSplitState, config: Settings
+    snapshot: Snapshot, visit: Visit, state: AutoSplitState, config: Settings, *, explain: bool = True
 ) -> tuple[AutoSplitState, SplitDecision]:
     """Decide one cycle of one broker.
 
@@ -187,17 +189,18 @@ def decide(
         visit: What the broker goes through; `visit_of` for a broker of the snapshot.
         state: What the broker remembers.
         config: Settings in force; whether automatic splitting is on at all is for the caller to heed.
+        explain: Whether bundles that are not above a limit get a reason.
 
     Returns:
         The memory afterwards, and the decision. Chosen bundles are forgotten at once; those left out because the cycle
         is full keep their count as it was.
     """
-    run = _Run(snapshot, config)
+    run = _Run(snapshot, config, explain=explain)
     return run.cycle(visit, state), run.decision()
 
 
 def decide_all(
-    snapshot: Snapshot, states: Mapping[str, AutoSplitState], config: Settings
+    snapshot: Snapshot, states: Mapping[str, AutoSplitState], config: Settings, *, explain: bool = True
 ) -> tuple[dict[str, AutoSplitState], SplitDecision]:
     """Decide one cycle of every broker of a snapshot; each does so by itself.
 
@@ -205,11 +208,12 @@ def decide_all(
         snapshot: The cluster.
         states: What each broker remembers, by its id; nothing where absent.
         config: Settings in force.
+        explain: As in `decide`.
 
     Returns:
         What each broker remembers afterwards, those without counts left out, and all decisions together.
     """
-    run = _Run(snapshot, config)
+    run = _Run(snapshot, config, explain=explain)
     hot = np.flatnonzero(run.exceeded > 0)
     busy = set(snapshot.bundles.owner[hot].tolist()) - {-1}
     busy |= {snapshot.brokers.position[name] for name in states if name in snapshot.brokers.position}
@@ -217,22 +221,23 @@ def decide_all(
     counts = _bundle_counts(snapshot)
     for broker in sorted(busy):
         name = snapshot.brokers.name[broker]
-        visit = _visit(snapshot, broker, (), counts)
+        visit = _visit(snapshot, broker, snapshot.bundles_of(broker), (), counts)
         state = run.cycle(visit, states.get(name, AutoSplitState()))
         if state.hit_counts:
             after[name] = state
-    quiet = snapshot.bundles.has_stats & (snapshot.bundles.owner >= 0)
-    if busy:
-        quiet &= ~np.isin(snapshot.bundles.owner, sorted(busy))
-    examined = np.flatnonzero(quiet)
-    run.examined.append((examined, snapshot.bundles.owner[examined], np.ones(len(examined), dtype=np.bool_)))
+    if run.explains:
+        quiet = snapshot.bundles.has_stats & (snapshot.bundles.owner >= 0)
+        if busy:
+            quiet &= ~np.isin(snapshot.bundles.owner, sorted(busy))
+        examined = np.flatnonzero(quiet)
+        run.examined.append((examined, snapshot.bundles.owner[examined], np.ones(len(examined), dtype=np.bool_)))
     return after, run.decision()
 
 
 class _Run:
     """The cycles of one moment: what holds for all bundles, and what was found."""
 
-    def __init__(self, snapshot: Snapshot, config: Settings) -> None:
+    def __init__(self, snapshot: Snapshot, config: Settings, *, explain: bool) -> None:
         self.snapshot = snapshot
         self.config = config
         self.needed_hits = config.integer(NAMESPACE_BUNDLE_SPLIT_CONDITION_HIT_COUNT_THRESHOLD)
@@ -244,6 +249,8 @@ class _Run:
         self.narrow = table.high - table.low <= 1
         self.exceeded = np.where(self.few | self.narrow, np.int8(0), self.loads.exceeded())
         """Which limit is exceeded first, 1 to 4; 0 for none, or when the bundle is not considered."""
+        self.explains = explain or bool(self.narrow.any())
+        """Whether all bundles are examined; those that are too narrow count as failures."""
         self.splits: list[SplitOrder] = []
         self.examined: list[tuple[Int64Array, IntArray, BoolArray]] = []
         """Reports that the brokers walked through: bundles, the broker, and whether it owns them."""
@@ -357,7 +364,7 @@ class _Run:
 
     def explain(self) -> list[ReasonBlock]:
         """Return why bundles that are not above a limit stay; those above one were logged one by one."""
-        if not self.examined:
+        if not self.examined or not self.explains:
             return []
         bundles = np.concatenate([bundles for bundles, _, _ in self.examined])
         brokers = np.concatenate([brokers for _, brokers, _ in self.examined])

@@ -35,6 +35,22 @@ def test_a_pattern_is_advised_before_it_exists(capsys: pytest.CaptureFixture[str
     assert found["topics_no_cut_helps"] == []
 
 
+def test_a_pattern_gets_a_number_that_no_automatic_split_changes(capsys: pytest.CaptureFixture[str]) -> None:
+    """The number that stands in for the one to be found is not spoken of."""
+    words = (*PATTERN, "--topics", "26000", "--brokers", "12")
+    found = asked(capsys, *words)
+    rows = {row["bundles"]: row for row in found["counts"]}  # type: ignore[attr-defined]
+    mine = rows[found["recommended"]]
+    assert not mine["above_limits"]
+    assert mine["placed_percent"] <= 1.11 * min(row["placed_percent"] for row in rows.values())
+    assert any(row["above_limits"] for bundles, row in rows.items() if 12 <= bundles < found["recommended"])
+    main(words)
+    said = capsys.readouterr().out
+    assert f"Create it with {found['recommended']} bundles" in said
+    assert "Keep its" not in said
+    assert "recreated" not in said
+
+
 def test_what_is_recommended_is_no_worse_when_it_is_simulated(capsys: pytest.CaptureFixture[str]) -> None:
     """And its steps are commands that the release accepts."""
     _, cluster = open_snapshot("story.zip")

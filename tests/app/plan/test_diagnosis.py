@@ -11,6 +11,8 @@ import pytest
 
 from planner.cluster.hashing import topic_hashes
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.releases import release
+from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.tables import make_topics
 from planner.explain.bundle_patterns import fitting_bundle_count
@@ -21,12 +23,13 @@ from planner.explain.outcome import Outcome
 from planner.explain.shedding_patterns import held_back
 from planner.pulsar.manager.leader import LeaderMemory
 from planner.pulsar.shedding.avg import AvgState
+from planner.pulsar.shedding.registry import shedder_by_name
 from planner.pulsar.shedding.threshold import ThresholdState
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.event import Event
 from planner.simulate.generate import generate
 from planner.simulate.run import simulate
-from planner.simulate.scenario import Scenario
+from planner.simulate.scenario import Scenario, unchanged
 from planner.simulate.trace import Trace
 from tests.app.simulate.traces import MB, START_MS, cluster, shed, trace_of
 
@@ -363,6 +366,22 @@ class TestStrategyReplaced:
         view = cluster([0.5, 0.5], load_manager=LoadManager.EXTENSIBLE)
         finding = only(trace_of([[0.5, 0.5]], view=view), "strategy_replaced")
         assert finding.title.startswith("TransferShedder runs")
+
+    @pytest.mark.parametrize(
+        ("version", "runs", "said"),
+        [
+            ("3.2.3", "OverloadShedder", "Pulsar logs an error and uses OverloadShedder"),
+            ("4.2.4", "ThresholdShedder", "a broker of Pulsar 4.2.4 does not start with it"),
+        ],
+    )
+    def test_a_strategy_of_the_extensible_one_under_the_modular(self, version: str, runs: str, said: str) -> None:
+        view = cluster([0.5, 0.5])
+        given = Settings({SHEDDING: shedder_by_name("TransferShedder").java_class}, release(version))
+        view = replace(view, info=replace(view.info, pulsar_version=version), settings=given)
+        finding = only(simulate(view, unchanged(version, cycles=1)), "strategy_replaced")
+        assert finding.title == f"{runs} runs instead of the configured strategy"
+        assert said in finding.evidence
+        assert finding.changes == {SHEDDING: shedder_by_name("ThresholdShedder").java_class}
 
     def test_the_right_one(self) -> None:
         view = cluster([0.5, 0.5], load_manager=LoadManager.EXTENSIBLE)

@@ -147,6 +147,34 @@ def test_the_only_bundle_stays_and_split_lab_is_asked(strategy: str) -> None:
     assert "Its only bundle is acme/orders/0x00000000" in found.remedy
 
 
+@pytest.mark.parametrize("strategy", CLASS)
+@pytest.mark.parametrize("switch", ["loadBalancerEnabled", "loadBalancerSheddingEnabled"])
+def test_a_switch_that_is_off_is_named_and_switching_it_on_sheds(strategy: str, switch: str) -> None:
+    off = hot(strategy, settings={switch: False})
+    (finding,) = [one for one in diagnose(asked(off, 12)) if one.code == "shedding_off"]
+    assert switch in finding.title
+    assert finding.severity == "high"
+    assert finding.brokers[0] == "b1:8080"
+    on = asked(off, 12, settings=finding.changes)
+    assert on.summary.shed
+    assert f"shed {on.summary.shed} bundle" in finding.evidence
+    assert not [one for one in diagnose(on) if one.code == "shedding_off"]
+
+
+def test_a_switch_is_no_finding_where_nothing_would_be_shed() -> None:
+    calm = hot("ThresholdShedder", usage=(0.3, 0.3, 0.3), settings={"loadBalancerSheddingEnabled": False})
+    assert "shedding_off" not in {one.code for one in diagnose(asked(calm))}
+
+
+def test_a_script_that_holds_the_switch_is_asked_to_continue() -> None:
+    mark = "false.held-by-6ee77aa694a4.since-20261125T033100Z.was-unset-true"
+    off = hot("ThresholdShedder", settings={"loadBalancerSheddingEnabled": False})
+    held = replace(off, info=replace(off.info, dynamic_settings={"loadBalancerSheddingEnabled": mark}))
+    (finding,) = [one for one in diagnose(asked(held)) if one.code == "shedding_off"]
+    assert "run it again" in finding.remedy
+    assert not finding.changes
+
+
 def test_a_broker_below_the_threshold_is_held_by_no_gate() -> None:
     outcome = asked(hot("OverloadShedder", usage=(0.6, 0.1, 0.1)))
     assert "held_by_gate" not in {finding.code for finding in diagnose(outcome)}

@@ -162,6 +162,27 @@ class TestAgainstPolicy:
         assert not found(asked(spread({"iso/app": (0, 2)}, policy(("pulsar-a.*",), ("pulsar-b.*",)))), "against_policy")
 
 
+class TestPoliciesWithoutNamespaces:
+    def test_an_expression_that_matches_no_namespace_is_named_with_the_nearest(self) -> None:
+        policies = Policies(isolation=(IsolationPolicy("app", ("iso/ap",), ("pulsar-a.*",)),))
+        (finding,) = found(asked(spread({"iso/app": (2, 3)}, policies)), "policy_without_namespaces")
+        assert "matches 'iso/ap'" in finding.evidence
+        assert f"reserved all the same: {HOSTS[0]}" in finding.evidence
+        assert "The nearest is iso/app." in finding.remedy
+
+    def test_a_policy_behind_another_one_is_named_with_it(self) -> None:
+        first = IsolationPolicy("all", ("iso/.*",), ("pulsar-a.*",))
+        policies = Policies(isolation=(first, IsolationPolicy("app", ("iso/app",), ("nowhere",))))
+        (finding,) = found(asked(spread({"iso/app": (0, 1)}, policies)), "policy_without_namespaces")
+        assert finding.title == "The isolation policy 'app' applies to no namespace"
+        assert "iso/app follow the policy 'all'" in finding.evidence
+        assert "reserved" not in finding.evidence
+
+    def test_a_policy_that_applies_is_no_finding(self) -> None:
+        policies = Policies(isolation=(IsolationPolicy("app", ("none/x", "iso/.*"), ("pulsar-a.*",)),))
+        assert not found(asked(spread({"iso/app": (0, 1)}, policies)), "policy_without_namespaces")
+
+
 class TestDomains:
     GROUP: Mapping[str, str] = {"t/one": "g", "t/two": "g"}
 

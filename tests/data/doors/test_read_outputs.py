@@ -303,6 +303,7 @@ def test_two_settings_files_are_before_and_after(tmp_path: Path) -> None:
     assert scenario("before.conf", "after.conf", tmp_path=tmp_path) == {
         "loadBalancerSheddingIntervalMinutes": 5,
         "loadBalancerNamespaceMaximumBundles": 128,
+        "loadBalancerAutoBundleSplitEnabled": False,  # any text but true
     }
 
 

@@ -174,3 +174,13 @@ def test_cuts_hold_where_they_bring_half_of_what_cuts_can(loads: list[float], ho
     now = population(loads)
     assert cuts_hold((0, 2**30, *now.boundaries[1:]), now.boundaries, now, 2) is holds
     assert 0.5 <= topic_bound(now, 2) <= 1
+
+
+def test_a_namespace_that_is_gone_is_named(tmp_path: Path) -> None:
+    for day, namespaces in enumerate((3, 2)):
+        write_day(tmp_path, replace(SPEC, cluster=replace(SPEC.cluster, cluster="east", namespaces=namespaces)), 1, day)
+    found = run_weeks(Weeks(history=tmp_path, moments_per_day=1, runner="local"))
+    assert found.notes == (
+        "east: initech/orders had topics at the first moment and none at the last, so there is no advice on it.",
+    )
+    assert {row.namespace for row in found.rows} == {"acme/orders", "globex/orders"}

@@ -9,8 +9,10 @@ from planner.cluster.arrays import frozen
 from planner.cluster.tables import make_topics
 
 
-@given(st.lists(st.integers(-1, 5), max_size=40), st.randoms(use_true_random=False))
-def test_topics_stay_sorted_when_bundles_are_renumbered_and_one_is_split(bundles: list[int], chance: object) -> None:
+@given(bundles=st.lists(st.integers(-1, 5), max_size=40), chance=st.randoms(use_true_random=False), takes=st.booleans())
+def test_topics_stay_sorted_when_bundles_are_renumbered_and_one_is_split(
+    bundles: list[int], chance: object, *, takes: bool
+) -> None:
     names = pa.array([str(i) for i in range(len(bundles))], pa.large_string())
     before = make_topics(range(len(bundles)), name=names, bundle=np.array(bundles, dtype=np.int32))
     assert before.by_bundle.tolist() == sorted(range(len(bundles)), key=lambda i: bundles[i])
@@ -18,8 +20,11 @@ def test_topics_stay_sorted_when_bundles_are_renumbered_and_one_is_split(bundles
     changed = np.array([i for i, b in enumerate(bundles) if b == 2], dtype=np.int64)
     after = np.array([b + (b > 2) for b in bundles], dtype=np.int32)
     after[changed] += np.array([chance.randint(0, 1) for _ in changed], dtype=np.int32)  # type: ignore[attr-defined]
-    made = before.with_bundles(frozen(after), changed)
-    assert made.by_bundle.tolist() == sorted(range(len(after)), key=lambda i: after[i])
+    order = before.by_bundle
+    made = before.with_bundles(frozen(after), changed, take_order=takes)
+    assert (made.by_bundle is order) == takes
+    for table in (made, before):
+        assert table.by_bundle.tolist() == sorted(range(len(after)), key=table.bundle.tolist().__getitem__)
     for bundle in range(-1, 7):
         assert made.of_bundle(bundle).tolist() == np.flatnonzero(after == bundle).tolist()
 

@@ -15,7 +15,7 @@ from planner.cluster.ranges import FULL_HIGH, equal_boundaries
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot, SnapshotInfo
 from planner.cluster.tables import TopicTable, make_brokers, make_bundles, make_topics
-from planner.pulsar.splitting.automatic_extensible import AutoSplitState, decide, decide_all, visit_of
+from planner.pulsar.splitting.automatic_extensible import REFUSED, AutoSplitState, decide, decide_all, visit_of
 
 AT_ONCE = Settings({"loadBalancerNamespaceBundleSplitConditionHitCountThreshold": 0})
 
@@ -250,7 +250,12 @@ def test_what_always_holds(moments: list[Snapshot], config: Settings) -> None:
     for snapshot in moments:
         before = states
         states, decision = decide_all(snapshot, before, config)
-        assert (states, decision.splits) == (decide_all(snapshot, before, config)[0], decision.splits)
+        same, quick = decide_all(snapshot, before, config, explain=False)
+        assert (states, decision.splits, decision.counters) == (same, quick.splits, quick.counters)
+        refused = (
+            [(b.code, b.bundles.tolist()) for b in one.reasons if b.code in REFUSED] for one in (decision, quick)
+        )
+        assert next(refused) == next(refused)
         table = snapshot.bundles
         considered = {
             name
