@@ -19,6 +19,14 @@ BEHIND_ONE = (
 )
 """What to do where brokers have no addresses of their own."""
 
+NO_LOADS = (
+    "With the extensible load manager, loads are in a system topic alone, so usage is unknown. To add it, let this run "
+    "for three minutes: pulsar-client consume -s planner -n 0 "
+    "non-persistent://pulsar/system/loadbalancer-broker-load-data > loads.txt; then: "
+    "python -m planner snapshot CAPTURE/raw loads.txt --out complete.zip"
+)
+"""How to get the loads that a capture through one address does not have."""
+
 
 def check_apart(addresses: Mapping[str, str]) -> None:
     """Refuse one address for two brokers: answers that do not name their broker would be taken for both.

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from planner.capture.addresses import BEHIND_ONE, BROKER_ID, check_apart, tls_addresses
+from planner.capture.addresses import BEHIND_ONE, BROKER_ID, NO_LOADS, check_apart, tls_addresses
 from planner.capture.answer_filter import NamespaceFilter, only_namespaces, only_settings
 from planner.capture.catalogue import STORE_FOLDERS, AdminRequest, request_named
 from planner.capture.client import AdminClient, AnswerError
@@ -286,6 +286,8 @@ class Collector:
             await self._rest(bases, tags, names, extensible=extensible)
         elif self.options.metrics not in _OF_BROKERS:
             await self._prometheus(bases, tags)
+        elif extensible:
+            self._note(NO_LOADS)
         if store is not None:
             await asyncio.sleep(min(max(self._reports_at_s - time.time(), 0.0), _LONGEST_WAIT_S))
             await asyncio.to_thread(self._keep_dump, store, cluster)

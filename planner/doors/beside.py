@@ -4,26 +4,31 @@ Settings, the release, policies and the leader change seldom, so a newer answer 
 change at every moment; those of one broker at another time would make a cluster that never was.
 """
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 import numpy as np
 
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.releases import release
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Policies, Snapshot
+from planner.cluster.units import MS_PER_MIN
 from planner.doors import pieces as kinds
 from planner.doors.boundaries import boundaries_in
+from planner.doors.capture_form import TOPICS, CaptureForm
 from planner.doors.found import found_in
 from planner.doors.pieces import Piece
 from planner.doors.settings import valid
-from planner.doors.together import Together, capture_of, together
+from planner.doors.together import Together, capture_of, together, write_system_topics
 from planner.doors.who import Who
 from planner.doors.words import BROKER
-from planner.formats.raw_capture.answers import read_answers
+from planner.formats.raw_capture.answers import INDEX, read_answers
 from planner.formats.raw_capture.metadata_store import read_metadata_store
 from planner.formats.raw_capture.policies import read_capture_policies
+from planner.formats.raw_capture.snapshot import snapshot_of_capture
 from planner.history.assumed import listed
 
 _Set: TypeAlias = (
@@ -56,16 +61,19 @@ class Mixed:
     left: list[str] = field(default_factory=list)
 
 
-def mixed(snapshot: Snapshot, pieces: Sequence[Piece]) -> Mixed:
+def mixed(whole: kinds.WholeSnapshot, pieces: Sequence[Piece]) -> Mixed:
     """Return a snapshot in which the outputs beside it count; settings files are taken elsewhere."""
-    made = Mixed(snapshot)
+    made = Mixed(whole.snapshot)
+    if whole.capture is not None:
+        pieces = _completed(made, whole.capture, pieces)
+    snapshot = made.snapshot
     given = [one for one in pieces if not (isinstance(one, kinds.Configuration) and one.form == "file")]
     if not given:
         return made
     of_cluster = [one for one in given if isinstance(one, _Set | kinds.Brokers)]
     found = together([*of_cluster, *_owned(snapshot)], snapshot.info.cluster)
     made.said += found.who.assumed
-    made.taken = [one for one in found.pieces if isinstance(one, _Set) and one.source.file]
+    made.taken += [one for one in found.pieces if isinstance(one, _Set) and one.source.file]
     _take_release(made, found)
     _take_settings(made, found)
     _take_leader(made, found)
@@ -78,6 +86,36 @@ def mixed(snapshot: Snapshot, pieces: Sequence[Piece]) -> Mixed:
     ]
     _compare_brokers(made, found)
     return made
+
+
+def _completed(made: Mixed, capture: Mapping[str, bytes], pieces: Sequence[Piece]) -> list[Piece]:
+    """Add the messages of system topics that a raw capture lacks; return the other pieces.
+
+    A capture through one address has no loads with the extensible load manager: they are in these topics alone.
+    """
+    info, brokers = made.snapshot.info, made.snapshot.brokers
+    unknown = {name for name, known in zip(brokers.name, brokers.has_load_data.tolist(), strict=True) if not known}
+    messages = [one for one in pieces if _is_message(one) and getattr(one, "broker", "") in unknown]
+    if info.load_manager is not LoadManager.EXTENSIBLE or f"{TOPICS}.json" in capture or not messages:
+        return list(pieces)
+    form = CaptureForm(info.cluster, info.captured_at_ms)
+    write_system_topics(form, together(messages, info.cluster), info.captured_at_ms)
+    added = form.finished()
+    index = [*json.loads(capture[INDEX]), *json.loads(added[INDEX])]
+    made.snapshot = snapshot_of_capture({**capture, **added, INDEX: json.dumps(index).encode()}, source=info.source)
+    made.taken += messages
+    times = [at for one in messages if isinstance(one, kinds.LoadReport) and (at := one.report.get("updatedAt"))]
+    apart_min = max((abs(at - info.captured_at_ms) for at in times), default=0) / MS_PER_MIN
+    names = listed(dict.fromkeys(one.broker for one in messages if isinstance(one, kinds.LoadReport)))
+    made.said.append(
+        f"{messages[0].source}: the loads of {names} are from the system topic, up to {apart_min:,.0f} min apart from "
+        "the capture."
+    )
+    return [one for one in pieces if one not in messages]
+
+
+def _is_message(piece: Piece) -> bool:
+    return isinstance(piece, kinds.TopBundles) or (isinstance(piece, kinds.LoadReport) and piece.is_extensible)
 
 
 def _owned(snapshot: Snapshot) -> Iterator[kinds.OwnedBundles]:

@@ -10,6 +10,8 @@ from planner.cluster.pulsar_json import SYSTEM_TOPICS
 from planner.formats.raw_capture.answers import INDEX
 from planner.formats.raw_capture.metadata_store import DUMP
 
+TOPICS: Final = "system-topics"
+"""Stem of the file with messages of system topics."""
 _OK: Final = 200
 _ADMIN: Final = "/admin/v2"
 
@@ -96,4 +98,4 @@ class CaptureForm:
     def system_topics(self, messages: Mapping[str, "list[Mapping[str, Any]]"]) -> None:
         """Take messages of the system topics of the extensible load manager, by the name in `SYSTEM_TOPICS`."""
         topics = {f"non-persistent://pulsar/system/{SYSTEM_TOPICS[name]}": rows for name, rows in messages.items()}
-        self.add_json("system-topics", {"topics": topics}, "")
+        self.add_json(TOPICS, {"topics": topics}, "")

@@ -16,9 +16,11 @@ _NUMBER: Final = re.compile(r"-?\d+(?:\.\d+(?:E-?\d+)?)?")
 _PLAIN: Final = {"null": None, "true": True, "false": False}
 _NAMES: Final = {"autoFailoverPolicy": "auto_failover_policy", "policyType": "policy_type"}
 """Names of fields that JSON writes otherwise."""
-_ROW: Final = re.compile(r"\s*(\S.*?)(?:\s{2,}|\t+)([A-Z][\w$]*[({].*[)}])\s*")
+_OF_ROW: Final = re.compile(r"(?:  |\t)(?=[A-Z][\w$]*[({])")
+"""Between the name and the object of a row."""
 _DEEPEST: Final = 20
-_LONGEST: Final = 1_000_000
+_ENDS: Final = (")", "}")
+_LONGEST: Final = 200_000
 
 
 class _NoJavaError(ValueError):
@@ -29,8 +31,9 @@ def value_of(line: str) -> Any:
     """Return what a line says as JSON would: an object, or a row `NAME    Object(…)` by its name; None for others."""
     if len(line) > _LONGEST:
         return None
-    row = _ROW.fullmatch(line)
-    text = (row[2] if row else line).strip()
+    line = line.strip()
+    row = _OF_ROW.search(line) if line[-1:] in _ENDS else None
+    text = line[row.end() :] if row else line
     if not _OBJECT.match(text):
         return None
     try:
@@ -39,7 +42,7 @@ def value_of(line: str) -> Any:
         return None
     if not isinstance(found, dict) or not found:
         return None
-    return {row[1]: found} if row else found
+    return {line[: row.start()].rstrip(): found} if row else found
 
 
 def _value(text: str, depth: int) -> Any:

@@ -277,9 +277,15 @@ class Metrics(Piece):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WholeSnapshot(Piece):
-    """A snapshot or capture of the planner's own."""
+    """A snapshot or capture of the planner's own.
+
+    Attributes:
+        snapshot: The snapshot.
+        capture: The files of a raw capture; None of a snapshot.
+    """
 
     snapshot: Snapshot
+    capture: Mapping[str, bytes] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

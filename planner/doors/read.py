@@ -36,7 +36,7 @@ from planner.doors.vocabulary import is_before_and_after
 from planner.formats.archive import members_of_zip
 from planner.formats.folder import MAX_UNPACKED_BYTES
 from planner.formats.raw_capture.snapshot import snapshot_of_capture
-from planner.formats.reading import is_own, read_snapshot, read_upload
+from planner.formats.reading import is_own, raw_capture_in, read_snapshot, read_upload
 from planner.formats.tar import is_tar, members_of_tar
 from planner.formats.validate import fitting_notes
 from planner.history.assumed import listed
@@ -126,7 +126,8 @@ def _opened(paths: Sequence[Path]) -> Iterator[Given | WholeSnapshot]:
             yield Given(PASTED, io.BytesIO(sys.stdin.buffer.read(MAX_UNPACKED_BYTES + 1)))
             continue
         if path.is_dir():
-            yield WholeSnapshot(source=Source(path.name), snapshot=read_snapshot(path))
+            capture = raw_capture_in(path, path.name)
+            yield WholeSnapshot(source=Source(path.name), snapshot=read_snapshot(path), capture=capture)
             continue
         with reading(path, FormatError, "Check the permissions of the file."), path.open("rb") as data:
             yield Given(path.name, data)
@@ -175,7 +176,8 @@ def _of_file(given: Given, depth: int) -> Iterator[Piece]:
     given.data.seek(0)
     if magic in _ZIP:
         if is_own(given.data, given.name):
-            yield WholeSnapshot(source=Source(given.name), snapshot=_whole(given))
+            capture = raw_capture_in(given.data, given.name)
+            yield WholeSnapshot(source=Source(given.name), snapshot=_whole(given), capture=capture)
             return
         yield from _inside(given.name, members_of_zip(given.data, given.name), depth)
         return
@@ -298,9 +300,8 @@ def _of_whole(
     not_used: tuple[str, ...],
 ) -> Reading:
     """Return a snapshot of the planner's own, with what people set beside it; loads are not mixed with it."""
-    snapshot = wholes[-1].snapshot
     said = [f"There are {len(wholes)} snapshots; the last one counts."] if len(wholes) > 1 else []
-    beside = mixed(snapshot, [one for one in pieces if not isinstance(one, WholeSnapshot | NotUsed)])
+    beside = mixed(wholes[-1], [one for one in pieces if not isinstance(one, WholeSnapshot | NotUsed)])
     said += beside.said
     not_used = (*not_used, *beside.left)
     snapshot, more = applied(beside.snapshot, files[:1] if is_before_and_after(files) else files)

@@ -67,9 +67,10 @@ _NOISE: Final = re.compile(
 )
 _STATUS: Final = re.compile(r"(?:< )?HTTP/[\d.]+ [123]\d\d\b")
 _FIELD: Final = re.compile(r"(?:< )?[A-Za-z][\w-]*: ?")
-_ROW: Final = re.compile(r"[|│]\s*([^|│\s].*?)\s*[|│]")
-_COLUMNS: Final = re.compile(r"\s*[|│]\s*")
-"""Tables as `pulsarctl` draws them."""
+_EDGES: Final = ("|", "│")
+"""What parts the columns of tables as `pulsarctl` draws them."""
+_LOOKED_AT: Final = 400
+"""Longest heading, and how much of a line shows that it is part of no answer."""
 
 
 def said(text: str) -> list[str]:
@@ -80,10 +81,22 @@ def said(text: str) -> list[str]:
         line = given.rstrip()
         start = line.lstrip()
         in_header = bool(_STATUS.match(start)) or (in_header and bool(_FIELD.match(start)))
-        if start and not in_header and not _NOISE.match(start) and not _HEADING.match(start):
-            found = _ROW.fullmatch(line)
-            kept.append(_COLUMNS.sub("    ", found[1]) if found else _without_mark(line))
+        if start and not in_header and not _NOISE.match(start, 0, _LOOKED_AT) and not _heading_of(start):
+            kept.append(_without_mark(_cells(line)))
     return kept
+
+
+def _heading_of(line: str) -> str:
+    found = _HEADING.match(line) if len(line) <= _LOOKED_AT else None
+    return next((str(group) for group in found.groups() if group), "") if found else ""
+
+
+def _cells(line: str) -> str:
+    """Return the cells of a row with blanks between them; another line as it is."""
+    edge = line[:1]
+    if edge not in _EDGES or line[-1:] != edge or line[1:2] == edge:
+        return line
+    return "    ".join(cell.strip() for cell in line[1:-1].split(edge)).strip()
 
 
 def _without_mark(line: str) -> str:
@@ -93,14 +106,18 @@ def _without_mark(line: str) -> str:
 
 def command_of(line: str) -> str | None:
     """Return the command of a line, or the heading; None where the line is neither."""
-    if heading := _HEADING.match(line):
-        return next(str(group) for group in heading.groups() if group)
+    if heading := _heading_of(line):
+        return heading
     found = _COMMAND.match(line)
     if found is None:
         return None
     if found[1] is None:
         return found[2] or ""
-    return found[1] if line.startswith("[zk: ") or re.match(PROMPT, line) or not _NOISE.match(line) else None
+    return (
+        found[1]
+        if line.startswith("[zk: ") or re.match(PROMPT, line) or not _NOISE.match(line, 0, _LOOKED_AT)
+        else None
+    )
 
 
 def may_have_commands(text: bytes) -> bool:

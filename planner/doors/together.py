@@ -369,7 +369,7 @@ def capture_of(made: Together, at_ms: int, version: str = "") -> Mapping[str, by
     for at, broker in enumerate(made.brokers, 1):
         _write_broker(form, made, f"b{at}", broker)
     if made.is_extensible:
-        _write_system_topics(form, made, at_ms)
+        write_system_topics(form, made, at_ms)
     _write_namespaces(form, made)
     isolation = {name: policy for one in made.of(kinds.IsolationPolicies) for name, policy in one.policies.items()}
     if made.of(kinds.IsolationPolicies):
@@ -420,7 +420,8 @@ def _write_broker(form: CaptureForm, made: Together, tag: str, broker: str) -> N
         form.of_broker("runtime-config", tag, broker, values, "/brokers/configuration/runtime")
 
 
-def _write_system_topics(form: CaptureForm, made: Together, at_ms: int) -> None:
+def write_system_topics(form: CaptureForm, made: Together, at_ms: int) -> None:
+    """Write loads, top bundles and owners as messages of the system topics of the extensible load manager."""
     loads = [_message(one.broker, one.report, at_ms) for one in made.reports.values()]
     tops = [_message(one.broker, one.report, at_ms) for one in made.tops.values()]
     ownership = [_message(one.bundle, one.message, one.at_ms or at_ms) for one in made.of(kinds.OwnershipChange)]

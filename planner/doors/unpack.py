@@ -38,7 +38,7 @@ _CURLED: Final = re.compile(rb"\xe2\x80[\x9c-\x9e]")
 _WHOSE: Final = re.compile(rb"(?m)^((?:I have no name!|[\w.-]+)@[\w.-]+):[~/]")
 _BRACKETED: Final = re.compile(rb"(?m)(?<=[^\s(])(?=\[[\w.-]+@[\w.-]+ [^\]\n]{1,80}\][$#](?: |$))")
 """Between the end of an answer without a line end and the prompt after it."""
-_GOES_ON: Final = re.compile(rb"(?<!\\)\\\n[ \t]*(?:> )?")
+_GOES_ON: Final = re.compile(rb"(?<!\\)\\\n(?:[ \t]+(?:> )?|> )")
 _PASTED_BYTES: Final = 4 * MIB
 """More than any person pastes."""
 

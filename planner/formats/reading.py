@@ -113,6 +113,25 @@ def is_own(given: BinaryIO | bytes | Path, name: str = "") -> bool:
     return any(mark in names for mark in _MARKS)
 
 
+def raw_capture_in(given: BinaryIO | Path, name: str) -> Mapping[str, bytes] | None:
+    """Return the files of a raw capture in a zip or folder; None where it is something else.
+
+    Args:
+        given: A zip, seekable; or the folder.
+        name: What messages call it.
+
+    Raises:
+        FormatError: The zip is refused.
+    """
+    if isinstance(given, Path):
+        return _Folder(given) if (given / INDEX).is_file() and not (given / MANIFEST).is_file() else None
+    given.seek(0)
+    is_zip = given.read(4) in _ZIP_MAGIC
+    given.seek(0)
+    files = read_zip(given, name, _MARKS) if is_zip else {}
+    return files if INDEX in files and MANIFEST not in files else None
+
+
 def _snapshot_of_files(files: Mapping[str, bytes], where: str, *, trusted: bool) -> Snapshot:
     if MANIFEST in files:
         return snapshot_of_parts(files, trusted=trusted)

@@ -15,16 +15,18 @@ from planner.doors.vocabulary import KNOWN, PREFIX, configuration, is_known
 
 _NAME: Final = r"[A-Za-z_][A-Za-z0-9_.-]*"
 _SET: Final = r"(?:export\s+|declare\s+-x\s+|-e\s+|--env\s+|-\s+|Environment=)?[\"']?"
-_OF_SHELL: Final = re.compile(r"\s*(?:export\s|declare\s|-e\s|--env\s|-\s|Environment=|[\"'])")
 _KNOWN: Final = "|".join(sorted(KNOWN))
 _NAMED: Final = rf"(?:{PREFIX})?(?:{_KNOWN})"
+_OF_SHELL: Final = re.compile(r"\s*(?:export\s|declare\s|-e\s|--env\s|-\s|Environment=|[\"'])")
 # Java's properties may also be written with a colon or a space.
 _CONF_LINE: Final = re.compile(
     rf"\s*(?:{_SET}(?!Environment=)({_NAME})\s*=(?!=)\s*(.*?)|({_KNOWN})(?:\s*:\s*| {{1,2}}(?=\S))(.*?)|"
     rf"(?:[^\s=:]+:)?(?:[0-9]+:)?({_NAMED})\s*=\s*(.*?))\s*"
 )
 _OPTION: Final = r"(?:^|\s)(?:-e|--env|--set(?:-string|-literal)?)[ =]"
-_OPTIONS_LINE: Final = re.compile(rf".*{_OPTION}[\"']?(?:[^\s\"']*[.,])?{_NAMED}=.*|\s*\[(?:.*\s)?{_NAMED}=.*\]\s*")
+_OPTIONS_LINE: Final = re.compile(
+    rf"(?!\s*(?:-e|--env)[ =]\S+\s*\\?$).*{_OPTION}[\"']?(?:[^\s\"']*[.,])?{_NAMED}=.*|\s*\[(?:.*\s)?{_NAMED}=.*\]\s*"
+)
 _OF_OPTION: Final = re.compile(rf"{_OPTION}(?:\"([^\"]*)\"|'([^']*)'|(\S+))")
 _VARIABLE: Final = re.compile(r"(?:^|\s)([A-Za-z_]\w*)=((?:(?!\s[A-Za-z_]\w*=).)*)")
 _TABLE_LINE: Final = re.compile(r"\s*([A-Za-z][A-Za-z0-9_.]*)(?: {3,}|\t+)(\S.*)|\s*([a-z]+[A-Z][A-Za-z0-9]*)")

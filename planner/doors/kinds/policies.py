@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from planner.cluster.pulsar_json import Json
 
 _ISOLATION_LINE: Final = re.compile(
-    r"\s*(.*?)\s{2,}NamespaceIsolationData\w*[({]\s*"
+    r"\s*+(\S++(?: \S++)*+)\s{2,}+NamespaceIsolationData\w*[({]\s*"
     r"namespaces=\[(.*?)\], primary=\[(.*?)\], secondary=(?:\[(.*?)\]|null)"
     r"(?:, (?:autoFailoverPolicy|auto_failover_policy)=(?:null|\w+[({](.*?)[)}]))?(?:, unloadScope=\w+)?[)}]\s*"
 )
 _PARAMETERS: Final = re.compile(r"parameters=\{([^}]*)\}?")
-_DOMAIN_LINE: Final = re.compile(r"\s*(.*?)\s{2,}FailureDomain\w*[({]\s*brokers=\[(.*?)\]\s*[)}]\s*")
+_DOMAIN_LINE: Final = re.compile(r"\s*+(\S++(?: \S++)*+)\s{2,}+FailureDomain\w*[({]\s*brokers=\[(.*?)\]\s*[)}]\s*")
 _ONE_DOMAIN: Final = re.compile(r"get-failure-domain\s.*--domain-name[ =]['\"]?([^\s'\"]+)")
 _OF_ISOLATION: Final = frozenset(["namespaces", "primary"])
 

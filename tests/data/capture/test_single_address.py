@@ -107,3 +107,17 @@ def test_addresses_in_the_wrong_order(cluster: Cluster, options: Options, *, hid
     assert was.items() <= owners(found).items()
     said = " ".join(found.info.warnings)
     assert said.count("another broker answered") >= 2
+
+
+def test_with_the_extensible_load_manager_the_command_for_loads_is_named(
+    cluster: Cluster, zookeeper: ZooKeeper, options: Options
+) -> None:
+    modular, extensible = b"impl.ModularLoadManagerImpl", b"extensions.ExtensibleLoadManagerImpl"
+    cluster.answers = {
+        key: (status, body.replace(modular, extensible), kind) for key, (status, body, kind) in cluster.answers.items()
+    }
+    hide(cluster, zookeeper)
+    found = capture_cluster(options(cluster, metadata_store=zookeeper.address)).snapshot
+    [said] = [text for text in found.info.warnings if "loads are in a system topic alone" in text]
+    assert "pulsar-client consume" in said
+    assert "python -m planner snapshot" in said

@@ -1,15 +1,20 @@
 """Outputs beside a whole snapshot: what people set replaces what it has; loads are not taken, and that is said."""
 
 import io
+import json
+import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from planner.cluster.pulsar_json import RESOURCES
 from planner.cluster.snapshot import Snapshot
 from planner.doors.read import Given, read_given
 from planner.doors.reading import Reading
 from planner.formats.document import write_document
+from tests.data.doors.printed import capture
 
 INPUTS = Path(__file__).parent / "inputs"
 
@@ -115,3 +120,59 @@ def test_another_list_of_brokers_is_named(whole: bytes) -> None:
     assert [text for text in reading.contradictions if "mq-7.mq.east.svc:8080 not in the snapshot" in text]
     same = read(whole, "mq-0.mq.east.svc:8080\nmq-1.mq.east.svc:8080\n")[0]
     assert not same.contradictions
+
+
+def zipped(files: dict[str, bytes]) -> bytes:
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return data.getvalue()
+
+
+def consumed(brokers: Sequence[str], updated_ms: int) -> str:
+    """What `pulsar-client consume` prints of the loads of brokers, the first one with the highest usage."""
+    text = ""
+    for at, broker in enumerate(brokers):
+        usage = {name: {"usage": 300.0 - 100 * at, "limit": 400.0} for name in RESOURCES}
+        load = {
+            **usage,
+            "msgRateIn": 1.0,
+            "weightedMaxEMA": 0.5,
+            "topics": 1,
+            "bundleCount": 1,
+            "updatedAt": updated_ms,
+        }
+        text += f"----- got message -----\npublishTime:[{updated_ms}], eventTime:[0], key:[{broker}], properties:[], "
+        text += f"content:{json.dumps(load)}\n"
+    return text
+
+
+def test_a_capture_behind_a_proxy_takes_its_loads_from_the_system_topic() -> None:
+    """With the extensible load manager it has owners and no loads; nothing else can give them."""
+    files = {
+        n: c
+        for n, c in capture("extensible.zip").items()
+        if not n.startswith(("metrics.", "prometheus.", "system-topics."))
+    }
+    raw = zipped(files)
+    before = read(raw, "")[1]
+    assert not before.brokers.has_load_data.any()
+    text = consumed(before.brokers.name, before.info.captured_at_ms + 120_000)
+    reading, after = read(raw, text)
+    assert after.brokers.has_load_data.all()
+    assert after.brokers.cpu_usage_percent[:2].tolist() == [300.0, 200.0]
+    assert after.bundles.owner.tolist() == before.bundles.owner.tolist()
+    assert [
+        text for text in reading.contradictions if "from the system topic, up to 2 min apart from the capture" in text
+    ]
+    assert f"load reports of {len(after.brokers)} brokers" in reading.found
+    assert not [text for text in reading.not_used if "not taken" in text]
+
+
+def test_a_capture_that_has_loads_takes_no_others() -> None:
+    raw = zipped(capture("extensible.zip"))
+    before = read(raw, "")[1]
+    reading, after = read(raw, consumed(before.brokers.name, before.info.captured_at_ms))
+    assert np.array_equal(before.brokers.cpu_usage_percent, after.brokers.cpu_usage_percent)
+    assert [text for text in reading.not_used if text.startswith("more.txt: load reports of")]
