@@ -15,7 +15,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count
 from planner.optimize.bound import SLACK, alone, at_rung, covers, ladder, room
 from planner.optimize.leaving import MOST_BUNDLES, leaving
-from planner.optimize.plan import Plan, lowest
+from planner.optimize.plan import BOUNDS, Plan, lowest
 from planner.optimize.question import COSTS, Model, Question, cost_text, model_of
 from planner.optimize.search import (
     Step,
@@ -171,7 +171,7 @@ class _Solver:
             return first
         stay = count(len(kept) - len(self.question.pins), "bundle")
         note = f"{stay} not moved, because moving them would temporarily overload a broker."
-        bounds = {name: getattr(first, name) for name in ("bound", "peak_bound", "limit", "least", "floor", "question")}
+        bounds = {name: getattr(first, name) for name in BOUNDS}
         return replace(found, **bounds, notes=(*found.notes, note))
 
     def solve(self, snapshot: Snapshot, *, gone: bool = False, left: frozenset[int] = frozenset()) -> Plan:

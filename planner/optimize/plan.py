@@ -4,7 +4,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from planner.cluster.arrays import BoolArray, FloatArray, frozen
 from planner.cluster.digest import snapshot_digest
@@ -127,6 +127,20 @@ class Plan:
             owner[start.bundle_position[move.bundle]] = start.brokers.position[move.destination]
         brokers = with_usage(start.brokers, self.demand_after)
         return start.with_owner(owner).with_columns(brokers=brokers)
+
+
+BOUNDS = ("bound", "peak_bound", "limit", "least", "floor", "question")
+"""What of a plan is proven of its question, whatever its moves."""
+
+
+def better_of(first: Plan, later: Plan) -> Plan:
+    """Return a later answer to a question, or the first one where that is lower, with what was proven since.
+
+    A longer search takes other turns, and may end above a short one.
+    """
+    if later.value <= first.value + SLACK or not first.complete:
+        return later
+    return replace(first, **{name: getattr(later, name) for name in BOUNDS})
 
 
 def lowest(*curves: Sequence[Step]) -> tuple[Step, ...]:

@@ -12,7 +12,7 @@ from planner.cluster.text import percent
 from planner.optimize.absorb import left_by, settled, surviving
 from planner.optimize.answer import best_plan, peak_without_groups
 from planner.optimize.offer import Offer, offer_of, with_alternative
-from planner.optimize.plan import Plan, lowest
+from planner.optimize.plan import Plan, better_of, lowest
 from planner.optimize.question import Question
 from planner.optimize.search import Step
 from planner.optimize.waves import Wave, scenario_of, waves_of
@@ -123,7 +123,7 @@ def _search(view: state.Current, question: Question, first: Plan, words: str) ->
                 report(Progress(words=f"{words}: {turn:,} steps"))
             return stopped()
 
-        return best_plan(view.snapshot, question, cancelled=cancelled)
+        return better_of(first, best_plan(view.snapshot, question, cancelled=cancelled))
 
     return look
 

@@ -11,6 +11,7 @@ from planner.cluster.errors import ScenarioError
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import IsolationPolicy, Policies, Snapshot
 from planner.optimize.answer import LEAVING, best_plan, peak_without_groups
+from planner.optimize.plan import better_of
 from planner.optimize.question import Question
 from planner.optimize.waves import waves_of
 from planner.share.carry_out import document, of_groups
@@ -320,3 +321,15 @@ def test_brokers_are_emptied_though_an_anti_affinity_group_would_prefer_them(sto
 def test_an_empty_broker_needs_no_moves(story: Snapshot) -> None:
     empty = next(name for at, name in enumerate(story.brokers.name) if not (story.bundles.owner == at).any())
     assert best_plan(story, Question(drain=(empty,))).moves == ()
+
+
+def test_a_longer_search_that_ends_higher_leaves_the_first_answer_with_its_bound() -> None:
+    snapshot = small_cluster(1)
+    first, later = (best_plan(snapshot, Question(moves=3, splits=0, rounds=rounds)) for rounds in (2, 12))
+    higher = replace(later, peak=first.peak + 0.01, bound=first.bound + 0.005)
+    kept = better_of(first, higher)
+    assert (kept.moves, kept.peak) == (first.moves, first.peak)
+    assert (kept.bound, kept.question) == (higher.bound, higher.question)
+    lower = replace(later, peak=first.peak - 0.01)
+    assert better_of(first, lower) is lower
+    assert better_of(replace(first, complete=False), higher) is higher
