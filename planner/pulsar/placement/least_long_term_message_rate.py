@@ -6,6 +6,7 @@ Mirrors `LeastLongTermMessageRate` of Pulsar 4.2.4.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import islice
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from planner.cluster.hashing import hash_map_order, java_string_hash
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE
 from planner.cluster.once import once
+from planner.cluster.positions import positions_of
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.pulsar.load.averages import DEFAULT_TRAFFIC, with_known_rates
@@ -169,23 +171,26 @@ def _scores(state: Preallocated, snapshot: Snapshot, config: Settings) -> _Score
 def _rates(state: Preallocated, snapshot: Snapshot) -> FloatArray:
     """Return the long-term rate of each broker with what is on its way there. Shape (brokers,)."""
     rates = long_term_rates(snapshot).copy()
-    for name, bundles in state.bundles.items():
-        at = snapshot.brokers.position.get(name, -1)
+    coming = {snapshot.brokers.position.get(name, -1): tuple(bundles) for name, bundles in state.bundles.items()}
+    known = iter(_known_rates(snapshot, [bundle for bundles in coming.values() for bundle in bundles]))
+    for at, bundles in coming.items():
+        mine, total = list(islice(known, len(bundles))), 0.0
+        for place in _in_map_order(bundles):  # the order of Pulsar's map decides how the sum is rounded
+            total += mine[place]
         if at >= 0:
-            rates[at] = _preallocated_rate(snapshot, bundles) + rates[at]
+            rates[at] = total + rates[at]
     return frozen(rates)
 
 
-def _preallocated_rate(snapshot: Snapshot, bundles: Sequence[str]) -> float:
-    """Return the long-term rate of bundles on their way to a broker, added in the order of Pulsar's map."""
-    total, table = 0.0, snapshot.bundles
-    for at in _in_map_order(tuple(bundles)):
-        found = snapshot.bundle_position.get(bundles[at], -1)
-        if found >= 0 and table.has_data[found]:
-            total += float(table.msg_rate_per_s(found, term="long_term_"))
-        else:
-            total += float(DEFAULT_TRAFFIC.msg_rate_in_per_s) + float(DEFAULT_TRAFFIC.msg_rate_out_per_s)
-    return total
+def _known_rates(snapshot: Snapshot, bundles: Sequence[str]) -> list[float]:
+    """Return the long-term rate of each of some bundles; the one that Pulsar supposes where none is known."""
+    at = positions_of(bundles, snapshot.bundle_position)
+    rates = np.full(len(at), float(DEFAULT_TRAFFIC.msg_rate_in_per_s) + float(DEFAULT_TRAFFIC.msg_rate_out_per_s))
+    has_data = at >= 0
+    has_data[has_data] = snapshot.bundles.has_data[at[has_data]]
+    rates[has_data] = snapshot.bundles.msg_rate_per_s(at[has_data], term="long_term_")
+    found: list[float] = rates.tolist()
+    return found
 
 
 @lru_cache(maxsize=4096)

@@ -27,6 +27,7 @@ from planner.cluster.names import (
     LOAD_MANAGER_CLASS_NAME,
     PREFER_LATER_VERSIONS,
 )
+from planner.cluster.positions import positions_of
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import IsolationPolicy, Snapshot
 from planner.pulsar.load.namespace_policies import anti_affinity_group, isolation_policy
@@ -244,11 +245,13 @@ class ModularFilters:
             mine = self.snapshot.bundles_in(place) if place >= 0 else np.zeros(0, dtype=np.int64)
             owners = self.snapshot.bundles.owner[mine[self._is_reported(mine)]]
             counts = np.bincount(owners, minlength=len(self.snapshot.brokers)).astype(np.int64, copy=False)
-            for bundle in self._moved_in.get(namespace, ()):
-                broker = self.snapshot.brokers.position[self.preallocated[bundle]]
-                at = self.snapshot.bundle_position.get(bundle, -1)
-                if at < 0 or not self._is_reported(np.array([at]))[0] or self.snapshot.bundles.owner[at] != broker:
-                    counts[broker] += 1
+            coming = self._moved_in.get(namespace, ())
+            if coming:
+                brokers = np.array([self._at(self.preallocated[bundle]) for bundle in coming], dtype=np.int64)
+                at = positions_of(coming, self.snapshot.bundle_position)
+                there = at >= 0
+                there[there] = self._is_reported(at[there]) & (self.snapshot.bundles.owner[at[there]] == brokers[there])
+                counts += np.bincount(brokers[~there], minlength=len(counts))
             self._bundle_counts[namespace] = frozen(counts)
         return self._bundle_counts[namespace]
 
@@ -306,10 +309,11 @@ class ModularFilters:
         """Topics of each broker, with those of bundles on their way; 0 where there is no load report."""
         snapshot = self.snapshot
         topics = np.where(snapshot.brokers.has_load_data, snapshot.brokers.topics, 0)
-        for bundle, broker in self.preallocated.items():
-            at = snapshot.bundle_position.get(bundle, -1)
-            if at >= 0 and snapshot.bundles.has_data[at] and snapshot.brokers.has_load_data[self._at(broker)]:
-                topics[self._at(broker)] += snapshot.bundles.data_topics[at]
+        brokers = np.array([self._at(broker) for broker in self.preallocated.values()], dtype=np.int64)
+        at = positions_of(self.preallocated, snapshot.bundle_position)
+        brokers, at = brokers[at >= 0], at[at >= 0]
+        counts = snapshot.bundles.has_data[at] & snapshot.brokers.has_load_data[brokers]
+        np.add.at(topics, brokers[counts], snapshot.bundles.data_topics[at[counts]])
         return topics
 
     def _at(self, broker: str) -> int:
