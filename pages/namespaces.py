@@ -14,11 +14,11 @@ from planner.namespaces.advice import BundleAdvice
 from planner.namespaces.impact import Impact, impact
 from planner.namespaces.overview import bundle_weight, owner_shares, tenants_frame
 from planner.namespaces.population import Population, population_of
-from planner.share.bundle_advice import advice_scenario, successor_commands, successor_sentence
+from planner.share.bundle_advice import advice_scenario, move_scenario, successor_commands, successor_sentence
 from planner.share.step_table import steps_text
 from planner.web import address, registry, scenario_history, simulations, state
 from planner.web.bundle_weeks import weeks_part
-from planner.web.namespaces import advice_of, forecast_of, frame_of, plan_impact, steps_of
+from planner.web.namespaces import advice_of, forecast_of, frame_of, plan_impact, steps_of, successor_of
 from planner.web.page import Page
 from planner.web.widgets import chart, metrics, note_list, table
 
@@ -38,6 +38,18 @@ _COUNTED = {
     "placed_percent": "busiest broker (%)",
     "msg_per_s_most": "msg/s, most",
     "bytes_per_s_most": "MiB/s, most",
+}
+_BATCHES = {
+    "batch": "batch",
+    "at_min": "minute",
+    "topics": "topics",
+    "clients": "clients",
+    "highest_percent": "highest usage (%)",
+    "overloaded_broker_min": "broker-minutes above the limit",
+    "shed": "shed",
+    "splits": "splits",
+    "other_topics": "further topics disconnected",
+    "other_clients": "further clients disconnected",
 }
 _COSTS = {
     "above_limits": "will split",
@@ -202,6 +214,28 @@ def _counts_frame(advice: BundleAdvice) -> pd.DataFrame:
     return frame
 
 
+def _successor(view: state.Current, advice: BundleAdvice) -> None:
+    """Draw the move to a successor: whether it is worth it, what each batch of clients does, and its commands."""
+    st.markdown(plain(successor_sentence(advice)))
+    trial = successor_of(view, advice)
+    if trial is not None:
+        st.markdown(f"**{plain(trial.heading)}** {plain(trial.text)}")
+        table(
+            pd.DataFrame(
+                [
+                    {label: getattr(one, name) for name, label in _BATCHES.items()} | {"overload": one.verdict.text}
+                    for one in trial.batches
+                ]
+            ),
+            "successor-batches",
+            formats={"minute": "%.0f", "highest usage (%)": "%.1f"},
+        )
+        if view.outcome is None and st.button("Open the move as a scenario", icon=":material/move_up:"):
+            scenario_history.change(view, move_scenario(trial, scenario_history.present(view)))
+            registry.go("what_if")
+    st.code("\n".join(successor_commands(advice)), language="shell", wrap_lines=True)
+
+
 def _bundles(view: state.Current, advice: BundleAdvice) -> None:
     """Draw how many bundles a namespace needs, and where to cut it."""
     st.markdown(f"**{plain(advice.sentence)}**")
@@ -217,10 +251,9 @@ def _bundles(view: state.Current, advice: BundleAdvice) -> None:
     for one in advice.further_stuck:
         st.markdown(f"- No cut helps {plain(one.topic)} ({one.share_percent:.0f} %). {plain(one.advice.remedy)}")
     note_list(advice.notes)
-    if lines := successor_commands(advice):
-        with st.expander("It has too many bundles: move to a successor"):
-            st.markdown(successor_sentence(advice))
-            st.code("\n".join(lines), language="shell", wrap_lines=True)
+    if advice.successor:
+        with st.expander("It has too many bundles: a successor"):
+            _successor(view, advice)
     now = advice.now
     brokers = len(advice.brokers)
     row = next((one for one in advice.counts if one.bundles == advice.recommended), now)

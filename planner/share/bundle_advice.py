@@ -1,7 +1,7 @@
 """How many bundles a namespace should have, as text and as JSON."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
 from planner.cluster.arrays import Int64Array
@@ -13,6 +13,7 @@ from planner.namespaces.advice import BundleAdvice
 from planner.namespaces.costs import CostRow
 from planner.namespaces.counts import CountRow
 from planner.namespaces.impact import SplitForecast
+from planner.namespaces.successor import SuccessorBatch, SuccessorTrial, successor_move, successor_name, successor_trial
 from planner.pulsar.load.namespace_policies import isolation_policy
 from planner.share.asked import asked_of
 from planner.share.commands import CommandOptions
@@ -47,16 +48,18 @@ def successor_commands(advice: BundleAdvice) -> tuple[str, ...]:
     """
     if not advice.successor:
         return ()
-    old, new = advice.namespace, f"{advice.namespace}-{advice.successor}"
+    old, new = advice.namespace, successor_name(advice.snapshot, advice.namespace, advice.successor)
     policies = [line for line in _policy_commands(advice, new) if line]
     rows = bundles_of_namespace(advice.snapshot, old)
+    move = successor_move(advice.snapshot, old, advice.successor)
     consumers, producers = (int(column[rows].sum()) for column in _clients(advice.snapshot))
     return (
         admin("namespaces", "create", new, "--bundles", str(advice.successor)),
         admin("namespaces", "policies", old) + "  # then set the same policies for the successor",
         *policies,
-        f"# Move the consumers first ({consumers:,} reconnect): let them read both until nothing is left in {old}.",
-        f"# Then move the producers ({producers:,} reconnect). Messages keep their order only within one of the two.",
+        f"# Move clients in batches ({move.batches:,}, {move.pause_min:g} min apart).",
+        f"# Consumers of a batch first ({consumers:,} in all): let them read both until nothing is left in {old}.",
+        f"# Then its producers ({producers:,} in all). Messages keep their order only within one of the two.",
         admin("namespaces", "unload", old) + "  # closes what is still connected: nothing, once all have moved",
         admin("namespaces", "delete", old) + "  # refused while it has topics",
     )
@@ -70,6 +73,35 @@ def successor_sentence(advice: BundleAdvice) -> str:
         f"Simulated with {count(advice.successor, 'bundle')}, once it has settled: {advice.recreated.text}"
         " Creating it, its policies and the deletion disconnect no client."
     )
+
+
+def tried_successor(advice: BundleAdvice, cancelled: Callable[[], bool] = lambda: False) -> SuccessorTrial | None:
+    """Simulate the move to a successor, batch by batch; None where none is recommended, or no client is left."""
+    if not advice.successor:
+        return None
+    return successor_trial(
+        advice.snapshot, successor_move(advice.snapshot, advice.namespace, advice.successor), cancelled
+    )
+
+
+def _batch_json(one: SuccessorBatch) -> dict[str, Any]:
+    return {**asdict(one), "verdict": one.verdict.word, "why": one.verdict.text}
+
+
+def move_scenario(trial: SuccessorTrial, present: Scenario) -> Scenario:
+    """Return the move to a successor added to a scenario, which lasts until it has settled."""
+    steps = (*present.steps, *trial.scenario.steps)
+    return replace(present.with_steps(*steps), cycles=max(present.cycles, trial.scenario.cycles))
+
+
+def _batch_lines(trial: SuccessorTrial) -> Iterator[str]:
+    """Yield a heading and a line for each batch."""
+    yield f"{'batch':>6} {'minute':>7} {'topics':>8} {'clients':>8} {'highest':>8} {'shed':>5} {'splits':>7}  overload"
+    for one in trial.batches:
+        yield (
+            f"{one.batch:6,} {one.at_min:7,.0f} {one.topics:8,} {one.clients:8,} {one.highest_percent:6.1f} %"
+            f" {one.shed:5,} {one.splits:7,}  {one.verdict.word}"
+        )
 
 
 def _clients(snapshot: Snapshot) -> tuple[Int64Array, Int64Array]:
@@ -92,10 +124,11 @@ def advice_document(advice: BundleAdvice, splits: Sequence[SplitForecast] | None
     `counts` has a row for each number of equal bundles, with what it costs (`CostRow`); rows that were simulated have
     `simulated`, the mean result once it had settled, as `planner.simulate.judge.Result` names it, and `seeds`, how many
     simulations it is the mean of. `scenario` is what `plan --scenario` takes, and `steps` are its commands in order.
-    `successor` has the commands that lead to a namespace with fewer bundles, where there are too many. `splits` is
-    there where splits to come were asked for.
+    `successor` has the commands that lead to a namespace with fewer bundles, where there are too many,
+    `successor_batches` what each batch of clients does (`SuccessorBatch`), and `successor_scenario` is the move as a
+    scenario. `splits` is there where splits to come were asked for.
     """
-    scenario = advice_scenario(advice)
+    scenario, trial = advice_scenario(advice), tried_successor(advice)
     tried = {one.bundles: one for one in advice.tried}
     return {
         "namespace": advice.namespace,
@@ -116,6 +149,10 @@ def advice_document(advice: BundleAdvice, splits: Sequence[SplitForecast] | None
         "recommended": advice.recommended,
         "successor": list(successor_commands(advice)),
         "successor_tried": successor_sentence(advice) or None,
+        "successor_batches": [_batch_json(one) for one in trial.batches] if trial is not None else [],
+        "successor_recommended": trial is not None and trial.is_worth_it,
+        "successor_move": trial.text if trial is not None else None,
+        "successor_scenario": scenario_to_json(trial.scenario) if trial is not None else None,
         "cuts": {
             "recommended": bool(advice.edits),
             "boundaries": [f"0x{one:08x}" for one in advice.cuts.boundaries],
@@ -162,8 +199,9 @@ def advice_text(advice: BundleAdvice) -> str:
     lines += list(advice.notes)
     if steps := steps_text(advice_steps(advice)):
         lines += ["", "Steps, with what each disconnects:", *(f"  {line}" for line in steps)]
-    lines += ["It has too many bundles. To move to a successor:"] * bool(advice.successor)
-    lines += [f"  {line}" for line in (successor_sentence(advice), *successor_commands(advice)) if line]
+    if (trial := tried_successor(advice)) is not None:
+        said = (successor_sentence(advice), trial.text, *_batch_lines(trial), *successor_commands(advice))
+        lines += [trial.heading, *(f"  {line}" for line in said)]
     tried = {one.bundles for one in advice.tried}
     costs = {row.bundles: cost for row, cost in zip(advice.counts, advice.costs, strict=True)}
     shown = [row for row in advice.counts if row.bundles in {*_SHOWN, *tried, advice.recommended}]

@@ -8,11 +8,23 @@ from typing import TypeAlias
 import numpy as np
 
 from planner.cluster.arrays import Int64Array
+from planner.cluster.units import MS_PER_MIN
 
 Action: TypeAlias = Callable[[int], object]
 """Something to do; it is given the moment, ms since 1970."""
 
 _TICK_MS = 5_000
+FIRST_MS, LAST_MS = 1_440 * MS_PER_MIN, 3 * 1_440 * MS_PER_MIN
+"""How much of the beginning and of the end of a long interval between two cycles is simulated."""
+WATCHED_MIN = (FIRST_MS + LAST_MS) // MS_PER_MIN
+"""Most minutes that are simulated between two cycles."""
+
+
+def watched(begin: int, end: int) -> list[tuple[int, int]]:
+    """Return which stretches from one cycle to the next are gone through: the ends of one that is set never to end."""
+    if end - begin <= FIRST_MS + LAST_MS:
+        return [(begin, end)]
+    return [(begin, begin + FIRST_MS), (end - LAST_MS, end)]
 
 
 class Clock:

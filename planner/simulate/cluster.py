@@ -7,21 +7,22 @@ present. Positions of bundles change when one is split or a namespace is made an
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from planner.cluster.arrays import BoolArray, Int64Array, IntArray, frozen
+from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray, frozen
 from planner.cluster.errors import ScenarioError
 from planner.cluster.hashing import java_string_hashes
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.positions import Positions
-from planner.cluster.ranges import FULL_HIGH, bundle_name
+from planner.cluster.ranges import FULL_HIGH, bundle_name, equal_boundaries
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Policies, Snapshot
 from planner.cluster.tables import TRAFFIC_COLUMNS, BrokerTable, make_bundles
 from planner.cluster.units import KBIT_PER_GBIT
-from planner.pulsar.load.namespace_policies import isolation_policy
+from planner.pulsar.load.namespace_policies import isolation_policy, policies_like
 from planner.pulsar.placement.filters import isolate
 from planner.simulate.assumptions import Assumptions
 from planner.simulate.condition import Condition
@@ -135,10 +136,6 @@ class Cluster:
         """Return the owner of a bundle; empty if unowned."""
         owner = int(self.owner[bundle])
         return self.brokers.name[owner] if owner >= 0 else ""
-
-    def names_on(self, broker: int) -> list[str]:
-        """Return the bundles that a broker owns."""
-        return [self.names[at] for at in np.flatnonzero(self.owner == broker).tolist()]
 
     def owners(self) -> IntArray:
         """Return who serves each bundle now, for keeping. Shape (bundles,)."""
@@ -337,13 +334,16 @@ class Cluster:
             self.leader_view.ownership_changed(owner, children)
         return children
 
+    def _bundles_of(self, namespace: str) -> Int64Array:
+        return np.flatnonzero(self.traffic.namespace == self.namespace_at(namespace))
+
     def recut(self, namespace: str, count: int) -> None:
         """Recreate a namespace with equal, unowned bundles.
 
         Raises:
             ScenarioError: There is no such namespace.
         """
-        rows = np.flatnonzero(self.traffic.namespace == self.namespace_at(namespace))
+        rows = self._bundles_of(namespace)
         step = 2**32 // count
         self.release(self._cut(rows, [*(step * i for i in range(count)), FULL_HIGH]))
 
@@ -370,6 +370,49 @@ class Cluster:
         self.condition.cut(before, traffic.base, change)
         self.leader_view.rebuilt(change)
         return change.made
+
+    def add_namespace(self, name: str, count: int, like: str) -> None:
+        """Create a namespace without topics, with equal bundles and the policies of another one.
+
+        Raises:
+            ScenarioError: There is one of that name, or none that it is to be like.
+        """
+        traffic, before = self.traffic, len(self.names)
+        if name in traffic.namespaces:
+            raise ScenarioError(f"The cluster already has a namespace {name}.", remedy="Choose another name.")
+        change = traffic.add_namespace(name, equal_boundaries(count), self.namespace_at(like))
+        made = [bundle_name(name, low, high) for low, high in pairwise(equal_boundaries(count))]
+        self._renamed = [*self.names, *made]
+        self.names = tuple(self._renamed)
+        known = (
+            self.position if isinstance(self.position, Positions) else Positions.of(self.names[:before], self.position)
+        )
+        self.position = known.renumbered(self.names, change.parent, change.made.tolist())
+        self.owner = np.append(self.owner, np.full(count, -1))
+        self.hashes = np.append(self.hashes, java_string_hashes(made))
+        self._touch()
+        self.leader_view.rebuilt(change)
+        self.change_policies(policies_like(self.policies, like, name))
+
+    def hand_over(self, namespace: str, successor: str, left: int) -> tuple[dict[int, FloatArray], Int64Array]:
+        """Let the next topics of a namespace go to its successor, where all are to go in so many parts.
+
+        Returns:
+            What each bundle loses, by its position, in the rows of `Traffic.base`; and the bundles of the successor
+            that nobody serves. Shape (unserved,).
+
+        Raises:
+            ScenarioError: There is no such namespace.
+        """
+        traffic, (source, target) = self.traffic, map(self.namespace_at, (namespace, successor))
+        lost = traffic.hand_over(traffic.next_topics(source, left), source, target, rest=left <= 1)
+        self._touch()
+        self.leader_view.note_changes()
+        if traffic.limits is not None:
+            self.limit_dispatch()
+        left_by = {int(at): lost[:, at] for at in np.flatnonzero(lost.any(axis=0))}
+        mine = self._bundles_of(successor)
+        return left_by, mine[self.owner[mine] < 0]
 
     # Policies
 

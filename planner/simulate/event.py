@@ -7,10 +7,12 @@ from planner.cluster.decisions import Exceeded
 from planner.cluster.relocation import Relocation
 
 EventKind: TypeAlias = Literal[
-    "shed", "placed", "moved", "split", "split_refused", "broker_added", "broker_removed", "broker_lost", "unserved"
-]
+    "shed", "placed", "moved", "split", "split_refused", "broker_added", "broker_removed", "broker_lost", "unserved",
+    "handed_over",
+]  # fmt: skip
 """What happened: a bundle was shed; a bundle without owner was placed; an operator moved one; a bundle was split, or
-Pulsar refused to; a broker joined, left in order, or was noticed to be dead; no broker may take a bundle."""
+Pulsar refused to; a broker joined, left in order, or was noticed to be dead; no broker may take a bundle;
+clients left a bundle, all or some of them, for another namespace."""
 
 
 @dataclass(frozen=True, slots=True)

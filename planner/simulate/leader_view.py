@@ -242,8 +242,8 @@ class LeaderView:
         for name in self.bundles.__dataclass_fields__:
             if name in _SHOWN or (name in _AVERAGED and not self.extensible):
                 continue  # every view puts its own in place of it
-            if name in {"low", "high"}:
-                columns[name] = frozen(getattr(self.truth.traffic, name))
+            if name in {"low", "high", "namespace"}:
+                columns[name] = frozen(getattr(self.truth.traffic, name).astype(getattr(self.bundles, name).dtype))
                 continue
             columns[name] = frozen(follow(getattr(self.bundles, name), -1 if name == "top_rank" else None))
         if self.averages is not None:

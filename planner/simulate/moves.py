@@ -66,6 +66,8 @@ class _Walk:
             self.leave(event, event.source)
             if not event.destination:
                 self.closed.add(event.bundle)
+        elif event.kind == "handed_over":
+            self.disconnections.append(event)
         elif event.kind == "unserved":
             self.close(event)
         elif event.kind == "placed":
@@ -120,7 +122,7 @@ def disconnections(trace: Stretch) -> tuple[tuple[Event, ...], ...]:
 
     Clients are disconnected when their bundle is shed or moved, and when its broker leaves or a split gives it away,
     which shows when it is placed anew. That a bundle is placed after it was unloaded disconnects nobody once more, and
-    neither does a split whose children stay.
+    neither does a split whose children stay. Clients that go over to another namespace are disconnected once.
     """
     walk = _Walk(_served_by(trace.start))
     by_cycle: list[tuple[Event, ...]] = []

@@ -7,7 +7,7 @@ from typing import Final
 from planner.cluster.names import SHEDDING_INTERVAL_MINUTES
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count
-from planner.simulate.run import WATCHED_MIN
+from planner.simulate.clock import WATCHED_MIN
 from planner.simulate.scenario import Scenario
 
 TOLD_FROM_S: Final = 60.0

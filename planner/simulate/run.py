@@ -42,7 +42,7 @@ from planner.pulsar.placement.selection import Selection
 from planner.pulsar.splitting import automatic_extensible, automatic_modular
 from planner.pulsar.splitting.registry import default_split_algorithm
 from planner.pulsar.throttling.precedence import RATE_SETTINGS
-from planner.simulate.clock import Action, Clock
+from planner.simulate.clock import WATCHED_MIN, Action, Clock, watched
 from planner.simulate.cluster import Cluster
 from planner.simulate.event import Event, EventKind
 from planner.simulate.frames import Frames, change_of_brokers
@@ -51,10 +51,6 @@ from planner.simulate.trace import Cycle, Trace, cycle_seed
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with the number of cycles that are done, and of all."""
-
-_FIRST_MS, _LAST_MS = 1_440 * MS_PER_MIN, 3 * 1_440 * MS_PER_MIN
-WATCHED_MIN = (_FIRST_MS + _LAST_MS) // MS_PER_MIN
-"""Most minutes that are simulated between two cycles."""
 
 _DISPATCH = frozenset(name for names in RATE_SETTINGS.values() for name in names)
 
@@ -105,13 +101,6 @@ def simulate(
         running.close()
 
 
-def _watched(begin: int, end: int) -> list[tuple[int, int]]:
-    """Return which stretches from one cycle to the next are gone through: the ends of one that is set never to end."""
-    if end - begin <= _FIRST_MS + _LAST_MS:
-        return [(begin, end)]
-    return [(begin, begin + _FIRST_MS), (end - _LAST_MS, end)]
-
-
 class _Cancelled(Exception):  # noqa: N818 - no error: somebody asked for it
     """Ends a run inside a cycle."""
 
@@ -160,7 +149,7 @@ class Simulation:
         self._splits_by_traffic = algorithm.reads_traffic
         self._memory: LeaderMemory = elected(self._shedder, self._manager, self.config)
         self.notes: list[str] = self._counted_for_itself()
-        if self._interval_ms() > _FIRST_MS + _LAST_MS:
+        if self._interval_ms() > WATCHED_MIN * MS_PER_MIN:
             self.notes.append(
                 "Only the first day and the last three days of the long interval between shedding cycles are simulated."
             )
@@ -218,7 +207,7 @@ class Simulation:
             self._do_due(self.now)
             cycle = self._shed(index, self.now)
             following = self.now + interval
-            for from_ms, to_ms in _watched(self.now, following):
+            for from_ms, to_ms in watched(self.now, following):
                 self._from_ms = from_ms
                 for tick in self._clock.ticks(from_ms, to_ms):
                     self._do_due(tick)
@@ -455,6 +444,10 @@ class Simulation:
         """Record an event of a bundle."""
         name, disconnected = self.cluster.names[bundle], self._disconnected(bundle, now)
         self._events.append(Event(name, source, destination, acceptable, why, *disconnected, at_ms=now, kind=kind))
+
+    def record(self, event: Event) -> None:
+        """Record an event as it is."""
+        self._events.append(event)
 
     def note_broker(self, now: int, kind: EventKind, broker: str, why: str) -> None:
         """Record an event of a broker."""

@@ -10,10 +10,11 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, UInt32Array, frozen
 from planner.cluster.errors import ScenarioError
-from planner.cluster.hashing import PARTITION, topic_hashes
+from planner.cluster.hashing import PARTITION, partition_index, topic_hashes
 from planner.cluster.ranges import FULL_HIGH, bundles_of_hashes
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.tables import TRAFFIC_COLUMNS, TopicTable
@@ -31,6 +32,9 @@ from planner.simulate.load_model import (
 _CPU, _BANDWIDTH_OUT = 4, 6
 _SCALED = 7
 """Rows that follow the traffic; the others are counts."""
+
+_ROUNDING = 1e-9
+"""Share by which sums may be off."""
 
 _TOPICS = 7
 """Row with the number of topics."""
@@ -55,12 +59,17 @@ class Renumbering:
     Attributes:
         parent: For each bundle now, its position before; that of its parent when it is new. Shape (bundles,).
         new: Which bundles are new. Shape (bundles,).
-        gone: Positions, before, of those that the new ones replace, in order. Shape (replaced,).
+        gone: Positions, before, of those that the new ones replace, in order; none where they are put behind all.
+            Shape (replaced,).
     """
 
     parent: Int64Array
     new: BoolArray
     gone: Int64Array
+
+    @property
+    def _side_by_side(self) -> bool:
+        return bool(len(self.gone)) and int(self.gone[-1] - self.gone[0]) + 1 == len(self.gone)
 
     @property
     def made(self) -> Int64Array:
@@ -72,9 +81,9 @@ class Renumbering:
 
         Shape (..., bundles). Bundles side by side are copied in one piece, which is quicker than one by one.
         """
-        first, last = int(self.gone[0]), int(self.gone[-1])
-        if last - first + 1 != len(self.gone):
+        if not self._side_by_side:
             return values.take(self.parent, axis=-1)
+        first, last = int(self.gone[0]), int(self.gone[-1])
         behind = len(self.parent) - (values.shape[-1] - last - 1)
         found = np.empty((*values.shape[:-1], len(self.parent)), dtype=values.dtype)
         found[..., :first] = values[..., :first]
@@ -84,9 +93,8 @@ class Renumbering:
 
     def rename(self, names: list[str], new: Sequence[str]) -> None:
         """Let the name of each bundle follow the renumbering, given those of the new ones."""
-        first, last = int(self.gone[0]), int(self.gone[-1])
-        if last - first + 1 == len(self.gone):
-            names[first : last + 1] = new
+        if self._side_by_side:
+            names[int(self.gone[0]) : int(self.gone[-1]) + 1] = new
             return
         followed = [names[at] for at in self.parent.tolist()]
         for at, name in zip(self.made.tolist(), new, strict=True):
@@ -429,6 +437,87 @@ class Traffic:
                 scaled.part = self._part(scaled.topics)
         self._loads = None
         return change
+
+    def add_namespace(self, name: str, edges: Sequence[int], like: int) -> Renumbering:
+        """Add a namespace without topics behind all others, whose traffic will change as that of another one does."""
+        before, made = len(self.low), len(edges) - 1
+        at = np.arange(before + made)
+        change = Renumbering(np.minimum(at, before - 1), at >= before, np.zeros(0, dtype=np.int64))
+        own = self.namespace == like
+        for scaled in self.changes:
+            scaled.bundles = np.append(scaled.bundles, np.full(made, scaled.bundles[own].all()))
+            if scaled.topics is not None:
+                scaled.part = np.pad(scaled.part, ((0, 0), (0, made)))
+        self.namespace = np.append(self.namespace, np.full(made, len(self.namespaces)))
+        self.namespaces = (*self.namespaces, name)
+        self.low, self.high = np.append(self.low, edges[:-1]), np.append(self.high, edges[1:])
+        self.base = np.pad(self.base, ((0, 0), (0, made)))
+        self._loads = None
+        return change
+
+    def next_topics(self, space: int, left: int) -> Int64Array:
+        """Return the topics of a namespace that go first, where all are to go in so many parts with as many clients.
+
+        They go in the order of their names, and the partitions of a topic together. Shape (topics that go,).
+        """
+        held = np.flatnonzero(self.topics.bundle >= 0)
+        rows: Int64Array = held[self.namespace[self.topics.bundle[held]] == space]
+        if left <= 1 or not len(rows):
+            return rows
+        names = [
+            name.rpartition(PARTITION)[0] if partition_index(name) >= 0 else name
+            for name in self.topics.name.take(pa.array(rows)).to_pylist()
+        ]
+        _, group = np.unique(np.array(names, dtype=object), return_inverse=True)
+        clients = (self.topics.producers + self.topics.consumers)[rows].astype(np.float64)
+        by_group = np.bincount(group, weights=clients if clients.any() else np.ones(len(rows)))
+        until = np.cumsum(by_group)
+        goes = until <= max(until[-1] / left * (1 + _ROUNDING), until[0])
+        first: Int64Array = rows[goes[group]]
+        return first
+
+    def hand_over(self, rows: Int64Array, source: int, target: int, *, rest: bool) -> FloatArray:
+        """Let topics of a namespace go to another one with all that they bring, under its name.
+
+        Args:
+            rows: Positions of the topics. Shape (topics that go,).
+            source: Position of their namespace.
+            target: Position of the other one.
+            rest: Whether what the bundles bring besides their topics goes as well; it spreads by the width of bundles.
+
+        Returns:
+            What each bundle loses. Shape (10, bundles).
+        """
+        mine = np.flatnonzero(self.namespace == target)
+        mine = mine[np.argsort(self.low[mine], kind="stable")]
+        old, new = (f"://{self.namespaces[at]}/" for at in (source, target))
+        names = [name.replace(old, new, 1) for name in self.topics.name.take(pa.array(rows)).to_pylist()]
+        hashes = topic_hashes((name.encode() for name in names), len(names))
+        home = np.full(len(self.topics), -1, dtype=np.int64)
+        home[rows] = mine[bundles_of_hashes(self.low[mine], hashes.astype(np.int64))]
+        lost, gained = np.zeros_like(self.base), np.zeros_like(self.base)
+        for bundle in np.unique(self.topics.bundle[rows]).tolist():
+            members = self.topics.of_bundle(bundle)
+            goes = home[members] >= 0
+            share = self._by_topic(bundle, members)[:, goes]
+            lost[:, bundle] = share.sum(axis=1)
+            for row in range(_ROWS):
+                gained[row] += np.bincount(home[members[goes]], share[row], minlength=gained.shape[1])
+        if rest:
+            own = self.namespace == source
+            others = np.maximum(self.base - lost, 0.0)[:, own].sum(axis=1)
+            lost[:, own] = self.base[:, own]
+            gained[:, mine] += others[:, np.newaxis] * (self.high[mine] - self.low[mine]) / float(FULL_HIGH)
+        self.base = np.maximum(self.base - lost, 0.0) + gained
+        renamed = pc.replace_with_mask(self.topics.name, pa.array(home >= 0), pa.array(names, self.topics.name.type))
+        places, bundles = self.topics.hash.copy(), self.topics.bundle.copy()
+        places[rows], bundles[rows] = hashes, home[rows]
+        self.topics = replace(self.topics, name=renamed, hash=frozen(places), bundle=frozen(bundles))
+        for change in self.changes:
+            if change.topics is not None:
+                change.part = self._part(change.topics)
+        self._topic_names = self._loads = None
+        return lost
 
     def _find_topics(self, parent: Int64Array, new: BoolArray, gone: Int64Array, before: int) -> None:
         """Renumber the bundles of topics, so many before, and find the topics of the new ones."""

@@ -10,8 +10,9 @@ from planner.cluster.errors import PlannerError
 from planner.namespaces.advice import BundleAdvice, bundle_advice
 from planner.namespaces.impact import SplitForecast, growing, split_forecasts
 from planner.namespaces.overview import namespaces_frame
+from planner.namespaces.successor import SuccessorTrial
 from planner.remedy.tried import AT_ONCE_S, tried_at_once
-from planner.share.bundle_advice import advice_steps
+from planner.share.bundle_advice import advice_steps, tried_successor
 from planner.simulate.admin_commands import Command
 from planner.simulate.price import price_of
 from planner.simulate.run import simulate
@@ -57,6 +58,18 @@ def steps_of(view: state.Current, advice: BundleAdvice) -> tuple[Command, ...] |
     """Return the commands that cut a namespace, with what each disconnects; None while they are simulated."""
     key = f"steps {view.digest}{view.variant} {advice.namespace}"
     return tasks.answer(key, lambda _report, _stopped: advice_steps(advice), "Simulating the steps", last=True)
+
+
+def successor_of(view: state.Current, advice: BundleAdvice) -> SuccessorTrial | None:
+    """Return the move to a successor, each batch simulated; None while it is, or where none is recommended."""
+    if not advice.successor:
+        return None
+    key = f"successor {view.digest}{view.variant} {advice.namespace}"
+
+    def look(_: Report, stopped: Stopped) -> SuccessorTrial | None:
+        return tried_successor(advice, stopped)
+
+    return tasks.answer(key, look, "Simulating the move to a successor", last=True)
 
 
 def forecast_of(view: state.Current, hours: float, factor: float) -> tuple[SplitForecast, ...] | None:

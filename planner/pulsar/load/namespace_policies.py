@@ -4,6 +4,8 @@ Mirrors `SimpleResourceAllocationPolicies.areIsolationPoliciesPresent` and
 `AntiAffinityGroupPolicyHelper.hasAntiAffinityGroupPolicy` of Pulsar 4.2.4.
 """
 
+from dataclasses import replace
+
 from planner.cluster.snapshot import IsolationPolicy, Policies
 from planner.pulsar.load.java_pattern import java_pattern
 
@@ -43,6 +45,28 @@ def isolation_policy(policies: Policies, namespace: str) -> IsolationPolicy | No
     policy, and `SimpleResourceAllocationPolicies.areIsolationPoliciesPresent` takes the error for no policy.
     """
     return _search(policies, namespace)[0]
+
+
+def policies_like(policies: Policies, namespace: str, successor: str) -> Policies:
+    """Return policies that bind a further namespace as they bind another one.
+
+    Its name is added to the isolation policy of the other one, unless that matches it already.
+    """
+    isolation, group = isolation_policy(policies, namespace), policies.anti_affinity_group.get(namespace)
+    bound = policies.isolation
+    if isolation is not None and isolation_policy(policies, successor) is not isolation:
+        named = replace(isolation, namespaces=(*isolation.namespaces, successor.replace(".", "\\.")))
+        bound = tuple(named if one is isolation else one for one in bound)
+    renamed = {namespace: successor}
+    rates = [
+        replace(one, target=renamed.get(one.target, one.target.replace(f"://{namespace}/", f"://{successor}/", 1)))
+        for one in policies.dispatch_rates
+        if one.target == namespace or f"://{namespace}/" in one.target
+    ]
+    groups = {**policies.anti_affinity_group, **({successor: group} if group else {})}
+    return replace(
+        policies, isolation=bound, anti_affinity_group=groups, dispatch_rates=(*policies.dispatch_rates, *rates)
+    )
 
 
 def isolation_failure(policies: Policies, namespace: str) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, ClassVar, Literal
 
+import numpy as np
 from pydantic import Field
 
 from planner.cluster.units import MS_PER_MIN
@@ -43,7 +44,7 @@ class DrainBroker(Edit):
             return
         run.cluster.close(broker)
         run.note_broker(now, "broker_removed", self.broker, "takes no new bundles and is drained")
-        mine = run.cluster.names_on(broker)
+        mine = [run.cluster.names[at] for at in np.flatnonzero(run.cluster.owner == broker).tolist()]
         for number, name in enumerate(mine):
             run.at(now + number * MS_PER_MIN / self.bundles_per_min, partial(self._unload, run, name, broker))
         run.at(now + len(mine) * MS_PER_MIN / self.bundles_per_min, lambda _: run.cluster.leave(broker))

@@ -14,6 +14,7 @@ from planner.simulate.edits.hold_balancer import HoldBalancer
 from planner.simulate.edits.kill_broker import KillBroker
 from planner.simulate.edits.move_bundle import MoveBundle
 from planner.simulate.edits.move_bundles import MoveBundles
+from planner.simulate.edits.move_namespace import MoveNamespace
 from planner.simulate.edits.pin_bundle import PinBundle
 from planner.simulate.edits.remove_broker import RemoveBroker
 from planner.simulate.edits.rolling_restart import RollingRestart
@@ -38,6 +39,7 @@ EDITS: Final[tuple[type[Edit], ...]] = (
     MoveBundles,
     PinBundle,
     SetBundleCount,
+    MoveNamespace,
     SetPartitions,
     SetIsolation,
     SetAntiAffinity,
@@ -83,6 +85,9 @@ BalancerHold: TypeAlias = HoldBalancer
 
 BundleCount: TypeAlias = SetBundleCount
 """The edit that recreates a namespace with another number of bundles."""
+
+NamespaceMove: TypeAlias = MoveNamespace
+"""The edit that moves a namespace to a successor, batch by batch."""
 
 if TYPE_CHECKING:
     AnyEdit: TypeAlias = Edit

@@ -7,11 +7,11 @@ position; `RunningCluster.broker` and `RunningCluster.bundle` say the position o
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, Protocol
 
-from planner.cluster.arrays import BoolArray, Int64Array
+from planner.cluster.arrays import BoolArray, FloatArray, Int64Array
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Policies, Snapshot
 from planner.simulate.assumptions import Assumptions
-from planner.simulate.event import EventKind
+from planner.simulate.event import Event, EventKind
 from planner.simulate.load_model import Shape
 
 
@@ -22,6 +22,7 @@ class RunningCluster(Protocol):
         present: Brokers that are part of the cluster. Shape (brokers,).
         alive: Brokers that run; one that has died is present until its session ends. Shape (brokers,).
         owner: Owner of each bundle, -1 if unowned. Shape (bundles,).
+        names: Full bundle names, by position.
         position: Position of each bundle by its name.
         policies: Policies in force.
     """
@@ -30,6 +31,7 @@ class RunningCluster(Protocol):
     alive: BoolArray
     owner: Int64Array
     policies: Policies
+    names: tuple[str, ...]
 
     @property
     def position(self) -> Mapping[str, int]: ...  # noqa: D102
@@ -64,10 +66,6 @@ class RunningCluster(Protocol):
 
     def server_of(self, bundle: int) -> str:
         """Return the owner of a bundle; empty if unowned."""
-        ...
-
-    def names_on(self, broker: int) -> list[str]:
-        """Return the bundles that a broker owns."""
         ...
 
     def misplaced(self) -> Int64Array:
@@ -128,6 +126,24 @@ class RunningCluster(Protocol):
 
     def recut(self, namespace: str, count: int) -> None:
         """Recreate a namespace with equal, unowned bundles.
+
+        Raises:
+            ScenarioError: There is no such namespace.
+        """
+        ...
+
+    def add_namespace(self, name: str, count: int, like: str) -> None:
+        """Create a namespace without topics, with equal bundles and the policies of another one.
+
+        Raises:
+            ScenarioError: There is one of that name, or none that it is to be like.
+        """
+        ...
+
+    def hand_over(self, namespace: str, successor: str, left: int) -> tuple[dict[int, FloatArray], Int64Array]:
+        """Move the next topics of a namespace to its successor, where all move in `left` parts.
+
+        Returns what each bundle loses, by its position, and the successor's bundles without an owner. Shape (bundles,).
 
         Raises:
             ScenarioError: There is no such namespace.
@@ -238,6 +254,10 @@ class Running(Protocol):
         why: str = "",
     ) -> None:
         """Record an event of a bundle."""
+        ...
+
+    def record(self, event: Event) -> None:
+        """Record an event as it is."""
         ...
 
     def note_broker(self, now: int, kind: EventKind, broker: str, why: str) -> None:

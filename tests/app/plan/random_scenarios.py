@@ -16,6 +16,7 @@ from planner.simulate.edits.hold_balancer import HoldBalancer
 from planner.simulate.edits.kill_broker import KillBroker
 from planner.simulate.edits.move_bundle import MoveBundle
 from planner.simulate.edits.move_bundles import MoveBundles
+from planner.simulate.edits.move_namespace import MoveNamespace
 from planner.simulate.edits.pin_bundle import PinBundle
 from planner.simulate.edits.remove_broker import RemoveBroker
 from planner.simulate.edits.rolling_restart import RollingRestart
@@ -103,6 +104,10 @@ def random_edit(snapshot: Snapshot, draw: random.Random) -> Edit:
             ),
             SplitBundle(bundle=bundle, at_min=at, unload=draw.random() < 0.5),
             SetBundleCount(namespace=namespace, bundles=draw.randint(1, 32)),
+            MoveNamespace(
+                namespace=namespace, successor=f"{namespace}-new", bundles=draw.randint(1, 32), at_min=at,
+                batches=draw.randint(1, 5), pause_min=draw.choice((0.5, 3.0)),
+            ),
             SetPartitions(
                 topic=topic.rpartition("-partition-")[0] or topic, partitions=draw.randint(1, 40), at_min=at,
                 new_topic=draw.choice(("", f"{topic}-new")),

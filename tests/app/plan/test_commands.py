@@ -48,7 +48,7 @@ def test_commands_lead_to_the_end_of_the_simulation(several: Snapshot, seed: int
     scenario = trace.scenario
     commands = plan_commands(trace)
     killed = {edit.broker for edit in scenario.edits if isinstance(edit, KillBroker)}
-    anew = {edit.namespace for edit in scenario.edits if isinstance(edit, SetBundleCount)}
+    anew = {namespace for edit in scenario.edits for namespace in edit.recreated()}
     if any("The plan ends here" in command.note for command in commands):
         assert needs_restart(changed_settings(trace))
         assert not [command for command in commands if command.section in {"splits", "unloads", "hold", "leaving"}]
