@@ -169,10 +169,9 @@ def bundle_count_too_low(case: Outcome) -> Iterator[Finding]:
         used = int((space.traffic > 0).sum())
         wanted = fit[0] if fit is not None else min(2 ** int(np.ceil(np.log2(load / fair * 2 * used))), max(cap, 1))
         names = "based on its topic names" if fit is not None else "an estimate, because its topics are not listed"
-        evidence = (
-            f"{space.name} has {count(len(space.bundles), 'bundle')}, {used} of them with traffic. The busiest"
-            f" carries {load / MIB:.1f} MiB/s; an equal share per broker would be {fair / MIB:.1f} MiB/s."
-        )
+        carries = f"carries {load / MIB:.1f} MiB/s; an equal share per broker would be {fair / MIB:.1f} MiB/s."
+        several = f"{count(len(space.bundles), 'bundle')}, {used} of them with traffic. The busiest {carries}"
+        evidence = f"{space.name} has {several if len(space.bundles) > 1 else f'1 bundle. It {carries}'}"
         owner = int(end.bundles.owner[bundle])
         yield Finding(
             code="bundle_count_too_low",

@@ -26,6 +26,7 @@ _HOT: Final = 1 / 3
 """Share of a broker's capacity from which on one topic is hot, whatever the limits of bundles."""
 _HOT_SHARE: Final = 0.5
 _ABOVE_AVERAGE: Final = 0.1
+_NEARLY_ALL: Final = 0.995
 _LOOKED_AT: Final = 50
 """Topics that may be skewed partitions, the most used first."""
 
@@ -89,10 +90,11 @@ def _topics(
     where = brokers[0] if brokers else "its broker"
     skewed = advice.skewed
     title = (
-        f"Key skew: one of {advice.partitions} partitions has {advice.share * 100:.0f} % of the traffic"
+        f"Key skew: one of {advice.partitions} partitions has {_share(advice.share)} of the traffic"
         if skewed
         else "A single hot topic, which no split can divide"
     )
+    advised = f" {advice.evidence}" if advice.evidence else ""
     limit = case.trace.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
     full = {name for name, used in zip(case.series.brokers, case.series.usage[-1], strict=True) if used > limit}
     owners = end.bundles.owner[topics.bundle[rows[hot]]].tolist()
@@ -105,14 +107,19 @@ def _topics(
         title=title,
         evidence=(
             f"{names[0]} carries {size / MIB:.1f} MiB/s and {rate:,.0f} msg/s{also}: by itself it uses"
-            f" {usage[0] * 100:.0f} % of {where}. {advice.evidence}{more}"
-        ).strip(),
+            f" {usage[0] * 100:.0f} % of {where}.{advised}{more}"
+        ),
         remedy=advice.remedy,
         severity=severity,
         brokers=tuple(dict.fromkeys(brokers)),
         bundles=tuple(dict.fromkeys(end.bundle_names[at] for at in bundles)),
         edits=advice.edits,
     )
+
+
+def _share(part: float) -> str:
+    """Return a share in whole percent; one that is not whole is never 100 %."""
+    return f"{part * 100:.0f} %" if part == 1 or part < _NEARLY_ALL else "over 99 %"
 
 
 def _far_above(case: Outcome, end: Snapshot) -> BoolArray:
