@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, Final
 from urllib.parse import urlsplit
@@ -28,7 +28,9 @@ from planner.cluster.moments import iso_moment, parse_moment
 from planner.cluster.units import DAY_MS, MS_PER_MIN, MS_PER_S, NS_PER_MS
 from planner.doors.read import Given, read_with_outputs
 from planner.doors.reading import Reading
+from planner.formats.validate import fitting_notes
 from planner.history.labels import BrokerRule, broker_of, has_port, normalised
+from planner.history.whole_answer import INCOMPLETE, Said
 
 FETCHED: Final = "fetched"
 """Folder of a history with what was fetched for it."""
@@ -63,10 +65,6 @@ class Series(msgspec.Struct):
     metric: dict[str, str]
     values: msgspec.Raw = msgspec.Raw(b"")
     value: msgspec.Raw = msgspec.Raw(b"")
-
-
-_MOST_WARNINGS: Final = 5
-_SHOWN_WARNING: Final = 200
 
 
 class _Data(msgspec.Struct):
@@ -108,11 +106,15 @@ class Source:
     Attributes:
         client: Sends the requests.
         notes: What was assumed about brokers, each once.
+        warnings: What the server said of its last answer.
+        said: What it said of all of its answers, one sentence each.
     """
 
     def __init__(self, client: PrometheusClient, options: PrometheusOptions) -> None:
         self.client = client
         self.notes: dict[str, None] = {}
+        self.warnings: list[str] = []
+        self.said: dict[str, None] = {}
         self._matchers = options.matchers
         self._rules: Sequence[BrokerRule] = options.rules()
         self._hosts: dict[int, Mapping[str, str]] = {}
@@ -136,14 +138,9 @@ class Source:
                     remedy="Check the address. Include the path before /api/v1, if there is one.",
                 ) from error
         if answer.status != "success" or answer.isPartial:
-            raise CaptureError(
-                "The answer is incomplete: a part of the storage did not answer.",
-                where="--prometheus",
-                remedy="Try again when all stores answer.",
-            )
-        for text in answer.warnings[:_MOST_WARNINGS]:
-            said = " ".join(text.split())[:_SHOWN_WARNING].rstrip(".")
-            self.notes.setdefault(f"The server warns, so series may be missing: {said}.")
+            raise CaptureError(INCOMPLETE, where="--prometheus", remedy="Try again when all stores answer.")
+        self.warnings = answer.warnings
+        self.said |= dict.fromkeys(Said(warnings=tuple(answer.warnings)).notes)
         return answer.data.result
 
     def of_moment(self, query: str, at_ms: int) -> list[Series]:
@@ -291,7 +288,8 @@ def fetch(options: PrometheusOptions, wanted: Wanted, history: Path, progress: P
                 where="--prometheus",
                 remedy="Check --matchers, --from and --to; --dry-run lists the series.",
             )
-        return Fetched(folder, files, work.fetched, work.samples, client.received_bytes, tuple(work.source.notes))
+        notes = (*work.source.notes, *work.source.said)
+        return Fetched(folder, files, work.fetched, work.samples, client.received_bytes, notes)
 
 
 def folder_of(options: PrometheusOptions, step_ms: int, history: Path) -> Path:
@@ -314,7 +312,6 @@ class _Fetch:
     progress: Progress
     fetched: int = 0
     samples: int = 0
-    done: list[tuple[int, int]] = field(default_factory=list)
 
     def group(self, group: str) -> None:
         """Fetch what is missing of a group."""
@@ -361,6 +358,7 @@ class _Fetch:
     def _part(self, group: str, start_ms: int, end_ms: int) -> None:
         step_ms = self.wanted.step_ms
         found = self.source.over(query_of(group, self.options.matchers), start_ms, end_ms - step_ms, step_ms)
+        warnings = self.source.warnings
         self.fetched += 1
         self.samples += len(found) * ((end_ms - start_ms) // step_ms)
         name = f"{group}-{_compact(start_ms)}-{_compact(end_ms)}"
@@ -372,7 +370,7 @@ class _Fetch:
             # without the time and name that gzip would write, equal answers are equal files
             gzip.GzipFile("", "wb", compresslevel=1, fileobj=file, mtime=0) as packed,
         ):
-            write_answer(self.source.named(found, start_ms), packed, "matrix")
+            write_answer(self.source.named(found, start_ms), packed, "matrix", warnings)
         sync_folder(self.folder)
 
 
@@ -380,20 +378,24 @@ def _compact(ms: int) -> str:
     return iso_moment(ms).replace("-", "").replace(":", "")
 
 
-def write_answer(series: Iterable[Series], sink: BinaryIO | gzip.GzipFile, kind: str) -> None:
+def write_answer(
+    series: Iterable[Series], sink: BinaryIO | gzip.GzipFile, kind: str, warnings: Sequence[str] = ()
+) -> None:
     """Write series as Prometheus answers them.
 
     Args:
         series: The series.
         sink: Where to.
         kind: `matrix` over time, `vector` at a moment.
+        warnings: What the server said of its answer.
     """
     sink.write(f'{{"status":"success","data":{{"resultType":"{kind}","result":['.encode())
     for at, one in enumerate(series):
         metric = json.dumps(one.metric, ensure_ascii=False).encode("utf-8", "replace")
         values = b'"values":' + bytes(one.values) if bytes(one.values) else b'"value":' + bytes(one.value)
         sink.write((b",\n" if at else b"\n") + b'{"metric":' + metric + b"," + values + b"}")
-    sink.write(b"\n]}}\n")
+    said = f',"warnings":{json.dumps(list(warnings))}' if warnings else ""
+    sink.write(f"\n]}}{said}}}\n".encode())
 
 
 def _gaps(there: Iterable[tuple[int, int]], wanted: Wanted) -> Iterator[tuple[int, int]]:
@@ -416,6 +418,8 @@ def _parts(start: int, end: int, span_ms: int) -> Iterator[tuple[int, int]]:
 def answers_at(options: PrometheusOptions, at_ms: int) -> tuple[list[tuple[str, bytes]], tuple[str, ...]]:
     """Return name and content of the answers that say what a cluster was like at a moment, and what was assumed.
 
+    What the server warns about is in the answers.
+
     Counters are asked for where no gauge says the rates of topics, over the minute before.
 
     Raises:
@@ -426,15 +430,19 @@ def answers_at(options: PrometheusOptions, at_ms: int) -> tuple[list[tuple[str, 
         source = Source(client, options)
         rates = False
         for group in GAUGES:
-            series = list(source.named(source.of_moment(query_of(group, options.matchers), at_ms), at_ms))
+            answer = source.of_moment(query_of(group, options.matchers), at_ms)
+            warnings = source.warnings
+            series = list(source.named(answer, at_ms))
             rates |= any(
                 one.metric.get("__name__", "").startswith(("pulsar_rate_", "pulsar_bundle_")) for one in series
             )
-            found += [(f"{group} from Prometheus", _answer(series, "vector"))] if series else []
+            found += [(f"{group} from Prometheus", _answer(series, "vector", warnings))] if series else []
         if not rates:
             query = query_of(COUNTERS, options.matchers)
-            series = list(source.named(source.over(query, at_ms - _RATE_MS, at_ms, _RATE_MS), at_ms))
-            found += [("counters from Prometheus", _answer(series, "matrix"))] if series else []
+            answer = source.over(query, at_ms - _RATE_MS, at_ms, _RATE_MS)
+            warnings = source.warnings
+            series = list(source.named(answer, at_ms))
+            found += [("counters from Prometheus", _answer(series, "matrix", warnings))] if series else []
         notes = tuple(source.notes)
     if not found:
         raise CaptureError(
@@ -464,10 +472,14 @@ def snapshot_outputs(
     answers, notes = answers_at(options, at_ms)
     given = [Given(name, io.BytesIO(data)) for name, data in answers]
     found = read_with_outputs(given, *files, cluster=cluster, release=release, now_ms=at_ms, progress=progress)
-    return replace(found, assumed=(*found.assumed, *notes))
+    snapshot = found.snapshot
+    if snapshot is not None and notes:
+        info = replace(snapshot.info, warnings=fitting_notes([*snapshot.info.warnings, *notes]))
+        snapshot = replace(snapshot, info=info)
+    return replace(found, snapshot=snapshot, assumed=(*found.assumed, *notes))
 
 
-def _answer(series: Iterable[Series], kind: str) -> bytes:
+def _answer(series: Iterable[Series], kind: str, warnings: Sequence[str]) -> bytes:
     sink = io.BytesIO()
-    write_answer(series, sink, kind)
+    write_answer(series, sink, kind, warnings)
     return sink.getvalue()

@@ -121,7 +121,8 @@ def survey(options: PrometheusOptions, at_ms: int) -> Survey:
         clusters = sorted({one.metric["cluster"] for one in found if one.metric.get("cluster")})
         named = [broker_of(source.labels(one.metric, at_ms))[0] for one in found]
         brokers = tuple(sorted({name for name in named if has_port(name)} or set(filter(None, named))))
-        return Survey(at_ms, series, brokers, tuple(clusters), _scrape_s(source, found, at_ms), tuple(source.notes))
+        scrape_s = _scrape_s(source, found, at_ms)
+        return Survey(at_ms, series, brokers, tuple(clusters), scrape_s, (*source.notes, *source.said))
 
 
 def _scrape_s(source: Source, series: list[Series], at_ms: int) -> float | None:
