@@ -40,7 +40,8 @@ class Said:
     def notes(self) -> tuple[str, ...]:
         """The warnings as sentences, each once and short."""
         said = dict.fromkeys(" ".join(text.split())[:_SHOWN].rstrip(".") for text in self.warnings)
-        return tuple(f"The server warns, so series may be missing: {text}." for text in list(said)[:_MOST_WARNINGS])
+        shown = list(said)[:_MOST_WARNINGS]
+        return tuple(f"The server warns, so series may be missing or inexact: {text}." for text in shown)
 
 
 def said_in(answer: Mapping[str, Any]) -> Said:

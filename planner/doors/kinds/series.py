@@ -72,7 +72,7 @@ def _recognise_export(chunk: Chunk) -> int:
 def _read_answer(chunk: Chunk) -> Iterator[Piece]:
     yield from _of_answer(chunk)
     if warned := _warnings(chunk):
-        yield NotUsed(source=chunk.source, why=f"the server warns, so series may be missing: {warned}")
+        yield NotUsed(source=chunk.source, why=f"the server warns, so series may be missing or inexact: {warned}")
 
 
 def _warnings(chunk: Chunk) -> str:

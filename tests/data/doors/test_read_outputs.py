@@ -545,7 +545,7 @@ def test_partial_answers_of_thanos_and_victoria_metrics_say_so(more: dict[str, o
     reading = read_given([Given("a.json", io.BytesIO(json.dumps({**answer, **more}).encode()))])
     assert reading.snapshot is not None
     warned = [text for text in reading.not_used if "series may be missing" in text]
-    assert warned == ([f"a.json: the server warns, so series may be missing: {said}."] if said else [])
+    assert warned == ([f"a.json: the server warns, so series may be missing or inexact: {said}."] if said else [])
     assert set(warned) <= set(reading.snapshot.info.warnings)
 
 

@@ -19,7 +19,7 @@ from planner.history.whole_answer import said_in_file
 from tests.data.history.test_history_assemble import DAY, START
 
 WARNING = "store sidecar-1: rpc error\n code = Unavailable"
-SAID = "The server warns, so series may be missing: store sidecar-1: rpc error code = Unavailable."
+SAID = "The server warns, so series may be missing or inexact: store sidecar-1: rpc error code = Unavailable."
 SAMPLES = [(START / 1_000 + 60 * i, str(i)) for i in range(5)]
 LABELS = {"__name__": "pulsar_lb_cpu_usage", "instance": "b:8080", "cluster": "c"}
 
