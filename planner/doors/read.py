@@ -219,7 +219,7 @@ def _reading(pieces: Sequence[Piece], cluster: str, release: str, now_ms: int) -
     not_used = (*not_used, *spelling([one for one in pieces if isinstance(one, Configuration)]))
     wholes = [one for one in pieces if isinstance(one, WholeSnapshot)]
     if wholes:
-        return _of_whole(wholes, pieces, files, not_used)
+        return _of_whole(wholes, pieces, files, not_used, now_ms)
     made = together(pieces, cluster)
     found = found_in(made.pieces)
     assumed = list(made.who.assumed)
@@ -298,10 +298,11 @@ def _of_whole(
     pieces: Sequence[Piece],
     files: tuple[Configuration, ...],
     not_used: tuple[str, ...],
+    now_ms: int,
 ) -> Reading:
-    """Return a snapshot of the planner's own, with what people set beside it; loads are not mixed with it."""
+    """Return a snapshot of the planner's own, with the outputs beside it that count."""
     said = [f"There are {len(wholes)} snapshots; the last one counts."] if len(wholes) > 1 else []
-    beside = mixed(wholes[-1], [one for one in pieces if not isinstance(one, WholeSnapshot | NotUsed)])
+    beside = mixed(wholes[-1], [one for one in pieces if not isinstance(one, WholeSnapshot | NotUsed)], now_ms)
     said += beside.said
     not_used = (*not_used, *beside.left)
     snapshot, more = applied(beside.snapshot, files[:1] if is_before_and_after(files) else files)
