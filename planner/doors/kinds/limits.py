@@ -16,7 +16,13 @@ _PERIOD: Final = "ratePeriodInSecond"
 _RELATIVE: Final = "relativeToPublishRate"
 _MOST: Final = 2**63
 _OF_QUOTAS: Final = frozenset(["msgRateIn", "msgRateOut", "bandwidthIn", "bandwidthOut", "memory", "dynamic"])
-_DEFAULT_QUOTA: Final = {"msgRateIn": 40.0, "msgRateOut": 120.0, "bandwidthIn": 1e5, "bandwidthOut": 3e5, "memory": 80.0}
+_DEFAULT_QUOTA: Final = {
+    "msgRateIn": 40.0,
+    "msgRateOut": 120.0,
+    "bandwidthIn": 1e5,
+    "bandwidthOut": 3e5,
+    "memory": 80.0,
+}
 _KINDS: Final[dict[str, Literal["dispatch", "subscription", "replicator"]]] = {
     "subscription": "subscription",
     "replicator": "replicator",
