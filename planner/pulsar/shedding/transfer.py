@@ -624,13 +624,15 @@ _GATES: Mapping[ReasonCode, Gate] = {
     NOT_REACHED: Gate("the maximum of brokers per cycle", (_MAX_NUMBER_OF_BROKER_SHEDDING_PER_CYCLE,), passes=True),
     EXCLUDED: Gate("the excluded namespaces", (SHEDDING_EXCLUDED_NAMESPACES,)),
     GATED: Gate("that bundles with policies are not shed", (SHEDDING_BUNDLES_WITH_POLICIES_ENABLED,)),
-    FILTERED: Gate("that the placement filters allow the other broker for none of its bundles"),
+    FILTERED: Gate(
+        "that the placement filters allow the other broker for none of its bundles", reporting=_REPORTS_MORE
+    ),
     FILTER_FAILED: Gate("that a placement filter fails"),
     RECENT: GRACE,
-    NO_SWAP: Gate("that its bundles are larger than what may move"),
-    TOO_BIG: Gate("that its bundles are larger than what may move"),
-    IDLE: Gate("that its top bundles carry no traffic"),
-    DONOR_NOTHING: Gate("that none of its top bundles can move", of_bundles=True),
+    NO_SWAP: Gate("that its bundles are larger than what may move", reporting=_REPORTS_MORE),
+    TOO_BIG: Gate("that its bundles are larger than what may move", reporting=_REPORTS_MORE),
+    IDLE: Gate("that its top bundles carry no traffic", reporting=_REPORTS_MORE),
+    DONOR_NOTHING: Gate("that none of its top bundles can move", of_bundles=True, reporting=_REPORTS_MORE),
 }
 """What holds a broker above its threshold, or its bundles, back; see `Profile.gates`."""
 

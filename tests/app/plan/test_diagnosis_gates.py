@@ -20,7 +20,9 @@ from planner.formats.reading import read_snapshot
 from planner.pulsar.load.top_bundles import with_top_ranks
 from planner.pulsar.shedding.registry import SHEDDERS
 from planner.simulate.assumptions import Assumptions
+from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.edits.edit import Edit
+from planner.simulate.generate import generate
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Step, unchanged
 from planner.simulate.usage_model import standing
@@ -171,6 +173,21 @@ def test_cycles_that_are_skipped_after_an_unload_hide_no_gate() -> None:
     assert found.title == f"b1:8080 is above the threshold, but {WITH_POLICIES} holds it back"
     first = asked(own, cycles=3, settings=found.changes).trace.cycles[0]
     assert any(unload.move.source == "b1:8080" for unload in first.unloads)
+
+
+def test_a_setting_that_lets_other_bundles_be_reported_is_found() -> None:
+    """Every bundle that is reported may go nowhere; those with policies may, and one setting reports them."""
+    spec = ClusterSpec(
+        brokers=6, bundles=60, topics=600, namespaces=4, ownership_skew=0.9, isolated_namespaces=2,
+        msg_rate_per_s=60_000, load_manager=LoadManager.EXTENSIBLE,
+    )  # fmt: skip
+    full = generate(spec, 11)
+    found = gate_of(asked(full, cycles=30))
+    assert found.changes == {WITH_POLICIES: True}
+    assert "the placement filters do not allow" in found.evidence
+    assert found.title.endswith(f"but {WITH_POLICIES} holds it back")
+    assert not any(cycle.unloads for cycle in asked(full, cycles=30).trace.cycles)
+    assert any(cycle.unloads for cycle in asked(full, cycles=30, settings=found.changes).trace.cycles)
 
 
 @pytest.mark.parametrize(
