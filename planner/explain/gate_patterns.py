@@ -156,9 +156,10 @@ def held_by_gate(case: Outcome) -> Iterator[Finding]:
         return
     remedy, changes = _remedy(case, first, opening)
     verb = "keeps bundles there" if first.code in FRAME_GATES else "holds it back"
-    title = f"{first.broker} is above the threshold, but {what} {verb}"
+    due = "is above the threshold" if case.profile.threshold or usage[first.broker] > limit else "is due to shed"
+    title = f"{first.broker} {due}, but {what} {verb}"
     if what.startswith("that "):
-        title = f"{first.broker} is above the threshold, but sheds nothing: {what.removeprefix('that ')}"
+        title = f"{first.broker} {due}, but sheds nothing: {what.removeprefix('that ')}"
     yield Finding(
         code="held_by_gate",
         title=title,
