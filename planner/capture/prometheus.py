@@ -12,14 +12,14 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, Final
 from urllib.parse import urlsplit
 
 import msgspec
 
-from planner.capture.prometheus_client import PrometheusClient, TooMuchError
+from planner.capture.prometheus_client import COARSEST, PrometheusClient, TooMuchError
 from planner.capture.prometheus_options import PrometheusOptions
 from planner.capture.prometheus_queries import COUNTERS, GAUGES, GROUPS, hosts_query, query_of
 from planner.cluster.errors import CaptureError
@@ -28,7 +28,9 @@ from planner.cluster.moments import iso_moment, parse_moment
 from planner.cluster.units import DAY_MS, MS_PER_MIN, MS_PER_S, NS_PER_MS
 from planner.doors.read import Given, read_with_outputs
 from planner.doors.reading import Reading
+from planner.formats.validate import fitting_notes
 from planner.history.labels import BrokerRule, broker_of, has_port, normalised
+from planner.history.whole_answer import INCOMPLETE, Said
 
 FETCHED: Final = "fetched"
 """Folder of a history with what was fetched for it."""
@@ -43,7 +45,6 @@ _MOST_POINTS: Final = 10_000
 _RATE_MS: Final = MS_PER_MIN
 """Time over which the rate of a counter at a moment is taken."""
 _HOSTS_STEP_MS: Final = 5 * MS_PER_MIN
-_RATES: Final = ("pulsar_rate_", "pulsar_bundle_")
 _SUFFIX: Final = ".json.gz"
 _EMPTY: Final = ".empty"
 
@@ -65,10 +66,6 @@ class Series(msgspec.Struct):
     value: msgspec.Raw = msgspec.Raw(b"")
 
 
-_MOST_WARNINGS: Final = 5
-_SHOWN_WARNING: Final = 200
-
-
 class _Data(msgspec.Struct):
     result: list[Series]
     resultType: str  # noqa: N815 - Prometheus' name
@@ -79,6 +76,15 @@ class _Answer(msgspec.Struct):
     data: _Data
     isPartial: bool = False  # noqa: N815 - VictoriaMetrics' name
     warnings: list[str] = []
+
+
+class _Store(msgspec.Struct):
+    name: str
+    lastError: str | None = None  # noqa: N815 - Thanos' name
+
+
+class _Stores(msgspec.Struct):
+    data: dict[str, list[_Store]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +114,16 @@ class Source:
     Attributes:
         client: Sends the requests.
         notes: What was assumed about brokers, each once.
+        warnings: What the server said of its last answer.
+        said: What it said of all of its answers, one sentence each.
     """
 
     def __init__(self, client: PrometheusClient, options: PrometheusOptions) -> None:
         self.client = client
         self.notes: dict[str, None] = {}
-        self._matchers = options.matchers
+        self.warnings: list[str] = []
+        self.said: dict[str, None] = {}
+        self._options = options
         self._rules: Sequence[BrokerRule] = options.rules()
         self._hosts: dict[int, Mapping[str, str]] = {}
 
@@ -135,25 +145,48 @@ class Source:
                     where="--prometheus",
                     remedy="Check the address. Include the path before /api/v1, if there is one.",
                 ) from error
-        if answer.status != "success" or answer.isPartial:
-            raise CaptureError(
-                "The answer is incomplete: a part of the storage did not answer.",
-                where="--prometheus",
-                remedy="Try again when all stores answer.",
-            )
-        for text in answer.warnings[:_MOST_WARNINGS]:
-            said = " ".join(text.split())[:_SHOWN_WARNING].rstrip(".")
-            self.notes.setdefault(f"The server warns, so series may be missing: {said}.")
+        partial = ["the answer is partial"] * answer.isPartial
+        if answer.status != "success" or (partial and not self._options.accept_partial):
+            remedy = "Try again when all stores answer, or use --accept-partial."
+            raise CaptureError(INCOMPLETE, where="--prometheus", remedy=remedy)
+        self.warnings = partial + answer.warnings
+        self.said |= dict.fromkeys(Said(warnings=tuple(self.warnings)).notes)
         return answer.data.result
 
     def of_moment(self, query: str, at_ms: int) -> list[Series]:
         """Return what a query gives at a moment."""
-        return self.series("query", {"query": query, "time": _seconds(at_ms)})
+        return self._finest("query", {"query": query, "time": _seconds(at_ms)})
 
     def over(self, query: str, start_ms: int, end_ms: int, step_ms: int) -> list[Series]:
         """Return what a query gives from a moment to another one, which is included."""
         times = {"start": _seconds(start_ms), "end": _seconds(end_ms), "step": _seconds(step_ms)}
-        return self.series("query_range", {"query": query, **times})
+        return self._finest("query_range", {"query": query, **times})
+
+    def _finest(self, path: str, parameters: Mapping[str, str]) -> list[Series]:
+        """Ask for raw samples, and where there are none for averages, as far as the options allow."""
+        found = self.series(path, parameters)
+        coarsest = self._options.coarsest
+        if not found and coarsest != "raw" and (found := self.series(path, {**parameters, COARSEST: coarsest})):
+            self.warnings = [*self.warnings, f"only averages over up to {coarsest} are left of some times"]
+            self.said |= dict.fromkeys(Said(warnings=tuple(self.warnings)).notes)
+        return found
+
+    def note_averages(self, query: str, at_ms: int) -> bool:
+        """Note that Thanos has averages alone at a moment of which it has no raw samples; return whether it does."""
+        given = {"query": f"count({query})", "time": _seconds(at_ms), COARSEST: "1h"}
+        there = self._options.coarsest == "raw" and bool(self.series("query", given))
+        if there:
+            self.notes.setdefault("Raw samples are gone from some times; Thanos has averages. Use --coarsest 5m.")
+        return there
+
+    def note_stores(self) -> None:
+        """Note the stores of a Thanos that it does not reach: what they have is missing without a warning."""
+        with tempfile.TemporaryFile() as sink, suppress(CaptureError, msgspec.MsgspecError, UnicodeDecodeError):
+            self.client.get("stores", {}, sink)
+            sink.seek(0)
+            for stores in msgspec.json.decode(sink.read(), type=_Stores).data.values():
+                for name in (one.name for one in stores if one.lastError):
+                    self.notes.setdefault(f"Thanos does not reach its store {name}. What it alone has is missing.")
 
     def named(self, series: Iterable[Series], at_ms: int) -> Iterator[Series]:
         """Yield series with Pulsar's own names, the web address of their broker as `instance`."""
@@ -188,7 +221,7 @@ class Source:
         ended_ms = min(start_ms + DAY_MS, max(start_ms, time.time_ns() // NS_PER_MS))
         end_ms = -(-ended_ms // _HOSTS_STEP_MS) * _HOSTS_STEP_MS  # each point looks back five minutes
         with suppress(TooMuchError):
-            for one in self.over(hosts_query(self._matchers), start_ms, end_ms, _HOSTS_STEP_MS):
+            for one in self.over(hosts_query(self._options.matchers), start_ms, end_ms, _HOSTS_STEP_MS):
                 labels = normalised(one.metric)
                 if labels.get("instance") and labels.get("broker"):
                     said.setdefault(labels["instance"], set()).add(labels["broker"])
@@ -284,20 +317,24 @@ def fetch(options: PrometheusOptions, wanted: Wanted, history: Path, progress: P
         work = _Fetch(Source(client, options), options, wanted, folder, progress)
         for group in GROUPS:
             work.group(group)
+        work.source.note_stores()
         files = sum(path.name.endswith(_SUFFIX) for path in folder.iterdir())
         if not files:
             raise CaptureError(
                 "Prometheus has none of Pulsar's series in this time.",
                 where="--prometheus",
-                remedy="Check --matchers, --from and --to; --dry-run lists the series.",
+                remedy=" ".join(work.source.notes) or "Check --matchers, --from and --to; --dry-run lists the series.",
             )
-        return Fetched(folder, files, work.fetched, work.samples, client.received_bytes, tuple(work.source.notes))
+        notes = (*work.source.notes, *work.source.said)
+        return Fetched(folder, files, work.fetched, work.samples, client.received_bytes, notes)
 
 
 def folder_of(options: PrometheusOptions, step_ms: int, history: Path) -> Path:
     """Return where the files of a source are: each server, choice of series, and step has its own folder."""
     parts = urlsplit(options.url)
     said = [options.url.rstrip("/"), options.matchers, list(options.broker_names), options.org_id, step_ms]
+    if options.coarsest != "raw" or options.accept_partial:
+        said += [options.coarsest, options.accept_partial]
     digest = hashlib.sha256(json.dumps(said).encode()).hexdigest()[:12]
     host = "".join(sign if sign.isalnum() or sign in ".-" else "-" for sign in (parts.hostname or ""))[:60]
     return history / FETCHED / f"{host.strip('.') or 'prometheus'}-{digest}"
@@ -314,7 +351,6 @@ class _Fetch:
     progress: Progress
     fetched: int = 0
     samples: int = 0
-    done: list[tuple[int, int]] = field(default_factory=list)
 
     def group(self, group: str) -> None:
         """Fetch what is missing of a group."""
@@ -361,18 +397,21 @@ class _Fetch:
     def _part(self, group: str, start_ms: int, end_ms: int) -> None:
         step_ms = self.wanted.step_ms
         found = self.source.over(query_of(group, self.options.matchers), start_ms, end_ms - step_ms, step_ms)
+        warnings = self.source.warnings
         self.fetched += 1
         self.samples += len(found) * ((end_ms - start_ms) // step_ms)
         name = f"{group}-{_compact(start_ms)}-{_compact(end_ms)}"
         if not found:
             (self.folder / f".{name}{_EMPTY}").touch(mode=0o600)
+            if group == GROUPS[0]:
+                self.source.note_averages(query_of(group, self.options.matchers), (start_ms + end_ms) // 2)
             return
         with (
             whole_file(self.folder / f"{name}{_SUFFIX}", 0o600) as file,
             # without the time and name that gzip would write, equal answers are equal files
             gzip.GzipFile("", "wb", compresslevel=1, fileobj=file, mtime=0) as packed,
         ):
-            write_answer(self.source.named(found, start_ms), packed, "matrix")
+            write_answer(self.source.named(found, start_ms), packed, "matrix", warnings)
         sync_folder(self.folder)
 
 
@@ -380,20 +419,24 @@ def _compact(ms: int) -> str:
     return iso_moment(ms).replace("-", "").replace(":", "")
 
 
-def write_answer(series: Iterable[Series], sink: BinaryIO | gzip.GzipFile, kind: str) -> None:
+def write_answer(
+    series: Iterable[Series], sink: BinaryIO | gzip.GzipFile, kind: str, warnings: Sequence[str] = ()
+) -> None:
     """Write series as Prometheus answers them.
 
     Args:
         series: The series.
         sink: Where to.
         kind: `matrix` over time, `vector` at a moment.
+        warnings: What the server said of its answer.
     """
     sink.write(f'{{"status":"success","data":{{"resultType":"{kind}","result":['.encode())
     for at, one in enumerate(series):
         metric = json.dumps(one.metric, ensure_ascii=False).encode("utf-8", "replace")
         values = b'"values":' + bytes(one.values) if bytes(one.values) else b'"value":' + bytes(one.value)
         sink.write((b",\n" if at else b"\n") + b'{"metric":' + metric + b"," + values + b"}")
-    sink.write(b"\n]}}\n")
+    said = f',"warnings":{json.dumps(list(warnings))}' if warnings else ""
+    sink.write(f"\n]}}{said}}}\n".encode())
 
 
 def _gaps(there: Iterable[tuple[int, int]], wanted: Wanted) -> Iterator[tuple[int, int]]:
@@ -416,31 +459,42 @@ def _parts(start: int, end: int, span_ms: int) -> Iterator[tuple[int, int]]:
 def answers_at(options: PrometheusOptions, at_ms: int) -> tuple[list[tuple[str, bytes]], tuple[str, ...]]:
     """Return name and content of the answers that say what a cluster was like at a moment, and what was assumed.
 
+    What the server warns about is in the answers.
+
     Counters are asked for where no gauge says the rates of topics, over the minute before.
 
     Raises:
         CaptureError: There is no answer, or the server has none of Pulsar's series at that moment.
     """
     found: list[tuple[str, bytes]] = []
+    warned: dict[str, None] = {}
     with PrometheusClient(options) as client:
         source = Source(client, options)
+
+        def take(group: str, answer: list[Series], kind: str) -> list[Series]:
+            new = [text for text in source.warnings if text not in warned]  # each stands in one answer
+            series = list(source.named(answer, at_ms))
+            if series:
+                warned.update(dict.fromkeys(new))
+                found.append((f"{group} from Prometheus", _answer(series, kind, new)))
+            return series
+
         rates = False
         for group in GAUGES:
-            series = list(source.named(source.of_moment(query_of(group, options.matchers), at_ms), at_ms))
-            rates |= any(
-                one.metric.get("__name__", "").startswith(("pulsar_rate_", "pulsar_bundle_")) for one in series
-            )
-            found += [(f"{group} from Prometheus", _answer(series, "vector"))] if series else []
+            series = take(group, source.of_moment(query_of(group, options.matchers), at_ms), "vector")
+            rates |= any(one.metric.get("__name__", "").startswith("pulsar_rate_") for one in series)
         if not rates:
             query = query_of(COUNTERS, options.matchers)
-            series = list(source.named(source.over(query, at_ms - _RATE_MS, at_ms, _RATE_MS), at_ms))
-            found += [("counters from Prometheus", _answer(series, "matrix"))] if series else []
+            take(COUNTERS, source.over(query, at_ms - _RATE_MS, at_ms, _RATE_MS), "matrix")
+        if not found:
+            source.note_averages(query_of(GROUPS[0], options.matchers), at_ms)
+        source.note_stores()
         notes = tuple(source.notes)
     if not found:
         raise CaptureError(
             f"Prometheus has none of Pulsar's series at {iso_moment(at_ms)}.",
             where="--at",
-            remedy="Check --matchers and --at.",
+            remedy=" ".join(notes) or "Check --matchers and --at.",
         )
     return found, notes
 
@@ -464,10 +518,14 @@ def snapshot_outputs(
     answers, notes = answers_at(options, at_ms)
     given = [Given(name, io.BytesIO(data)) for name, data in answers]
     found = read_with_outputs(given, *files, cluster=cluster, release=release, now_ms=at_ms, progress=progress)
-    return replace(found, assumed=(*found.assumed, *notes))
+    snapshot = found.snapshot
+    if snapshot is not None and notes:
+        info = replace(snapshot.info, warnings=fitting_notes([*snapshot.info.warnings, *notes]))
+        snapshot = replace(snapshot, info=info)
+    return replace(found, snapshot=snapshot, assumed=(*found.assumed, *notes))
 
 
-def _answer(series: Iterable[Series], kind: str) -> bytes:
+def _answer(series: Iterable[Series], kind: str, warnings: Sequence[str]) -> bytes:
     sink = io.BytesIO()
-    write_answer(series, sink, kind)
+    write_answer(series, sink, kind, warnings)
     return sink.getvalue()

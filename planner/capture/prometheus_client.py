@@ -22,12 +22,18 @@ from planner.cluster.version import VERSION
 _OK: Final = 200
 _MAX_ERROR_BYTES: Final = 16 << 10
 _SHOWN: Final = 200
+_MOST_READ: Final = 2_000
 _LONGEST_PAUSE_S: Final = 30.0
 _PASSING: Final = frozenset({429, 500, 502, 503, 504})
 _REFUSED: Final = frozenset({401, 403})
 _TOO_LARGE: Final = frozenset({413, 414, 422, 503, 504})
 _TENANT: Final = re.compile(r"\bno org id\b|\btenant id\b|X-Scope-OrgID", re.IGNORECASE)
+_TENANT_HEADERS: Final = ("X-Scope-OrgID", "THANOS-TENANT")
 _RESOLUTION: Final = "maximum resolution"
+_OF_A_STORE: Final = re.compile(r"rpc error: code = |partial response", re.IGNORECASE)
+_OF_A_BOUND: Final = re.compile(r"ResourceExhausted|DeadlineExceeded|limit|too many|exceed|timed? ?out", re.IGNORECASE)
+COARSEST: Final = "max_source_resolution"
+"""Parameter of Thanos that says how coarse samples may be. Sent always: without it, servers may choose averages."""
 
 
 class TooMuchError(CaptureError):
@@ -62,7 +68,7 @@ class PrometheusClient:
             headers["Authorization"] = f"Bearer {token}"
             self._secrets = [token.encode()]
         if options.org_id:
-            headers["X-Scope-OrgID"] = options.org_id
+            headers |= dict.fromkeys(_TENANT_HEADERS, options.org_id)
         self._http = httpx.Client(
             verify=tls_context(given),
             follow_redirects=False,
@@ -82,7 +88,8 @@ class PrometheusClient:
     def get(self, path: str, parameters: Mapping[str, str], sink: BinaryIO) -> None:
         """Ask for one thing and put the answer into a file that is empty; passing failures are tried again.
 
-        Partial answers of Thanos and VictoriaMetrics are not accepted: they would be gaps in silence.
+        Partial answers of Thanos and VictoriaMetrics are not accepted, unless the options say so: they would be gaps in
+        silence. Samples are raw, unless the parameters say otherwise.
 
         Args:
             path: What to ask, such as `query_range`.
@@ -94,7 +101,13 @@ class PrometheusClient:
             CaptureError: There is no answer, or it broke a bound.
             OSError: The file cannot be written.
         """
-        whole = {**parameters, "partial_response": "false", "deny_partial_response": "1", "nocache": "1"}
+        partial = self._options.accept_partial
+        whole = {
+            COARSEST: "0s",
+            "partial_response": str(partial).lower(),
+            "deny_partial_response": str(int(not partial)),
+        }
+        whole |= {"nocache": "1", **parameters}
         for attempt in range(1, self._options.attempts + 1):
             last = attempt == self._options.attempts
             pause_s = self._options.back_off_s * 2 ** (attempt - 1)
@@ -173,12 +186,16 @@ class PrometheusClient:
 
     def _refusal(self, status: int, reason: str) -> CaptureError:
         if status in {400, *_REFUSED} and _TENANT.search(reason):
-            what = f"Prometheus does not know whose series are meant ({status}: {reason})."
+            what = f"Prometheus does not know whose series are meant ({status}: {reason[:_SHOWN]})."
             return CaptureError(what, where="--prometheus", remedy="Name the tenant with --org-id.")
         if status in _REFUSED:
             remedy = "Use --token-file or --login-file." if not self._secrets else "Check the secret and its rights."
             return CaptureError(f"Prometheus refuses the request ({status}).", where="--prometheus", remedy=remedy)
-        said = f": {reason}" if reason else ""
+        if status in _TOO_LARGE and _OF_A_STORE.search(reason) and not _OF_A_BOUND.search(reason):
+            what = f"A store of Thanos does not answer ({status}: {reason[:_SHOWN]})."
+            remedy = "Try again when all stores answer. If another server has the same series, use --accept-partial."
+            return CaptureError(what, where="--prometheus", remedy=remedy)
+        said = f": {reason[:_SHOWN]}" if reason else ""
         what = f"Prometheus answered with status {status}{said}."
         if status in _TOO_LARGE or _RESOLUTION in reason:
             return TooMuchError(what, where="--prometheus", remedy="Ask for a longer step, or fewer series.")
@@ -196,4 +213,4 @@ def _error_text(sink: BinaryIO) -> str:
     except (ValueError, RecursionError):
         said = None
     text = said.get("error") if isinstance(said, dict) else data.decode("utf-8", "replace").split("\n", 1)[0]
-    return " ".join(str(text or "").split())[:_SHOWN].rstrip(".")
+    return " ".join(str(text or "").split())[:_MOST_READ].rstrip(".")

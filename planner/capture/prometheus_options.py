@@ -3,11 +3,14 @@
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal, get_args
 
 from planner.capture.options import check_url
 from planner.cluster.errors import CaptureError, FormatError
 from planner.history.labels import BrokerRule
+
+Coarsest = Literal["raw", "5m", "1h"]
+"""How coarse samples may be: as they were scraped, or averages of Thanos."""
 
 _MATCHER: Final = r'[A-Za-z_][A-Za-z0-9_]*\s*(?:=~|!~|!=|=)\s*"(?:[^"\\\n]|\\[^\n])*"'
 _MATCHERS: Final = re.compile(rf"\s*{_MATCHER}(?:\s*,\s*{_MATCHER})*\s*,?\s*")
@@ -45,7 +48,10 @@ class PrometheusOptions:
         matchers: Labels of the wanted series, such as `cluster="east",job="broker"`; empty for all.
         broker_names: Addresses of brokers with labels in braces, such as `{pod}.pulsar-broker.ns.svc:8080`; the first
             whose labels a series has counts. By default the broker's own name, else `instance`.
-        org_id: Tenant of Mimir or Thanos (`X-Scope-OrgID`); empty for none.
+        org_id: Tenant of Mimir (`X-Scope-OrgID`) or Thanos (`THANOS-TENANT`); empty for none.
+        coarsest: Samples to take where Thanos has no raw ones: averages over up to 5 min, or an hour.
+        accept_partial: Accept answers that lack what a store of Thanos or VictoriaMetrics has; a note says so. For a
+            pair of servers that scrape the same brokers, one of which is down.
         secrets: Where secrets are.
         request_s: Longest time of one request, in seconds.
         attempts: Attempts per request after temporary failures.
@@ -57,6 +63,8 @@ class PrometheusOptions:
     matchers: str = ""
     broker_names: tuple[str, ...] = ()
     org_id: str = ""
+    coarsest: Coarsest = "raw"
+    accept_partial: bool = False
     secrets: PrometheusSecrets = field(default_factory=PrometheusSecrets)
     request_s: float = 120.0
     attempts: int = 4
@@ -78,6 +86,8 @@ class PrometheusOptions:
             )
         if self.org_id and not _TENANT.fullmatch(self.org_id):
             raise CaptureError("This is not a valid tenant.", where="--org-id", remedy="Use its configured name.")
+        if self.coarsest not in get_args(Coarsest):
+            raise CaptureError(f"{self.coarsest!r} is not known.", where="--coarsest", remedy="Use raw, 5m or 1h.")
         if self.secrets.login_file is not None and self.secrets.token_file is not None:
             raise CaptureError(
                 "Both a token and a login are given.", where="--login-file", remedy="Use the one that the server wants."

@@ -53,6 +53,7 @@ class Survey:
         """Yield what is there, how precise the result will be, and what is missing."""
         if not self.series:
             yield f"No series of Pulsar at {iso_moment(self.at_ms)}. Check the address, --matchers and the time."
+            yield from self.notes
             return
         names = listed(dict.fromkeys(self.brokers))
         yield f"At {iso_moment(self.at_ms)}: {count(len(self.brokers), 'broker')}: {names}."
@@ -121,7 +122,11 @@ def survey(options: PrometheusOptions, at_ms: int) -> Survey:
         clusters = sorted({one.metric["cluster"] for one in found if one.metric.get("cluster")})
         named = [broker_of(source.labels(one.metric, at_ms))[0] for one in found]
         brokers = tuple(sorted({name for name in named if has_port(name)} or set(filter(None, named))))
-        return Survey(at_ms, series, brokers, tuple(clusters), _scrape_s(source, found, at_ms), tuple(source.notes))
+        scrape_s = _scrape_s(source, found, at_ms)
+        if not series:
+            source.note_averages(names_query(options.matchers), at_ms)
+        source.note_stores()
+        return Survey(at_ms, series, brokers, tuple(clusters), scrape_s, (*source.notes, *source.said))
 
 
 def _scrape_s(source: Source, series: list[Series], at_ms: int) -> float | None:

@@ -258,6 +258,7 @@ def _text(name: str, offer: "Offer", waves: "Sequence[Wave]") -> str:
     """Return a plan for people to read."""
     from planner.explain.switched_off import switched_off
     from planner.optimize.answer import peak_without_groups
+    from planner.optimize.offer import nearly_as_low
     from planner.share.carry_out import of_groups, summary
     from planner.share.plan_text import first_moves, printed
 
@@ -265,6 +266,7 @@ def _text(name: str, offer: "Offer", waves: "Sequence[Wave]") -> str:
     off = [one.text for one in switched_off(plan.snapshot)]
     lasting = f" {offer.lasting}." if offer.lasting else ""
     lines = [f"Snapshot   {name}", f"Plan       {plan.digest()[:_SHORT]}", "", *off, f"{summary(plan)}{lasting}"]
+    lines += [found] if (found := nearly_as_low(plan)) else []
     lines += [plan.limit] if plan.question.under_percent is None else []
     lines += [offer.constraint.sentence] if offer.constraint else []
     groups = of_groups(plan, peak_without_groups(plan)) if plan.moves and not offer.tried else ""

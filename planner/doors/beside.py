@@ -1,7 +1,7 @@
-"""Mixes outputs with a whole snapshot: what people set replaces what the snapshot has, loads do not.
+"""Mixes outputs with a whole snapshot: what people set replaces what the snapshot has, and so do newer loads of all.
 
 Settings, the release, policies and the leader change seldom, so a newer answer about them counts. Rates and owners
-change at every moment; those of one broker at another time would make a cluster that never was.
+change at every moment: they are taken where every broker has newer ones (see `planner.doors.newer`).
 """
 
 import json
@@ -11,6 +11,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
+from planner.cluster.errors import PlannerError
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.releases import release
 from planner.cluster.settings import Settings
@@ -20,6 +21,7 @@ from planner.doors import pieces as kinds
 from planner.doors.boundaries import boundaries_in
 from planner.doors.capture_form import TOPICS, CaptureForm
 from planner.doors.found import found_in
+from planner.doors.newer import Loads, Renewed, renewed
 from planner.doors.pieces import Piece
 from planner.doors.settings import valid
 from planner.doors.together import Together, capture_of, together, write_system_topics
@@ -61,8 +63,14 @@ class Mixed:
     left: list[str] = field(default_factory=list)
 
 
-def mixed(whole: kinds.WholeSnapshot, pieces: Sequence[Piece]) -> Mixed:
-    """Return a snapshot in which the outputs beside it count; settings files are taken elsewhere."""
+def mixed(whole: kinds.WholeSnapshot, pieces: Sequence[Piece], now_ms: int = 0) -> Mixed:
+    """Return a snapshot in which the outputs beside it count; settings files are taken elsewhere.
+
+    Args:
+        whole: The snapshot.
+        pieces: The outputs.
+        now_ms: Moment of outputs that do not say it, ms since 1970; 0 unknown.
+    """
     made = Mixed(whole.snapshot)
     if whole.capture is not None:
         pieces = _completed(made, whole.capture, pieces)
@@ -78,7 +86,7 @@ def mixed(whole: kinds.WholeSnapshot, pieces: Sequence[Piece]) -> Mixed:
     _take_settings(made, found)
     _take_leader(made, found)
     _take_policies(made, found)
-    made.left += _left([one for one in given if not isinstance(one, _Set | kinds.Brokers)])
+    _take_loads(made, given, now_ms)
     made.left += [
         f"{one.source}: it does not name its namespace. Put the command above it."
         for one in found.who.unknown
@@ -127,14 +135,32 @@ def _owned(snapshot: Snapshot) -> Iterator[kinds.OwnedBundles]:
         yield kinds.OwnedBundles(source=kinds.Source(""), bundles=names, broker=name)
 
 
-def _left(pieces: Sequence[Piece]) -> Iterator[str]:
+def _take_loads(made: Mixed, pieces: Sequence[Piece], now_ms: int) -> None:
+    """Take the loads of all brokers where they are newer; say of others why they are not taken."""
+    loads = [one for one in pieces if not isinstance(one, _Set | kinds.Brokers)]
+    if not loads:
+        return
+    try:
+        found = renewed(made.snapshot, pieces, now_ms)
+    except PlannerError as error:  # the snapshot stays as it was
+        found = Renewed(why_not=f"{error.what[:1].lower()}{error.what[1:].rstrip('.')}")
+    taken = [one for one in loads if found.snapshot is not None and isinstance(one, Loads)]
+    if found.snapshot is not None:
+        made.snapshot = found.snapshot
+        made.taken += taken
+        made.said += found.said
+    made.left += _left([one for one in loads if one not in taken], found.why_not)
+
+
+def _left(pieces: Sequence[Piece], why_not: str) -> Iterator[str]:
     by_file: dict[str, list[Piece]] = {}
     for one in Who(pieces).named():
         by_file.setdefault(one.source.file, []).append(one)
+    because = f": {why_not}" if why_not else ""
     for file, found in by_file.items():
         yield (
             f"{file}: {listed(found_in(found))} not taken into the snapshot, whose rates and owners are of another "
-            "moment. To use it, read it without the snapshot."
+            f"moment{because}. To use it, read it without the snapshot."
         )
 
 

@@ -173,13 +173,13 @@ def lacking_of(metrics: Metrics) -> dict[str, int]:
     return found
 
 
-def of_another_time(source: Source, newest_ms: int, oldest_ms: int, *, is_range: bool, stale: int) -> Iterator[NotUsed]:
+def of_another_time(
+    source: Source, newest_ms: int, oldest_ms: int, *, is_range: bool, stale: int, is_recording: bool = True
+) -> Iterator[NotUsed]:
     """Yield what a person must know of samples over time of which one moment is shown."""
     if is_range:
-        why = (
-            f"it has samples from {moment(oldest_ms)} on; the last moment, {moment(newest_ms)}, is shown. "
-            "`python -m planner history ingest` reads all of them"
-        )
+        why = f"it has samples from {moment(oldest_ms)} on; the last moment, {moment(newest_ms)}, is shown"
+        why += ". `python -m planner history ingest` reads all of them" if is_recording else ""
         yield NotUsed(source=source, why=why, is_expected=True)
     if stale:
         why = f"{count(stale, 'series')} ended more than {VALID_MS // MS_PER_MIN} min before the last moment"

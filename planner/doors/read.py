@@ -49,6 +49,7 @@ PASTED: Final = "pasted text"
 
 _ZIP: Final = (b"PK\x03\x04", b"PK\x05\x06")
 _MOST_FILES: Final = 10_000
+_LOOKED_AT: Final = 4_096
 _DEEPEST: Final = 4
 _ENOUGH: Final = "A snapshot needs at least a broker with its load, or the bundles of a namespace and their owners."
 
@@ -175,11 +176,7 @@ def _of_file(given: Given, depth: int) -> Iterator[Piece]:
     magic = given.data.read(4)
     given.data.seek(0)
     if magic in _ZIP:
-        if is_own(given.data, given.name):
-            capture = raw_capture_in(given.data, given.name)
-            yield WholeSnapshot(source=Source(given.name), snapshot=_whole(given), capture=capture)
-            return
-        yield from _inside(given.name, members_of_zip(given.data, given.name), depth)
+        yield from _of_zip(given, depth)
         return
     data = unpacked(given.data.read(), given.name)
     if is_tar(data):
@@ -196,6 +193,18 @@ def _of_file(given: Given, depth: int) -> Iterator[Piece]:
                 yield piece
         if not found:
             yield NotUsed(source=Source(given.name), why="it holds log lines, prompts and headings alone")
+
+
+def _of_zip(given: Given, depth: int) -> Iterator[Piece]:
+    if is_own(given.data, given.name):
+        capture = raw_capture_in(given.data, given.name)
+        yield WholeSnapshot(source=Source(given.name), snapshot=_whole(given), capture=capture)
+        return
+    given.data.seek(0)
+    if b"[Content_Types].xml" in given.data.read(_LOOKED_AT):
+        what = "It is a document of Office, not text."
+        raise FormatError(what, where=given.name, remedy="Save it as plain text or CSV.")
+    yield from _inside(given.name, members_of_zip(given.data, given.name), depth)
 
 
 def _inside(archive: str, members: Iterable[tuple[str, bytes]], depth: int) -> Iterator[Piece]:
@@ -219,7 +228,7 @@ def _reading(pieces: Sequence[Piece], cluster: str, release: str, now_ms: int) -
     not_used = (*not_used, *spelling([one for one in pieces if isinstance(one, Configuration)]))
     wholes = [one for one in pieces if isinstance(one, WholeSnapshot)]
     if wholes:
-        return _of_whole(wholes, pieces, files, not_used)
+        return _of_whole(wholes, pieces, files, not_used, now_ms)
     made = together(pieces, cluster)
     found = found_in(made.pieces)
     assumed = list(made.who.assumed)
@@ -298,10 +307,11 @@ def _of_whole(
     pieces: Sequence[Piece],
     files: tuple[Configuration, ...],
     not_used: tuple[str, ...],
+    now_ms: int,
 ) -> Reading:
-    """Return a snapshot of the planner's own, with what people set beside it; loads are not mixed with it."""
+    """Return a snapshot of the planner's own, with the outputs beside it that count."""
     said = [f"There are {len(wholes)} snapshots; the last one counts."] if len(wholes) > 1 else []
-    beside = mixed(wholes[-1], [one for one in pieces if not isinstance(one, WholeSnapshot | NotUsed)])
+    beside = mixed(wholes[-1], [one for one in pieces if not isinstance(one, WholeSnapshot | NotUsed)], now_ms)
     said += beside.said
     not_used = (*not_used, *beside.left)
     snapshot, more = applied(beside.snapshot, files[:1] if is_before_and_after(files) else files)

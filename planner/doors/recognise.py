@@ -1,7 +1,7 @@
 """Finds the kind of each chunk by its content, and reads it into pieces."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -11,11 +11,14 @@ from planner.cluster.errors import FormatError
 from planner.cluster.text import count
 from planner.doors.chunks import Chunk
 from planner.doors.java_text import value_of
-from planner.doors.kind import NO, Kind
+from planner.doors.kind import LIKELY, NO, Kind
+from planner.doors.kinds import configuration, manifests
+from planner.doors.notations import in_json
 from planner.doors.pieces import NotUsed, Piece, Source
 from planner.doors.registry import KINDS
 from planner.doors.words import BROKER, NAMESPACE
 
+_SETTINGS: Final = (configuration.JSON, manifests.KIND)
 _ABOUT: Final = ("broker", "namespace", "key")
 _INSIDE: Final = ("report", "topics", "value", "bundles", "policies")
 _AT_MS: Final = ("time_ms", "publish_time_ms")
@@ -23,6 +26,16 @@ _COMMENT: Final = re.compile(r"\s*(?:#|//|;)")
 _ASKED: Final = re.compile(
     r"pulsar-admin .*?\b((?:brokers|broker-stats|clusters|tenants|namespaces|topics)) ([a-z][a-z-]+)"
 )
+_USED: Final[Mapping[str, frozenset[str]]] = {
+    "broker-stats": frozenset(["topics", "load-report", "monitoring-metrics", "allocator-stats"]),
+    "brokers": frozenset(
+        ["list", "leader-broker", "version", "namespaces", "get-runtime-config", "get-all-dynamic-config"]
+    ),
+    "clusters": frozenset(["list-failure-domains", "get-failure-domain"]),
+    "namespaces": frozenset(["bundles", "policies", "get-dispatch-rate", "get-anti-affinity-group", "list"]),
+    "topics": frozenset(["list", "stats", "partitioned-stats", "lookup", "partitioned-lookup"]),
+}
+"""Commands whose answers are read."""
 _MOST_MAPPED: Final = 10_000
 _DEEPEST: Final = 3
 _SHOWN: Final = 40
@@ -40,6 +53,8 @@ def kind_of(chunk: Chunk) -> Kind | None:
 
 def pieces_of(chunk: Chunk, depth: int = 0) -> Iterator[Piece]:
     """Yield what a chunk says; a part that cannot be read is a `NotUsed` with the reason, and the others are read."""
+    if (other := in_json(chunk)) is not None and _is_answer(other):
+        chunk = other
     kind = kind_of(chunk)
     if kind is not None:
         yield from _read(kind, chunk)
@@ -50,6 +65,14 @@ def pieces_of(chunk: Chunk, depth: int = 0) -> Iterator[Piece]:
             yield from pieces_of(part, depth + 1)
     else:
         yield NotUsed(source=chunk.source, why=_unknown(chunk))
+
+
+def _is_answer(chunk: Chunk) -> bool:
+    """Say whether what was turned into JSON is an answer, or some; settings in YAML have a kind of their own."""
+    kind = kind_of(chunk)
+    if kind is None:
+        return any(_is_answer(part) for part in _inside(chunk))
+    return kind not in _SETTINGS and kind.recognise(chunk) >= LIKELY
 
 
 def _read(kind: Kind, chunk: Chunk) -> Iterator[Piece]:
@@ -159,5 +182,8 @@ def _not_known(source: Source, lines: list[str], *, is_all: bool) -> NotUsed:
     """Say that lines are of no kind; what stands in them is not repeated, because it may be a secret."""
     what = f"{count(len(lines), 'line')} of an unknown kind{'' if is_all else ' among the rest'}"
     if is_all and (asked := _ASKED.search(source.command)):
-        what = f"the answer to {asked[1]} {asked[2]}, which the planner does not use ({count(len(lines), 'line')})"
+        which = f"{asked[1]} {asked[2]}"
+        what = f"the answer to {which}, which the planner does not use ({count(len(lines), 'line')})"
+        if asked[2] in _USED.get(asked[1], ()):
+            what = f"{count(len(lines), 'line')} that {which} does not print; save its answer unchanged"
     return NotUsed(source=source, why=what)

@@ -1,17 +1,45 @@
 """Turns the bytes of a file into text that can be cut: unpacks, decodes, and takes out what terminals add."""
 
+import base64
+import bz2
 import codecs
+import html
+import io
+import lzma
 import re
 import textwrap
 import zlib
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import BinaryIO, Final, cast
+
+import pyarrow as pa
 
 from planner.cluster.errors import FormatError
 from planner.cluster.units import MIB
+from planner.doors.prefixes import without_prefixes
 from planner.formats.folder import MAX_UNPACKED_BYTES
 from planner.formats.tar import is_tar
 
 _GZIP: Final = b"\x1f\x8b"
+_COMPRESSED: Final = {_GZIP: "gzip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
+_FORMATS: Final = {
+    b"7z\xbc\xaf\x27\x1c": "a 7z archive",
+    b"Rar!": "a RAR archive",
+    b"%PDF-": "a PDF document",
+    b"\x89PNG": "a picture",
+    b"\xff\xd8\xff": "a picture",
+    b"GIF8": "a picture",
+    b"\xd0\xcf\x11\xe0": "a document of Office",
+    b"PAR1": "a Parquet file",
+    b"{\\rtf": "a document in RTF",
+}
+"""How files begin that are no text."""
+_SIGNS_OF_TEXT: Final = bytes([0, 7, 8, 9, 10, 12, 13, 27, *range(32, 256)])
+_BASE64: Final = re.compile(rb"[A-Za-z0-9+/]+={0,2}")
+_SHORTEST_BASE64: Final = 60
+_TEXT_BYTES: Final = 4_096
+_FEW: Final = 10
+"""At most one sign in ten is odd in a text."""
 _MARKS: Final = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -44,14 +72,13 @@ _PASTED_BYTES: Final = 4 * MIB
 
 
 def unpacked(data: bytes, file: str) -> bytes:
-    """Return the content of a file as UTF-8 with plain line ends; gzip is unpacked, within bounds.
+    """Return the content of a file as UTF-8 with plain line ends; gzip, bzip2, xz and zstd are unpacked, within bounds.
 
     Raises:
         FormatError: It is damaged, unfolds to too much, or is not text.
     """
     for _ in range(_DEEPEST):
-        if data[:2] == _GZIP:
-            data = _gunzip(data, file)
+        data = _decompressed(data, file)
     mark, encoding = next(((m, e) for m, e in _MARKS if data.startswith(m)), (b"", _unmarked(data)))
     data = data[len(mark) :]
     if encoding != "utf-8":
@@ -60,7 +87,39 @@ def unpacked(data: bytes, file: str) -> bytes:
         except UnicodeError as error:
             name = encoding[:6].upper()
             raise FormatError(f"The text is not valid {name}.", where=file, remedy=_AGAIN) from error
-    return data if is_tar(data) else plain(data)
+    if is_tar(data):
+        return data
+    data = _decoded(data)
+    _check_is_text(data, file)
+    return plain(data)
+
+
+def _decoded(data: bytes) -> bytes:
+    """Return the text in base64, as resources of Kubernetes hold it; other data as it is."""
+    lines = data.split()
+    if len(data) > _PASTED_BYTES or len(data) < _SHORTEST_BASE64 or not all(map(_BASE64.fullmatch, lines)):
+        return data
+    try:
+        text = base64.b64decode(b"".join(lines), validate=True)
+        text.decode()
+    except ValueError:
+        return data
+    return data if text.translate(None, _SIGNS_OF_TEXT) else text
+
+
+def _check_is_text(data: bytes, file: str) -> None:
+    """Refuse what is no text.
+
+    Raises:
+        FormatError: It is none.
+    """
+    known = next((what for start, what in _FORMATS.items() if data.startswith(start)), "")
+    head = data[:_TEXT_BYTES]
+    odd = len(head.translate(None, _SIGNS_OF_TEXT))
+    wrong = head.decode("utf-8", "replace").count("\ufffd")
+    if known or odd * _FEW > len(head) or wrong * _FEW > len(head):
+        what = f"It is {known}, not text." if known else "It is not text."
+        raise FormatError(what, where=file, remedy="Unpack it, or save the outputs as plain text.")
 
 
 def _unmarked(data: bytes) -> str:
@@ -96,15 +155,64 @@ def plain(data: bytes) -> bytes:
 
 def _as_printed(data: bytes) -> bytes:
     """Return pasted text without signs of a quotation, without indentation, and with each prompt on its own line."""
+    data = without_prefixes(data)
     if data[:1] == b">" and _QUOTED_TEXT.match(data):
         data = _QUOTE.sub(b"", data)
     if b"\\\n" in data:  # properties and commands go on in the next line
         data = _GOES_ON.sub(b"", data)
+    if b"&quot;" in data and b'"' not in data:  # copied from the source of a page
+        data = html.unescape(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
     if data[:1] in (b" ", b"\t"):
         data = textwrap.dedent(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
     for name in set(_WHOSE.findall(data)):
         data = re.sub(rb"(?m)(?<=[^\s(])(?=" + re.escape(name) + rb":[~/][^\s$#]*[$#](?: |$))", b"\n", data)
     return _BRACKETED.sub(b"\n", data) if b"]# " in data or b"]$ " in data or data[-2:] in (b"]#", b"]$") else data
+
+
+def _decompressed(data: bytes, file: str) -> bytes:
+    """Unpack what is compressed, within bounds; other data as it is.
+
+    Raises:
+        FormatError: It is damaged, or unfolds to too much.
+    """
+    name = next((name for start, name in _COMPRESSED.items() if data.startswith(start)), "")
+    if not name:
+        return data
+    if name == "gzip":
+        return _gunzip(data, file)
+    parts: list[bytes] = []
+    size = 0
+    try:
+        with _OPENS[name](io.BytesIO(data)) as source:
+            while part := source.read(MIB):
+                parts.append(bytes(part))
+                size += len(part)
+                _check_size(size, len(data), file)
+    except EOFError as error:
+        raise FormatError(f"The {name} file is truncated.", where=file, remedy=_AGAIN) from error
+    except (lzma.LZMAError, OSError, ValueError) as error:
+        raise FormatError(f"The {name} file is damaged.", where=file, remedy=_AGAIN) from error
+    return b"".join(parts)
+
+
+def _unxz(data: io.BytesIO) -> BinaryIO:
+    return cast("BinaryIO", lzma.LZMAFile(data))
+
+
+def _unbzip2(data: io.BytesIO) -> BinaryIO:
+    return cast("BinaryIO", bz2.BZ2File(data))
+
+
+def _unzstd(data: io.BytesIO) -> BinaryIO:
+    return cast("BinaryIO", pa.CompressedInputStream(data, "zstd"))
+
+
+_OPENS: Final[Mapping[str, Callable[[io.BytesIO], BinaryIO]]] = {"bzip2": _unbzip2, "xz": _unxz, "zstd": _unzstd}
+
+
+def _check_size(size: int, packed: int, file: str) -> None:
+    if size > MAX_UNPACKED_BYTES or (size > _RATIO_FREE_BYTES and size > _MOST_RATIO * packed):
+        raise FormatError("It unpacks to too much.", where=file, remedy="Use smaller files.")
 
 
 def _gunzip(data: bytes, file: str) -> bytes:
@@ -119,8 +227,7 @@ def _gunzip(data: bytes, file: str) -> bytes:
                 left = unpacker.unconsumed_tail
                 parts.append(part)
                 size += len(part)
-                if size > MAX_UNPACKED_BYTES or (size > _RATIO_FREE_BYTES and size > _MOST_RATIO * len(data)):
-                    raise FormatError("It unpacks to too much.", where=file, remedy="Use smaller files.")
+                _check_size(size, len(data), file)
                 if not part and not left and not unpacker.eof:
                     raise FormatError("The gzip file is truncated.", where=file, remedy=_AGAIN)
             left = unpacker.unused_data

@@ -66,7 +66,6 @@ _EMPTY_SHARE = 0.5
 _CASCADE_DEPTH = 3
 _SHARE_OF_FAIR = 0.5
 _HARDLY_MORE = 1.05
-_FEWEST = 4
 
 
 def _throughput(table: Any, rows: Int64Array | slice = slice(None)) -> FloatArray:
@@ -168,25 +167,23 @@ def bundle_count_too_low(case: Outcome) -> Iterator[Finding]:
             continue
         used = int((space.traffic > 0).sum())
         wanted = fit[0] if fit is not None else min(2 ** int(np.ceil(np.log2(load / fair * 2 * used))), max(cap, 1))
-        names = "based on its topic names" if fit is not None else "an estimate, because its topics are not listed"
-        evidence = (
-            f"{space.name} has {count(len(space.bundles), 'bundle')}, {used} of them with traffic. The busiest"
-            f" carries {load / MIB:.1f} MiB/s; an equal share per broker would be {fair / MIB:.1f} MiB/s."
-        )
+        carries = f"carries {load / MIB:.1f} MiB/s; an equal share per broker would be {fair / MIB:.1f} MiB/s."
+        several = f"{count(len(space.bundles), 'bundle')}, {used} of them with traffic. The busiest {carries}"
+        evidence = f"{space.name} has {several if len(space.bundles) > 1 else f'1 bundle. It {carries}'}"
         owner = int(end.bundles.owner[bundle])
+        edits = _halved(case.trace.start, space.name, wanted)
+        example = f", for example into {wanted}" if edits else ""
+        sparse = bool((end.bundles.topics[space.bundles] == 0).mean() > _EMPTY_SHARE)
         yield Finding(
             code="bundle_count_too_low",
-            title=f"Too few bundles in {space.name}",
+            title=f"A bundle of {space.name} is too large" if sparse else f"Too few bundles in {space.name}",
             evidence=evidence,
-            remedy=(
-                f"Split it into {wanted} bundles ({names}). If its topics are unevenly distributed, split with"
-                f" {_BY_TOPICS} or {_BY_TRAFFIC}."
-            ),
+            remedy=f"Split its bundles{example}. The page Namespaces tries numbers of bundles and cuts.",
             severity="medium",
             brokers=(end.brokers.name[owner],) if owner >= 0 else (),
             bundles=(end.bundle_names[bundle],),
             settings=(DEFAULT_NUMBER_OF_NAMESPACE_BUNDLES, DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM),
-            edits=_halved(case.trace.start, space.name, wanted),
+            edits=edits,
         )
 
 
@@ -214,14 +211,12 @@ def bundle_count_too_high(case: Outcome) -> Iterator[Finding]:
         count = len(space.bundles)
         if count < _MANY_BUNDLES or empty <= _EMPTY_SHARE * count or empty == count:
             continue
-        enough = "fewer bundles"
         if len(space.topics):
             hashes = end.topics.hash[space.topics].astype(np.int64)
             goal = max(fair, float(space.traffic.max()) * _HARDLY_MORE)
-            fit, _ = _least_count(hashes, _throughput(end.topics)[space.topics], goal, count)
-            if fit >= count:
+            if _least_count(hashes, _throughput(end.topics)[space.topics], goal, count)[0] >= count:
                 continue
-            enough = f"{max(fit, _FEWEST)} bundles"
+        idle = space.bundles[end.bundles.topics[space.bundles] == 0]
         yield Finding(
             code="bundle_count_too_high",
             title=f"Too many bundles in {space.name}",
@@ -229,8 +224,9 @@ def bundle_count_too_high(case: Outcome) -> Iterator[Finding]:
                 f"{empty} of {count} bundles hold no topic: all {int(end.bundles.topics[space.bundles].sum())} topics"
                 f" are in the other {count - empty}."
             ),
-            remedy=(f"Pulsar cannot merge bundles. If you recreate the namespace, use {enough}."),
+            remedy="Pulsar cannot merge bundles. To recreate the namespace, see how many the page Namespaces advises.",
             severity="low",
+            bundles=tuple(end.bundle_names[at] for at in idle.tolist()),
             settings=(DEFAULT_NUMBER_OF_NAMESPACE_BUNDLES,),
         )
 

@@ -54,6 +54,13 @@ def _bundles(cause: Finding, other: Finding, case: Outcome) -> bool:
     )
 
 
+def _namespace(cause: Finding, other: Finding, case: Outcome) -> bool:
+    """Say whether both concern a namespace."""
+    del case
+    mine = {bundle.rpartition("/")[0] for bundle in cause.bundles}
+    return any(bundle.rpartition("/")[0] in mine for bundle in other.bundles)
+
+
 def _range(bundle: str) -> tuple[str, int, int]:
     space, _, ends = bundle.rpartition("/")
     low, _, high = ends.partition("_")
@@ -80,6 +87,7 @@ EXPLAINS: Final[Mapping[str, tuple[frozenset[str], Scope]]] = {
     ),
     "held_by_gate": (frozenset({"avg_held_back", "threshold_never_reached"}), _brokers),
     "idle_bundles_shed": (frozenset({"unload_storm"}), _bundles),
+    "bundle_count_too_low": (frozenset({"bundle_count_too_high"}), _namespace),
     "split_cascade": (frozenset({"topic_above_limit"}), _bundles),
     "policy_matches_no_broker": (frozenset({"against_policy"}), _bundles),
 }

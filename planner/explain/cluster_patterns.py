@@ -16,7 +16,7 @@ from planner.cluster.names import (
 )
 from planner.cluster.tables import BrokerTable
 from planner.cluster.text import count, without_package
-from planner.explain.finding import Finding, listed
+from planner.explain.finding import Finding, Severity, listed
 from planner.explain.outcome import Outcome
 from planner.pulsar.placement.registry import placement_by_name
 from planner.pulsar.throttling.precedence import RATE_SETTINGS
@@ -131,13 +131,16 @@ def unlike_machines(case: Outcome) -> Iterator[Finding]:
         if nic
         else ""
     )
+    severity: Severity = "high" if managers or (nic and not case.calm) else "medium"
+    if case.calm and len(parts) == len(limits):
+        severity = "low"  # sizes only, and all have room
     yield Finding(
         code="unlike_machines",
         title="Unexpected differences between machines",
         evidence=f"Among brokers with the same number of cores: {'; '.join(parts)}.",
         remedy="Make these machines equal unless the difference is intended: shedding compares brokers by percentages"
         f" of their own limits.{speed}",
-        severity="high" if nic or managers else "medium",
+        severity=severity,
         brokers=tuple(dict.fromkeys(odd)),
         settings=(OVERRIDE_BROKER_NIC_SPEED_GBPS,) if nic else (),
         edits=tuple(

@@ -1,6 +1,7 @@
 """Known failure patterns of Pulsar's load balancing in a simulation, with evidence and remedy."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Final, TypeAlias
 
 from planner.explain import (
@@ -61,6 +62,19 @@ PATTERNS: tuple[Pattern, ...] = (
 )
 """Every pattern."""
 
+_OF_BALANCE: Final = frozenset(
+    {
+        "avg_held_back",
+        "bundle_count_too_low",
+        "drawn_at_random",
+        "ema_lag",
+        "fighting_strategies",
+        "held_by_gate",
+        "idle_broker",
+        "threshold_never_reached",
+    }
+)
+"""Findings about how even brokers are: notes where every broker has most of its capacity left."""
 _ORDER: Final[tuple[Severity, ...]] = ("high", "medium", "low")
 
 
@@ -77,4 +91,6 @@ def diagnose(source: Trace | Outcome) -> tuple[Finding, ...]:
 
 def _found(outcome: Outcome) -> tuple[Finding, ...]:
     found = without_consequences([finding for pattern in PATTERNS for finding in pattern(outcome)], outcome)
+    if outcome.calm:
+        found = [replace(one, severity="low") if one.code in _OF_BALANCE else one for one in found]
     return tuple(sorted(found, key=lambda finding: _ORDER.index(finding.severity)))

@@ -13,6 +13,7 @@ import numpy as np
 from planner.cluster.decisions import Reason, ReasonCode
 from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE
 from planner.cluster.setting import SettingValue
+from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count
 from planner.explain.finding import Finding, Severity, listed
 from planner.explain.isolation import allowed_brokers, even_usage_percent, policies_of, widened
@@ -26,6 +27,8 @@ APART: Final = 0.15
 """From which difference on between the most and the least used broker a cluster counts as unbalanced."""
 _ASKED_BROKERS: Final = 3
 """Brokers of which it is asked what opens their gate: the busiest ones."""
+_LOOKED_BACK: Final = 10
+"""Cycles, back from the last one, that may be skipped, as in the delay after an unload."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,7 @@ class Held:
 
     Attributes:
         broker: Its id.
+        cycle: Index of the cycle: the last one that was not skipped.
         gate: The rule.
         code: The reason that the decision gives.
         text: The same in words.
@@ -41,6 +45,7 @@ class Held:
     """
 
     broker: str
+    cycle: int
     gate: Gate
     code: ReasonCode
     text: str
@@ -48,49 +53,64 @@ class Held:
 
 
 def held_brokers(case: Outcome) -> tuple[Held, ...]:
-    """Return the brokers that the last cycle leaves alone although their threshold calls for shedding, busiest first.
+    """Return the brokers that a cycle leaves alone although their threshold calls for shedding, the busiest first.
 
-    None where the brokers are as alike as they have to be, and none of them is above the limit.
+    It is the last cycle, or the last one before it that was not skipped, as in the delay after an unload. None where
+    the brokers are as alike as they have to be, and none of them is above the limit.
     """
-    return case.once("held_brokers", lambda: tuple(_held(case)))
+    return case.once("held_brokers", lambda: _held(case))
 
 
-def _held(case: Outcome) -> Iterator[Held]:
-    view, usage = case.last, case.reported_usage[-1]
+def _held(case: Outcome) -> tuple[Held, ...]:
+    usage = case.reported_usage[-1]
     limit = case.trace.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
     if not np.isfinite(usage).any():
-        return
-    calm = float(np.nanmax(usage) - np.nanmin(usage)) < APART and float(np.nanmax(usage)) <= limit
-    if calm or (case.trace.cycles[-1].unloads and _acts(case)):
-        return
-    decision = case.decision(len(case.trace.cycles) - 1)
+        return ()
+    if float(np.nanmax(usage) - np.nanmin(usage)) < APART and float(np.nanmax(usage)) <= limit:
+        return ()
+    last = len(case.trace.cycles) - 1
+    for cycle in range(last, max(last - _LOOKED_BACK, -1), -1):
+        if _acts(case, cycle):
+            return ()
+        held = list(_held_in(case, cycle))
+        lasting = tuple(one for one in held if not one.gate.passes or not case.summary.shed)
+        if lasting or not any(one.gate.skips for one in held):
+            return lasting
+    return ()
+
+
+def _held_in(case: Outcome, cycle: int) -> Iterator[Held]:
+    """Yield the brokers that a cycle, by its index, leaves alone, the busiest first."""
+    view, usage = case.trace.cycles[cycle].view, case.reported_usage[cycle]
+    decision = case.decision(cycle)
     average = float(np.nanmean(usage))
     place = {name: i for i, name in enumerate(case.series.brokers)}
     order = sorted(view.brokers.name, key=lambda name: -float(np.nan_to_num(usage[place[name]], nan=-1.0)))
     sources = {move.source for move in decision.moves}
     every = {**case.profile.gates, **FRAME_GATES}
-    reasons = _gate_reasons(case, decision, every)
+    reasons = _gate_reasons(view, decision, every)
+    there = set(case.last.brokers.name)
     for broker in order:
-        if broker in sources or (case.profile.measure == "usage" and not usage[place[broker]] >= average):
+        if broker in sources or broker not in there:
             continue
-        found = reasons.get(broker, []) or reasons.get("", [])
-        if not found:
+        if case.profile.measure == "usage" and not usage[place[broker]] >= average:
             continue
-        worst = _worst(broker, found, every)
-        if not worst.gate.passes or not case.summary.shed:
-            yield worst
+        if found := reasons.get(broker, []) or reasons.get("", []):
+            yield _worst(broker, cycle, found, every)
 
 
-def _acts(case: Outcome) -> bool:
-    """Say whether the last cycle sheds from the busiest broker."""
-    usage = case.reported_usage[-1]
+def _acts(case: Outcome, cycle: int) -> bool:
+    """Say whether a cycle, by its index, sheds from the broker that is the busiest then."""
+    usage = case.reported_usage[cycle]
+    if not np.isfinite(usage).any():
+        return False
     busiest = case.series.brokers[int(np.nanargmax(usage))]
-    return any(unload.move.source == busiest and unload.carried_out for unload in case.trace.cycles[-1].unloads)
+    return any(unload.move.source == busiest and unload.carried_out for unload in case.trace.cycles[cycle].unloads)
 
 
-def _gate_reasons(case: Outcome, decision: CycleDecision, every: Mapping[ReasonCode, Gate]) -> dict[str, list[Reason]]:
-    """Return the reasons of the last decision that are gates, by broker; those of the whole cluster under no name."""
-    names, bundles = case.last.brokers.name, case.last.bundle_names
+def _gate_reasons(view: Snapshot, decision: CycleDecision, every: Mapping[ReasonCode, Gate]) -> dict[str, list[Reason]]:
+    """Return the reasons of a decision that are gates, by broker; those of the whole cluster under no name."""
+    names, bundles = view.brokers.name, view.bundle_names
     found: dict[str, list[Reason]] = {}
     for group in decision.shedding.reasons:
         if group.code in every:
@@ -102,7 +122,7 @@ def _gate_reasons(case: Outcome, decision: CycleDecision, every: Mapping[ReasonC
     return found
 
 
-def _worst(broker: str, reasons: Sequence[Reason], every: Mapping[ReasonCode, Gate]) -> Held:
+def _worst(broker: str, cycle: int, reasons: Sequence[Reason], every: Mapping[ReasonCode, Gate]) -> Held:
     """Return what holds a broker back: what is said of itself, else what holds most of its bundles."""
     order = list(every)
     counted = Counter(reason.code for reason in reasons)
@@ -112,7 +132,7 @@ def _worst(broker: str, reasons: Sequence[Reason], every: Mapping[ReasonCode, Ga
     code = max(frame or own[:1] or of_bundles, key=lambda one: (counted[one], -order.index(one)))
     mine = [reason for reason in reasons if reason.code is code]
     about = tuple(dict.fromkeys(reason.bundle for reason in mine if reason.bundle))
-    return Held(broker, every[code], code, mine[0].text, about)
+    return Held(broker, cycle, every[code], code, mine[0].text, about)
 
 
 def held_by_gate(case: Outcome) -> Iterator[Finding]:
@@ -128,27 +148,36 @@ def held_by_gate(case: Outcome) -> Iterator[Finding]:
     about = f"{count(len(first.bundles), 'bundle')} of " if first.bundles else ""
     example = f", such as {first.bundles[0]}" if first.bundles else ""
     severity: Severity = "high" if usage[first.broker] > limit else "medium"
-    what = first.gate.settings[0] if first.gate.settings else first.gate.what
     opening = None if first.code is ISOLATED else _opening(case, like)
+    names = (opening[1].setting,) if opening is not None and first.gate.reporting else first.gate.settings
+    what = names[0] if names else first.gate.what
     if first.code is ISOLATED or (opening is None and _stays_by_policy(case, first)):
         yield _isolated(case, first, severity, others)
         return
     remedy, changes = _remedy(case, first, opening)
     verb = "keeps bundles there" if first.code in FRAME_GATES else "holds it back"
-    title = f"{first.broker} is above the threshold, but {what} {verb}"
+    due = "is above the threshold" if case.profile.threshold or usage[first.broker] > limit else "is due to shed"
+    title = f"{first.broker} {due}, but {what} {verb}"
     if what.startswith("that "):
-        title = f"{first.broker} is above the threshold, but sheds nothing: {what.removeprefix('that ')}"
+        title = f"{first.broker} {due}, but sheds nothing: {what.removeprefix('that ')}"
     yield Finding(
         code="held_by_gate",
         title=title,
-        evidence=f"In the last cycle, {about}{first.broker}{example}: {first.text.removeprefix('stays: ')}.{others}",
+        evidence=(
+            f"In {_when(case, first)}, {about}{first.broker}{example}: {first.text.removeprefix('stays: ')}.{others}"
+        ),
         remedy=remedy,
         severity=severity,
         brokers=tuple(one.broker for one in like),
         bundles=first.bundles,
-        settings=tuple(dict.fromkeys((*changes, *first.gate.settings))),
+        settings=tuple(dict.fromkeys((*changes, *names))),
         changes=changes,
     )
+
+
+def _when(case: Outcome, held: Held) -> str:
+    """Return which cycle left a broker alone."""
+    return "the last cycle" if held.cycle == len(case.trace.cycles) - 1 else f"cycle {held.cycle + 1}"
 
 
 def _stays_by_policy(case: Outcome, held: Held) -> bool:
@@ -159,9 +188,8 @@ def _stays_by_policy(case: Outcome, held: Held) -> bool:
 
 def _opening(case: Outcome, held: Sequence[Held]) -> tuple[str, Change] | None:
     """Return the first of the busiest brokers whose gate a value opens, and that value."""
-    cycle = len(case.trace.cycles) - 1
     for one in held[:_ASKED_BROKERS]:
-        found = opening_of(case.trace, cycle, one.broker, one.gate.settings)
+        found = opening_of(case.trace, one.cycle, one.broker, (*one.gate.settings, *one.gate.reporting))
         if found is not None:
             return one.broker, found
     return None
@@ -208,15 +236,16 @@ def _isolated(case: Outcome, held: Held, severity: Severity, others: str) -> Fin
     edits = tuple(edit for policy in policies if (edit := widened(case.last, policy)) is not None)
     named = listed([f"'{policy.name}'" for policy in policies]) or "of other namespaces"
     plural = "policy" if len(policies) == 1 else "policies"
+    when = _when(case, held)
     reserved = "" if policies else " Its namespaces have no policy, and every other broker is reserved for one."
     return Finding(
         code="held_by_gate",
         title=f"The isolation {plural} {named} keep{'s' if len(policies) == 1 else ''} bundles on {held.broker}",
         evidence=(
-            f"{held.broker} is above the threshold. The last cycle selects {count(len(held.bundles), 'bundle')} of"
-            f" {listed(namespaces)}, and all stay: the isolation {plural} {named}"
-            f" allow{'s' if len(policies) == 1 else ''} no other broker.{reserved} Without the {plural}, an even spread"
-            f" would be {even:.0f} %.{others}"
+            f"{held.broker} is above the threshold. {when[:1].upper()}{when[1:]} selects"
+            f" {count(len(held.bundles), 'bundle')} of {listed(namespaces)}, and all stay: the isolation {plural}"
+            f" {named} allow{'s' if len(policies) == 1 else ''} no other broker.{reserved} Without the {plural}, an"
+            f" even spread would be {even:.0f} %.{others}"
         ),
         remedy=(
             f"Add brokers to the {plural} {named}"

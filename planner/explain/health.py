@@ -42,6 +42,9 @@ _CAUSES = (
 )
 """Findings that explain why a cluster stays unbalanced, the likeliest first."""
 
+_OF_A_BROKER = frozenset({"memory_stays", "held_by_gate", "key_skew", "hot_topic"})
+"""Those that explain it only where the most used broker is one of theirs."""
+
 
 @dataclass(frozen=True, slots=True)
 class Health:
@@ -143,11 +146,12 @@ def _mended(outcome: Outcome | None, findings: Sequence[Finding], what: Literal[
         settled = outcome.summary.settled_after_cycles
         when = f"within {count(cycles, 'cycle')}" if settled is None else f"by cycle {settled}"
         return f" Pulsar fixes this on its own {when}; it sheds {count(outcome.summary.shed, 'bundle')}."
-    by_code = {finding.code: finding for finding in findings}
     busiest = outcome.series.brokers[int(np.nanargmax(outcome.series.usage[-1]))]
-    held = by_code.get("held_by_gate")
-    if held is not None and busiest not in held.brokers:
-        del by_code["held_by_gate"]
+    by_code = {
+        one.code: one
+        for one in findings
+        if one.code not in _OF_A_BROKER or (busiest in one.brokers and one.severity != "low")
+    }
     cause = next((by_code[code] for code in _CAUSES if code in by_code), None)
     left = (
         f"{count(after.over_threshold, 'broker')} still above it after {count(cycles, 'cycle')}"

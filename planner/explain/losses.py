@@ -17,17 +17,25 @@ def losses_text(found: Losses, names: dict[str, str] | None = None) -> str:
     worst = found.simulated[0]
     lost, on = called.get(worst.broker, worst.broker), called.get(worst.highest_on, worst.highest_on)
     after = f"right after it the highest usage is {worst.right_after_percent:.0f} %"
-    within = f"within {found.minutes:.0f} minutes it reaches {worst.highest_percent:.0f} % ({on})"
+    later = f"{count(round(worst.highest_at_min), 'minute')} after it, {on} reaches {worst.highest_percent:.0f} %"
     if round(worst.highest_percent) <= round(worst.right_after_percent):
-        within = f"within {found.minutes:.0f} minutes nothing is higher ({on})"
+        after, later = (
+            f"{after} ({called.get(worst.right_after_on, worst.right_after_on)})",
+            f"in the next {found.minutes:.0f} minutes nothing is higher",
+        )
+    before = (
+        f" Before it, {called.get(worst.before_on, worst.before_on)} was at {worst.before_percent:.0f} %."
+        if round(worst.before_percent) > round(worst.highest_percent)
+        else ""
+    )
     over = (
-        f" {count(worst.over_threshold, 'broker')} then {'is' if worst.over_threshold == 1 else 'are'} above"
+        f" At worst {count(worst.over_threshold, 'broker')} {'is' if worst.over_threshold == 1 else 'are'} above"
         f" {found.limit_percent} %."
         if worst.over_threshold
         else ""
     )
-    unserved = f" {count(worst.unserved, 'bundle')} cannot be served." if worst.unserved else ""
-    said = f"Worst is the loss of {lost}: {after}; {within}.{over}{unserved}"
+    unserved = f"{count(worst.unserved, 'bundle')} cannot be served; " if worst.unserved else ""
+    said = f"Worst is the loss of {lost}: {unserved}{after}; {later}.{before}{over}"
     return f"{said} {_how_many(found)}"
 
 

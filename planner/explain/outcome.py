@@ -26,6 +26,7 @@ from planner.simulate.moves import Return, relocations, returns
 from planner.simulate.trace import Trace
 
 _T = TypeVar("_T")
+_CALM = 1 / 3
 
 
 class Outcome:
@@ -141,6 +142,11 @@ class Outcome:
     def placement(self) -> str:
         """Simple class name of the placement strategy that really runs."""
         return running_placement(self.load_manager, self.trace.settings).name
+
+    @cached_property
+    def calm(self) -> bool:
+        """Whether no broker ever uses a third of its capacity: what is uneven then harms nobody."""
+        return float(np.nan_to_num(self.series.usage).max(initial=0.0)) < _CALM
 
     @cached_property
     def last(self) -> Snapshot:

@@ -59,10 +59,14 @@ def unload_storm(case: Outcome) -> Iterator[Finding]:
     worst = int(storms[share[storms].argmax()])
     events = shed[worst]
     clients = sum(event.producers + event.consumers for event in events)
+    needed = bool(all(share[at] <= _uneven_share(case, int(at)) for at in storms))
     evidence = (
         f"Cycle {worst + 1} sheds {len(events)} bundles with {share[worst] * 100:.0f} % of the cluster's throughput"
         f" and disconnects {count(clients, 'client')}. Storms occur in {len(storms)} of {count(len(share), 'cycle')}."
     )
+    if needed:
+        uneven = _uneven_share(case, worst)
+        evidence += f" To even out the brokers takes {uneven * 100:.0f} % of the throughput, so that much had to move."
     profile, mean = case.profile, float(np.nanmean(case.series.usage[worst]))
     if profile.threshold and not profile.above_average and mean >= profile.threshold(case.trace.settings):
         evidence += f" The average usage, {mean * 100:.0f} %, is itself above the threshold, so no broker has room."
@@ -73,12 +77,20 @@ def unload_storm(case: Outcome) -> Iterator[Finding]:
         title="Unload storm",
         evidence=evidence,
         remedy=calmer.words,
-        severity="high",
+        severity="medium" if needed else "high",
         brokers=tuple(dict.fromkeys(e.source for e in heaviest)),
         bundles=tuple(e.bundle for e in heaviest),
         settings=tuple(calmer.changes),
         changes=calmer.changes,
     )
+
+
+def _uneven_share(case: Outcome, cycle: int) -> float:
+    """Return the share of the cluster's throughput that brokers carry beyond the average usage of a cycle."""
+    usage, carried = case.series.usage[cycle], np.nan_to_num(case.series.throughput_bytes_per_s[cycle])
+    beyond = np.nan_to_num(np.maximum(usage - float(np.nanmean(usage)), 0.0))
+    part = np.divide(beyond, usage, out=np.zeros(len(usage)), where=np.nan_to_num(usage) > 0)
+    return float((part * carried).sum() / carried.sum()) if carried.sum() > 0 else 0.0
 
 
 def idle_bundles_shed(case: Outcome) -> Iterator[Finding]:

@@ -31,6 +31,7 @@ class PartitionAdvice:
     Attributes:
         topic: The topic without the number of a partition.
         partitions: How many it has now; 0 when it is not partitioned.
+        share: Share of the traffic of all partitions that it has (1.0 = 100 %); 1 for a topic without.
         skewed: Whether one partition has far more than its share, so that more of them do not help.
         evidence: The rates of its partitions in words; empty for a topic without.
         wanted: Number of partitions that would help; 0 where they do not.
@@ -42,6 +43,7 @@ class PartitionAdvice:
 
     topic: str
     partitions: int
+    share: float
     skewed: bool
     evidence: str
     wanted: int
@@ -88,28 +90,32 @@ def partition_advice(snapshot: Snapshot, row: int, usage: float) -> PartitionAdv
     if index >= 0:
         siblings = partitions_of(snapshot.topics, base)
         rates = snapshot.topics.msg_rate_in_per_s[siblings]
+        which = "msg/s in"
         if not rates.any():
-            rates = snapshot.topics.msg_rate_per_s(siblings)
+            rates, which = snapshot.topics.msg_rate_per_s(siblings), "msg/s"
         others = rates[siblings != row]
         mine, whole = float(rates[siblings == row].sum()), float(rates.sum())
         fair = 1 / max(len(siblings), 1)
+        share = mine / whole if whole > 0 else fair
         evidence = ""
         if len(others):
+            least, most = f"{others.min():,.0f}", f"{others.max():,.0f}"
+            each = least if least == most else f"{least} to {most}"
             evidence = (
-                f"It is one of {count(len(siblings), 'partition')}: it has {mine:,.0f} msg/s, the others"
-                f" {others.min():,.0f} to {others.max():,.0f}."
+                f"It is one of {count(len(siblings), 'partition')}: it has {mine:,.0f} {which}, the others {each} each."
             )
-        if len(others) and whole > 0 and mine / whole >= min(2 * fair, (1 + fair) / 2):
-            return PartitionAdvice(base, len(siblings), True, evidence, 0, (), (), _against_skew(name))
+        if len(others) and whole > 0 and share >= min(2 * fair, (1 + fair) / 2):
+            return PartitionAdvice(base, len(siblings), share, True, evidence, 0, (), (), _against_skew(name))
         now = len(siblings)
     else:
-        now, evidence = 0, ""
+        now, evidence, share = 0, "", 1.0
     wanted = min(max(math.ceil(max(now, 1) * usage / PART), 2 * max(now, 1)), max(_MOST, 2 * now))
     target = base if now else f"{base}{NEW_TOPIC}"  # a topic that is there cannot get partitions
     bundles, brokers = _destinations(snapshot, target, wanted, row)
     remedy = _more(target, now, wanted, bundles, brokers)
     edit = MorePartitions(topic=base, partitions=wanted, new_topic="" if now else target)
-    return PartitionAdvice(base, now, False, evidence, wanted, bundles, brokers, remedy, (edit,) if bundles else ())
+    edits = (edit,) if bundles else ()
+    return PartitionAdvice(base, now, share, False, evidence, wanted, bundles, brokers, remedy, edits)
 
 
 def cure_of(snapshot: Snapshot, row: int) -> str:

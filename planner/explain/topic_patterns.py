@@ -26,6 +26,7 @@ _HOT: Final = 1 / 3
 """Share of a broker's capacity from which on one topic is hot, whatever the limits of bundles."""
 _HOT_SHARE: Final = 0.5
 _ABOVE_AVERAGE: Final = 0.1
+_NEARLY_ALL: Final = 0.995
 _LOOKED_AT: Final = 50
 """Topics that may be skewed partitions, the most used first."""
 
@@ -49,7 +50,7 @@ def hot_topic(case: Outcome) -> Iterator[Finding]:
     for places in (skewed, others):
         if places:
             first = advice.get(places[0]) or partition_advice(end, int(rows[places[0]]), float(usage[places[0]]))
-            found = _topics(case, model, first, rows[places], usage[places], share[places])
+            found = _topics(case, model, first, rows[places], usage[places], share[places], hot[places])
             yield replace(found, code="key_skew") if first.skewed else found
 
 
@@ -74,6 +75,7 @@ def _topics(
     rows: Int64Array,
     usage: FloatArray,
     share: FloatArray,
+    hot: BoolArray,
 ) -> Finding:
     """Return what is to be said of hot topics, or of skewed partitions, the most used first."""
     end, topics = model.snapshot, model.snapshot.topics
@@ -88,28 +90,36 @@ def _topics(
     where = brokers[0] if brokers else "its broker"
     skewed = advice.skewed
     title = (
-        f"Key skew: one of {advice.partitions} partitions has most of the traffic"
+        f"Key skew: one of {advice.partitions} partitions has {_share(advice.share)} of the traffic"
         if skewed
         else "A single hot topic, which no split can divide"
     )
+    advised = f" {advice.evidence}" if advice.evidence else ""
     limit = case.trace.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
     full = {name for name, used in zip(case.series.brokers, case.series.usage[-1], strict=True) if used > limit}
-    severity: Severity = "high" if not full.isdisjoint(brokers) or usage[0] >= limit else "medium"
-    if skewed and usage[0] < _HOT and severity == "medium":
-        severity = "low"
+    owners = end.bundles.owner[topics.bundle[rows[hot]]].tolist()
+    hot_on = {end.brokers.name[at] for at in owners if at >= 0}
+    severity: Severity = "medium" if hot.any() else "low"  # a skewed partition need not be hot
+    if not full.isdisjoint(hot_on) or usage[0] >= limit:
+        severity = "high"
     return Finding(
         code="hot_topic",
         title=title,
         evidence=(
             f"{names[0]} carries {size / MIB:.1f} MiB/s and {rate:,.0f} msg/s{also}: by itself it uses"
-            f" {usage[0] * 100:.0f} % of {where}. {advice.evidence}{more}"
-        ).strip(),
+            f" {usage[0] * 100:.0f} % of {where}.{advised}{more}"
+        ),
         remedy=advice.remedy,
         severity=severity,
         brokers=tuple(dict.fromkeys(brokers)),
         bundles=tuple(dict.fromkeys(end.bundle_names[at] for at in bundles)),
         edits=advice.edits,
     )
+
+
+def _share(part: float) -> str:
+    """Return a share in whole percent; one that is not whole is never 100 %."""
+    return f"{part * 100:.0f} %" if part == 1 or part < _NEARLY_ALL else "over 99 %"
 
 
 def _far_above(case: Outcome, end: Snapshot) -> BoolArray:

@@ -64,6 +64,7 @@ class DayAssembler:
         if base is not None:
             self.state.apply_snapshot(base, layout_only=True)
         layout.start(hint.first_ms)
+        self._warnings = hint.warnings
         self.counts: dict[str, int] = dict.fromkeys(RowCounts.model_fields, 0) | {"late": hint.late}
         self.gaps: list[Gap] = []
         self.next_ms = self.start_ms
@@ -125,6 +126,7 @@ class DayAssembler:
                 "after the last report. The planner splits it between their topics. Add a newer snapshot "
                 "or capture."
             )
+        found += list(self._warnings)[:_MOST_LABELS]
         found += self._notes_of_labels()
         if self.state.unplaced_topics:
             count = len(self.state.unplaced_topics)

@@ -7,7 +7,8 @@ recorder; `cluster` may be left out):
 - that answer alone, whose `lastUpdate` is the time then;
 - `{"time_ms": …, "cluster": …, "broker": "host:port", "topics": {…}}`, the answer to `/broker-stats/topics`;
 - `{"topic": …, "key": …, "publish_time_ms": …, "value": {…}}`, a message of `loadbalancer-broker-load-data`,
-  `loadbalancer-top-bundles-load-data` or `loadbalancer-service-unit-state`.
+  `loadbalancer-top-bundles-load-data` or `loadbalancer-service-unit-state`;
+- an answer of Prometheus, or a series as VictoriaMetrics exports it.
 """
 
 import json
@@ -47,15 +48,15 @@ from planner.cluster.pulsar_json import (
 from planner.cluster.ranges import parse_bundle
 from planner.cluster.topic_names import namespace_of_topic
 from planner.formats.encoding import parse_json
-from planner.history.prometheus import records_of_answer
+from planner.history.prometheus import records_of_answer, records_of_line
 from planner.history.records import Kind, Record, RowSetAside, Tally, check_name
 
 _MOST = 1 << 53
 _NAN = float("nan")
 _AS_IT_CAME = "Record each answer unchanged."
 _SHAPES = (
-    "Write one load report, one answer to /broker-stats/topics, one message of a load balancer topic, or "
-    "one Prometheus answer per line."
+    "Write one load report, one answer to /broker-stats/topics, one message of a load balancer topic, one "
+    "Prometheus answer, or one series of VictoriaMetrics per line."
 )
 
 
@@ -143,6 +144,9 @@ def records_of_lines(
             if "status" in value and ("data" in value or "error" in value):
                 tally.rows -= 1  # its samples count
                 yield from records_of_answer(value, cluster, line, tally)
+            elif "metric" in value and "values" in value:
+                tally.rows -= 1
+                yield from records_of_line(value, cluster, line, tally)
             else:
                 yield _record(value, cluster, line)
         except Exception as error:  # noqa: BLE001 - one row must not stop an ingest

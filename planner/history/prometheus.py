@@ -6,6 +6,7 @@ series is its label `instance` (the address that was scraped, which is the broke
 
 import math
 from collections.abc import Iterator, Mapping
+from itertools import zip_longest
 from typing import Any, BinaryIO
 
 import ijson
@@ -21,6 +22,7 @@ from planner.cluster.topic_names import namespace_of_topic
 from planner.cluster.units import HOUR_MS
 from planner.history.labels import broker_of, normalised, others_of, packed, topic_of, unpacked
 from planner.history.records import MOST_RAW_BYTES, Kind, Record, RowSetAside, Tally, check_cluster, check_name
+from planner.history.whole_answer import INCOMPLETE, Said, said_in, said_in_file
 
 BROKER_METRICS: Mapping[str, str] = {
     **{metric: RESOURCES[resource][0] for resource, metric in USAGE_METRICS.items()},
@@ -62,6 +64,7 @@ _DEEPEST = 10_000
 _STEPS = np.zeros(256, dtype=np.int8)
 _STEPS[list(b"[{")], _STEPS[list(b"]}")] = 1, -1
 _EXPORT = "Query /api/v1/query_range again, with a shorter time range if it is long."
+_WHOLE = "Query again when all stores answer."
 
 
 class _Metered:
@@ -98,14 +101,19 @@ class _Metered:
 def records_of_export(data: BinaryIO, cluster: str, tally: Tally) -> Iterator[Record | RowSetAside]:
     """Read an export, of the cluster named where a series has no label `cluster`; one series is in memory at a time.
 
-    What follows a place that is no JSON cannot be read, and counts as one row put aside.
+    What follows a place that is no JSON cannot be read, and counts as one row put aside. So does an answer that says
+    that it is partial: what is missing would be gaps in silence.
     """
     series, metered = 0, _Metered(data)
     try:
+        _take(said_in_file(data), tally)
         for item in ijson.items(metered, "data.result.item", use_float=True):
             series += 1
             metered.of_series = metered.depth = 0
             yield from _records_of_series(item, cluster, series, tally)
+    except _PartialError as error:
+        yield RowSetAside.of(error, 0)
+        return
     except FormatError as error:
         tally.rows += 1
         yield RowSetAside(f"Series {series + 1} {error.what} {error.remedy}", series + 1)
@@ -124,14 +132,31 @@ def records_of_export(data: BinaryIO, cluster: str, tally: Tally) -> Iterator[Re
         yield RowSetAside(f"The export has no series. {_EXPORT}", 0, raw=head)
 
 
+class _PartialError(FormatError):
+    """An answer lacks what a part of the storage has."""
+
+
+def _take(said: Said, tally: Tally) -> None:
+    """Keep what a server warns about.
+
+    Raises:
+        FormatError: The answer is partial; it counts as a row.
+    """
+    if said.is_partial:
+        tally.rows += 1
+        raise _PartialError(INCOMPLETE, remedy=_WHOLE)
+    tally.warnings |= dict.fromkeys(said.notes)
+
+
 def records_of_answer(
     answer: Mapping[str, Any], cluster: str, line: int, tally: Tally
 ) -> Iterator[Record | RowSetAside]:
     """Read an answer that stands on one line.
 
     Raises:
-        FormatError: It is an error of Prometheus, or no matrix.
+        FormatError: It is an error of Prometheus, partial, or no matrix.
     """
+    _take(said_in(answer), tally)
     data = answer.get("data")
     result = data.get("result") if isinstance(data, dict) else None
     if not isinstance(result, list) or not result:
@@ -140,6 +165,18 @@ def records_of_answer(
         raise FormatError(f"Prometheus answered without data: {reason}.", remedy=_EXPORT)
     for item in result:
         yield from _records_of_series(item, cluster, line, tally)
+
+
+def records_of_line(item: Mapping[str, Any], cluster: str, line: int, tally: Tally) -> Iterator[Record | RowSetAside]:
+    """Read a series that stands on one line, with pairs of time and number, or as VictoriaMetrics exports it.
+
+    VictoriaMetrics writes times in ms, apart from the values.
+    """
+    times, values = item.get("timestamps"), item.get("values")
+    if isinstance(times, list) and isinstance(values, list):
+        seconds = [at / 1_000 if type(at) in (int, float) else None for at in times]
+        values = [list(pair) for pair in zip_longest(seconds, values)]
+    yield from _records_of_series({"metric": item["metric"], "values": values}, cluster, line, tally)
 
 
 def _records_of_series(item: Any, cluster: str, line: int, tally: Tally) -> Iterator[Record | RowSetAside]:

@@ -98,6 +98,7 @@ _BATCH_BYTES = 4 << 20
 _LISTED_BYTES = 4 << 20
 _LONGEST_TEXT = 500
 _SHIFT = 31
+_MOST_WARNINGS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,10 +217,12 @@ class Tally:
     Attributes:
         rows: Rows.
         lines: Lines, blank ones too; 0 in a file that has none.
+        warnings: What servers say of their answers, one sentence each.
     """
 
     rows: int = 0
     lines: int = 0
+    warnings: dict[str, None] = field(default_factory=dict)
 
 
 @dataclass
@@ -231,12 +234,14 @@ class DayFacts:
         lag_ms: Times between the clock of each broker and that of the recorder, by broker.
         brokers: Brokers that records name.
         late: Rows that stand after later ones of the same broker.
+        warnings: What servers say of the answers that have records of the day, one sentence each.
     """
 
     first_ms: dict[str, int] = field(default_factory=dict)
     lag_ms: dict[str, list[int]] = field(default_factory=dict)
     brokers: set[str] = field(default_factory=set)
     late: int = 0
+    warnings: dict[str, None] = field(default_factory=dict)
     _given: dict[str, tuple[Sequence[str], int]] = field(default_factory=dict)
 
     def add(self, record: Record) -> None:
@@ -263,6 +268,8 @@ class DayFacts:
                     self.first_ms[name] = time_ms
         elif row["kind"] == "brokers":
             self.brokers.update(found)
+        elif row["kind"] == "warnings":
+            self.warnings |= dict.fromkeys(found)
         else:
             for name, lags_ms in found:
                 self.lag_ms.setdefault(name, []).extend(lags_ms)
@@ -328,13 +335,17 @@ def _rows_of_record(record: Record, carry_ms: int, place: Mapping[str, Any]) -> 
         yield {**made, "day": day + 1, "carry": True}
 
 
-def _rows_of_hints(hints: Mapping[tuple[str, int], DayFacts], place: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _rows_of_hints(
+    hints: Mapping[tuple[str, int], DayFacts], warnings: Iterable[str], place: Mapping[str, Any]
+) -> Iterator[dict[str, Any]]:
     for (cluster, day), hint in hints.items():
         made: dict[str, Any] = {**place, "lane": Stream.HINT.value, "cluster": cluster, "day": day}
         body = msgpack.encode(sorted(hint.first_ms.items()))
         yield made | {"kind": "bundles", "rows": hint.late, "body": body}
         if hint.brokers:
             yield made | {"kind": "brokers", "body": msgpack.encode(sorted(hint.brokers))}
+        if warnings:
+            yield made | {"kind": "warnings", "body": msgpack.encode(list(warnings))}
         if hint.lag_ms:
             yield made | {"kind": "clocks", "body": msgpack.encode(sorted(hint.lag_ms.items()))}
 
@@ -397,7 +408,7 @@ def batches(
     if more.rows:
         reason = f"Further rows that cannot be read, from this line on, are only counted. The first: {more.reason}"
         waiting.append(_row_of_aside(replace(more, reason=reason), 0, place))
-    waiting += _rows_of_hints(hints, place)
+    waiting += _rows_of_hints(hints, list(tally.warnings)[:_MOST_WARNINGS], place)
     waiting.append(place | {"lane": Stream.BLOCK.value, "line": tally.lines, "rows": tally.rows})
     yield pa.RecordBatch.from_pylist(waiting, schema=SCHEMA)
 

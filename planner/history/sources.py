@@ -27,7 +27,7 @@ BLOCK_BYTES = 32 << 20
 """Bytes of a file of lines that one task reads."""
 
 _LINES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
-_EXPORT_MARKS = (b'"resultType"', b'"status"')
+_EXPORT_MARKS = (b'"resultType"', b'"status"', b'"__name__"')
 _OF_A_HISTORY = {"ledger.json", "set_aside", "fetched"}
 _HEAD = 4_096
 _LONGEST_LINE = 32 << 20

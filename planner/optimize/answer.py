@@ -553,11 +553,13 @@ def _plan(
             lead = f"repair: {names[source]} is against its isolation policy"
         elif model.forced[bundle]:
             lead = f"{names[source]} is drained"
-        room_left = count(round(max(room_points, 0.0)), "more point")
-        why = f"{lead}; {names[to]} is at {there * 100:.1f} %, with room for {room_left}"
+        replayed.move(bundle, to)
+        room = f"with room for {count(round(max(room_points, 0.0)), 'more point')}"
+        if replayed.usage[to] > state.peak() + EPSILON:  # in exchange
+            room = f"and ends at {state.usage[to] * 100:.1f} %, as other bundles leave it"
+        why = f"{lead}; {names[to]} is at {there * 100:.1f} %, {room}"
         move = moved(snapshot, bundle, names[source], names[to], why)
         moves.append(replace(move, acceptable=(names[to],)))
-        replayed.move(bundle, to)
     repairs = tuple(move.bundle for move in moves if model.repairs[snapshot.bundle_position[move.bundle]])
     left = int(model.repairs.sum()) - len(repairs)
     note = f"Left against their isolation policy: {count(left, 'bundle')}. The budgets do not suffice for all of them."

@@ -24,6 +24,8 @@ from planner.simulate.judge import Result, Verdict
 
 LEAST_POINTS = 1.0
 """Points of the highest usage that a plan must gain to be offered, unless it does what has to be done."""
+_MUCH_FEWER = 2 / 3
+"""Share of a plan's moves up to which fewer ones that do nearly as well are worth a word."""
 _ROUNDS = 2
 _SIZES = (1, 2, 3, 5, 8, 13, 21, 34, 55, 89)
 """Numbers of moves that are tried for a plan that Pulsar leaves alone."""
@@ -138,6 +140,17 @@ def required(plan: Plan) -> bool:
 def gain_points(plan: Plan) -> float:
     """Return by how many points a plan lowers the highest usage."""
     return (float(plan.usage_before[plan.counts].max(initial=0.0)) - plan.peak) * 100
+
+
+def nearly_as_low(plan: Plan) -> str:
+    """Return how few moves come within a point of a plan without a budget; empty where nearly all are needed."""
+    question = plan.question
+    if required(plan) or question.moves is not None or not plan.frontier:
+        return ""
+    near = next(step for step in plan.frontier if (step.peak - plan.peak) * 100 <= LEAST_POINTS)
+    if not 0 < near.moves <= _MUCH_FEWER * len(plan.moves):
+        return ""
+    return f"With {count(near.moves, 'move')}, it is at most {near.peak * 100:.1f} %: --moves {near.moves}."
 
 
 def without_moves(plan: Plan, note: str) -> Plan:

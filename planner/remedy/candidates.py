@@ -42,6 +42,9 @@ _LARGEST: Final = 12
 """Bundles that are looked at for a split, by throughput."""
 _STEPS: Final = (0.5, 0.75, 1.5, 2.0)
 """Values of a threshold to try, relative to its own."""
+_FULL_PERCENT: Final = 100
+_USAGE_UNITS: Final = frozenset({"percent", "percentage points", "score points"})
+"""Units of whole numbers that are compared with usage; differences of rates are fractions."""
 
 _KINDS: Final[tuple[tuple[type, Kind], ...]] = (
     (BundleMoves, "moves"),
@@ -141,8 +144,18 @@ def _thresholds(config: Settings, outcome: Outcome) -> Iterator[Action]:
             for step in _STEPS:
                 other = value * step
                 tried = round(other) if isinstance(value, int) else round(other, 3)
-                if low <= tried <= high and tried != value and _fits(config, name, tried):
+                if (
+                    low <= tried <= high
+                    and tried != value
+                    and _is_usage(config, name, tried)
+                    and _fits(config, name, tried)
+                ):
                     yield settings_action("setting", {name: tried}, config)
+
+
+def _is_usage(config: Settings, name: str, value: float) -> bool:
+    """Say whether a threshold of usage can be reached: with more than 100 % it would be a switch in disguise."""
+    return value <= _FULL_PERCENT or config.of(name).unit not in _USAGE_UNITS or not isinstance(config[name], int)
 
 
 def _fits(config: Settings, name: str, value: SettingValue) -> bool:

@@ -240,7 +240,7 @@ def _losses(trace: Trace) -> Iterator[str]:
     rows = [
         cells("Worst loss", lambda _, worst: _name(worst.broker)),
         cells("Highest usage right after the loss", lambda _, worst: f"{worst.right_after_percent:.1f} %"),
-        cells("Highest usage in the simulated time", lambda _, worst: f"{worst.highest_percent:.1f} %"),
+        cells("Highest usage after the loss", lambda _, worst: f"{worst.highest_percent:.1f} %"),
         cells("Broker with that usage", lambda _, worst: _name(worst.highest_on)),
         cells("Most brokers above the limit", lambda _, worst: f"{worst.over_threshold:,}"),
         cells("Bundles that no broker could serve", lambda _, worst: f"{worst.unserved:,}"),

@@ -419,7 +419,7 @@ class Cluster:
     def change_policies(self, policies: Policies) -> None:
         """Replace the policies; every broker knows at once."""
         self.policies = policies
-        self.leader_view.touch()
+        self.leader_view.policies_changed()
 
     def pin(self, bundle: str, broker: str) -> None:
         """Keep a bundle on a broker, and its children after a split."""

@@ -28,7 +28,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.cluster.tables import TRAFFIC_COLUMNS, BrokerTable, BundleTable
 from planner.cluster.units import MS_PER_MIN
 from planner.pulsar.load.broker_load import averages as known_averages
-from planner.pulsar.load.top_bundles import with_top_ranks
+from planner.pulsar.load.top_bundles import reported_under, with_top_ranks
 from planner.pulsar.load.usage import max_usage, weighted_usage
 from planner.pulsar.splitting.limits import DIVISIBLE_TOPICS, SplitLoads, limits_of
 from planner.simulate.leader_averages import TERMS, LeaderAverages
@@ -136,7 +136,9 @@ class LeaderView:
             self.throughput_ema: FloatArray = known.msg_throughput_ema_bytes_per_s.copy()
             self.ema_ms: Int64Array = self.measured_ms.copy()
             self.fresh: BoolArray = np.zeros(len(self.table), dtype=np.bool_)
-            if not (bundles.top_rank >= 0).any():
+            if (bundles.top_rank >= 0).any():
+                self.bundles = reported_under(snapshot, snapshot.settings, config).bundles
+            else:
                 self.bundles = with_top_ranks(snapshot, config).bundles
         self._view: Snapshot | None = None
         self._table: BundleTable | None = None
@@ -197,8 +199,14 @@ class LeaderView:
         elif gone.any():
             self._refresh(1)
 
+    def policies_changed(self) -> None:
+        """Note other policies: every view shows them, and brokers of the extensible load manager report by them."""
+        if self.extensible:
+            self.note_changes()
+        self.touch()
+
     def touch(self) -> None:
-        """Note that something changed that every view shows, such as a policy."""
+        """Note that something changed that every view shows."""
         self._view = None
         self._table = None
 

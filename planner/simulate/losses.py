@@ -31,10 +31,13 @@ class Loss:
         broker: Its id.
         right_after_percent: Highest usage of a broker when others have taken its bundles, in percent.
         right_after_on: That broker.
-        highest_percent: Highest usage at any time of the simulation, the number that What-if shows, in percent.
+        highest_percent: Highest usage from then on, in percent.
         highest_on: That broker.
-        highest_at_min: Minutes after the loss at which it is that high; negative before the loss.
-        over_threshold: Brokers above `loadBalancerBrokerOverloadedThresholdPercentage` when there are most.
+        highest_at_min: Minutes after the loss at which it is that high.
+        before_percent: Highest usage before that, which is none of the loss's doing, in percent.
+        before_on: That broker.
+        over_threshold: Brokers above `loadBalancerBrokerOverloadedThresholdPercentage` after the loss, when there are
+            most.
         topics: Topics disconnected, each as often as it is.
         unserved: Bundles that nobody could serve.
     """
@@ -45,9 +48,16 @@ class Loss:
     highest_percent: float
     highest_on: str
     highest_at_min: float
+    before_percent: float
+    before_on: str
     over_threshold: int
     topics: int
     unserved: int
+
+    @property
+    def peak_percent(self) -> float:
+        """Highest usage of the whole simulation, the number that What-if shows, in percent."""
+        return max(self.before_percent, self.highest_percent)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -112,7 +122,7 @@ def simulate_losses(
             break
         trace = simulate(snapshot, with_loss(scenario, broker))
         minutes = (trace.cycles[-1].at_ms - trace.cycles[0].at_ms) / MS_PER_MIN - LOSS_AT_MIN
-        found.append(_loss(trace, broker))
+        found.append(_loss(trace, broker, limit))
     found.sort(key=lambda one: (-one.unserved, -one.highest_percent, -one.right_after_percent))
     return Losses(tuple(found), review, limit, minutes, len(order) - len(found))
 
@@ -137,21 +147,23 @@ def at_its_end(trace: Trace) -> tuple[Snapshot, Scenario]:
     return replace(trace.end, settings=trace.settings), then
 
 
-def _loss(trace: Trace, broker: str) -> Loss:
+def _loss(trace: Trace, broker: str, limit: int) -> Loss:
     series, numbers = broker_series(trace), summary(trace)
     usage = np.nan_to_num(series.usage)
     settled_ms = LOSS_AT_MIN * MS_PER_MIN + trace.scenario.assumptions.session_timeout_s * MS_PER_S
-    taken = int(np.searchsorted(series.at_ms, series.at_ms[0] + settled_ms))
-    row = usage[min(taken, len(usage) - 1)]
-    at, on = np.unravel_index(int(usage.argmax()), usage.shape)
+    taken = min(int(np.searchsorted(series.at_ms, series.at_ms[0] + settled_ms)), len(usage) - 1)
+    after, until = usage[taken:], usage[:taken]
+    at, on = np.unravel_index(int(after.argmax()), after.shape)
     return Loss(
         broker=broker,
-        right_after_percent=float(row.max()) * 100,
-        right_after_on=series.brokers[int(row.argmax())],
-        highest_percent=numbers.peak_usage_percent,
+        right_after_percent=float(after[0].max()) * 100,
+        right_after_on=series.brokers[int(after[0].argmax())],
+        highest_percent=float(after.max()) * 100,
         highest_on=series.brokers[int(on)],
-        highest_at_min=float(series.minutes[int(at)]) - LOSS_AT_MIN,
-        over_threshold=numbers.most_brokers_over_threshold,
+        highest_at_min=float(series.minutes[taken + int(at)]) - LOSS_AT_MIN,
+        before_percent=float(until.max(initial=0.0)) * 100,
+        before_on=series.brokers[int(until.max(axis=0).argmax())] if taken else "",
+        over_threshold=int((after > limit / 100).sum(axis=1).max()),
         topics=numbers.topics_disconnected,
         unserved=numbers.unserved,
     )

@@ -29,7 +29,7 @@ from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.tables import TRAFFIC_COLUMNS
 from planner.cluster.units import MS_PER_MIN
-from planner.pulsar.load.top_bundles import with_top_ranks
+from planner.pulsar.load.top_bundles import reported_under, with_top_ranks
 from planner.pulsar.load.usage import weighted_usage
 from planner.pulsar.manager.cycle import CycleDecision, Unload, effective_shedder, next_cycle
 from planner.pulsar.manager.leader import LeaderMemory, elected
@@ -278,7 +278,12 @@ class _Scene:
         return _Scene(shedder, False, _seen_by(at.view, shedder, config), memory, config, seed)
 
     def decide(self, config: Settings, view: Snapshot | None = None) -> CycleDecision:
-        return next_cycle(view or self.view, self.memory, config, self.seed, explain=False)[1]
+        return next_cycle(self._reported(config, view), self.memory, config, self.seed, explain=False)[1]
+
+    def _reported(self, config: Settings, view: Snapshot | None) -> Snapshot:
+        """Return what the leader knows once brokers report by the settings that are asked about."""
+        seen = view or self.view
+        return reported_under(seen, self.config, config) if seen.info.load_manager is LoadManager.EXTENSIBLE else seen
 
     def chosen(self, config: Settings, view: Snapshot | None = None) -> tuple[Move, ...]:
         """Return what the strategy chooses, before a destination is looked for, which takes most of the time."""
@@ -289,7 +294,7 @@ class _Scene:
 
     def shedding(self, config: Settings, view: Snapshot | None = None) -> SheddingDecision | None:
         """Return what the strategy alone decides, None where it is not asked."""
-        seen = view or self.view
+        seen = self._reported(config, view)
         enabled = config.flag(LOAD_BALANCER_ENABLED) and config.flag(SHEDDING_ENABLED)
         if not enabled or int(seen.brokers.registered.sum()) < 2:  # noqa: PLR2004 - from one broker to another
             return None

@@ -39,8 +39,8 @@ _PAGES = {
     "hot_topic": ("bundle_map", "Show the bundle"),
     "key_skew": ("bundle_map", "Show the bundle"),
     "topic_above_limit": ("bundle_map", "Show the bundle"),
-    "bundle_count_too_low": ("split_lab", "Plan a split"),
-    "bundle_count_too_high": ("bundle_map", "Show the namespace"),
+    "bundle_count_too_low": ("namespaces", "How many bundles"),
+    "bundle_count_too_high": ("namespaces", "How many bundles"),
     "threshold_never_reached": ("why", "What would trigger shedding"),
     "ema_lag": ("hit_counters", "Show the averages"),
     "split_cascade": ("split_lab", "Plan a split"),
@@ -97,6 +97,8 @@ def _context(page: str, finding: Finding) -> dict[str, str]:
     parts = {}
     if page in {"bundle_map", "split_lab"} and finding.bundles:
         parts["namespace"], _, parts["bundle"] = finding.bundles[0].rpartition("/")
+    if page == "namespaces" and finding.bundles:
+        parts["namespace"] = finding.bundles[0].rpartition("/")[0]
     if page == "throttling" and finding.topics:
         parts["topic"] = finding.topics[0]
     if page in {"brokers", "why"} and finding.brokers:

@@ -102,7 +102,9 @@ def _form(allowed: CapturePermissions) -> None:
             max_chars=300,
             help="Builds the address of a broker from labels. By default, brokers have the name they call themselves.",
         )
-        org = left.text_input("Tenant (optional)", max_chars=150, help="X-Scope-OrgID of Mimir or Thanos.")
+        org = left.text_input(
+            "Tenant (optional)", max_chars=150, help="X-Scope-OrgID of Mimir, THANOS-TENANT of Thanos."
+        )
         secrets = PrometheusSecrets(token_env="") if allowed.anything else _secrets(allowed)
         with st.container(horizontal=True):
             look = st.form_submit_button("Report what is there", icon=":material/search:")

@@ -47,6 +47,8 @@ def test_the_head_is_low_with_a_scenario_too(server: Server, visitor: Window) ->
         window.settled(text)
         expect(page.locator(".st-key-scenario-bar")).to_contain_text("2x traffic of the cluster")
         assert 30 < rectangle(page, ".st-key-page-head")["height"] <= MOST_PX
+        facts = rectangle(page, ".st-key-page-line [data-testid=stCaptionContainer]")
+        assert facts["bottom"] < rectangle(page, ".st-key-scenario-bar")["top"], "the facts end above the scenario"
 
 
 def test_a_long_scenario_stays_in_one_line(server: Server, visitor: Window) -> None:

@@ -16,6 +16,13 @@ _PERIOD: Final = "ratePeriodInSecond"
 _RELATIVE: Final = "relativeToPublishRate"
 _MOST: Final = 2**63
 _OF_QUOTAS: Final = frozenset(["msgRateIn", "msgRateOut", "bandwidthIn", "bandwidthOut", "memory", "dynamic"])
+_DEFAULT_QUOTA: Final = {
+    "msgRateIn": 40.0,
+    "msgRateOut": 120.0,
+    "bandwidthIn": 1e5,
+    "bandwidthOut": 3e5,
+    "memory": 80.0,
+}
 _KINDS: Final[dict[str, Literal["dispatch", "subscription", "replicator"]]] = {
     "subscription": "subscription",
     "replicator": "replicator",
@@ -60,7 +67,16 @@ def _recognise_quota(chunk: Chunk) -> int:
 
 
 def _read_quota(chunk: Chunk) -> Iterator[NotUsed]:
-    yield NotUsed(source=chunk.source, why="resource quotas, which count only for bundles that have no averages yet")
+    """Say what quotas are for; brokers that have none of a bundle print the defaults."""
+    value = chunk.value
+    if all(value.get(name) == usual for name, usual in _DEFAULT_QUOTA.items()):
+        yield NotUsed(source=chunk.source, why="the default resource quotas, which no decision reads", is_expected=True)
+        return
+    why = (
+        "resource quotas, which the modular load manager reads only for a bundle without averages, as when it is first"
+        " placed; Pulsar's default averages are taken there, and other decisions do not differ"
+    )
+    yield NotUsed(source=chunk.source, why=why)
 
 
 RATE = Kind("dispatch limit", "pulsar-admin namespaces get-dispatch-rate TENANT/NAMESPACE", _recognise_rate, _read_rate)

@@ -20,7 +20,8 @@ _MOST_NODES: Final = 500_000
 _DEEPEST: Final = 60
 _KEY_LINE: Final = re.compile(r"\s*(?:- )?[\"']?[A-Za-z_][\w./-]*[\"']?:(?:\s|$)")
 _MARKS: Final = ("configData:", "kind: ConfigMap", "kind: PulsarBroker", "environment:", "valuesContent:", PREFIX)
-_NESTED: Final = frozenset(["valuesContent"])
+_NESTED: Final = frozenset(["valuesContent", "values"])
+"""Keys of texts that are YAML themselves: of k3s, and of Argo CD."""
 _FILES: Final = (".conf", ".properties", ".env")
 _PROPERTY: Final = re.compile(r"\s*([A-Za-z_][\w.-]*)\s*=\s*(.*?)\s*")
 _OTHERS: Final = re.compile(
@@ -52,7 +53,7 @@ def _recognise(chunk: Chunk) -> int:
     return LIKELY if found > 1 and any(map(is_known, names)) else NO
 
 
-def _documents(text: str, where: str) -> list[Any]:
+def documents_in(text: str, where: str) -> list[Any]:
     """Read YAML; an alias is one object however often it stands there, and each is visited once.
 
     Raises:
@@ -104,8 +105,8 @@ def _read(chunk: Chunk) -> Iterator[Piece]:
     elif _DESCRIBED.search(chunk.head):
         documents = list(_described(bytes(chunk.data).decode("utf-8", "replace")))
     else:
-        documents = _documents("\n".join(chunk.lines), str(chunk.source))
-    found = _Found(str(chunk.source))
+        documents = documents_in("\n".join(chunk.lines), str(chunk.source))
+    found = SettingsFound(str(chunk.source))
     for document in documents:
         found.visit(document, (), 0)
     if not found.values:
@@ -121,8 +122,14 @@ def _read(chunk: Chunk) -> Iterator[Piece]:
     yield configuration(found.values.items(), chunk.source, "file")
 
 
-class _Found:
-    """Settings of brokers in a document."""
+class SettingsFound:
+    """Settings of brokers in a document.
+
+    Attributes:
+        values: The settings, the first value of each.
+        differing: Those that have several values.
+        others: Components that have settings of their own.
+    """
 
     def __init__(self, where: str) -> None:
         self.values: dict[str, Any] = {}
@@ -146,6 +153,8 @@ class _Found:
             raise FormatError("The YAML text has too many parts.", where=self._where, remedy="Leave out the others.")
         if isinstance(node, list):
             self._take(_of_list(node), path)
+            for tree in _of_dotted(node):
+                self.visit(tree, path, depth + 1)
             for item in node:
                 self.visit(item, path, depth + 1)
             return
@@ -154,7 +163,7 @@ class _Found:
         for key, value in node.items():
             inside = (*names, str(key))
             if isinstance(value, str) and str(key) in _NESTED:
-                for document in _documents(value, self._where):
+                for document in documents_in(value, self._where):
                     self.visit(document, inside, depth + 1)
             elif isinstance(value, str) and str(key).endswith(_FILES):
                 self._take(dict(_properties(value)), inside)
@@ -196,6 +205,18 @@ def _of_list(items: list[Any]) -> dict[str, Any]:
         elif isinstance(item, dict) and isinstance(item.get("name"), str) and "value" in item:
             found[item["name"]] = item["value"]
     return found
+
+
+def _of_dotted(items: list[Any]) -> Iterator[dict[str, Any]]:
+    """Yield the parameters of a chart in a list, whose names are paths: `broker.configData.NAME`."""
+    for item in items:
+        name = item.get("name") if isinstance(item, dict) else None
+        if isinstance(name, str) and "." in name and "value" in item:
+            parts = name.split(".")
+            tree: dict[str, Any] = {parts[-1]: item["value"]}
+            for part in reversed(parts[:-1]):
+                tree = {part: tree}
+            yield tree
 
 
 def _properties(text: str) -> Iterator[tuple[str, str]]:

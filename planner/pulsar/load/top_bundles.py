@@ -20,6 +20,7 @@ from planner.cluster.names import (
     SHEDDING_BUNDLES_WITH_POLICIES_ENABLED,
     SHEDDING_EXCLUDED_NAMESPACES,
 )
+from planner.cluster.once import once
 from planner.cluster.releases import Switch
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Policies, Snapshot
@@ -36,6 +37,12 @@ ROUGH_ORDER = Switch(
     "and c although a is below c.",
     until="4.0.7",
 )
+_DECIDE = (
+    SHEDDING_BUNDLES_WITH_POLICIES_ENABLED,
+    SHEDDING_EXCLUDED_NAMESPACES,
+    MAX_NUMBER_OF_BUNDLES_IN_BUNDLE_LOAD_REPORT,
+)
+"""Settings that decide which bundles a broker reports."""
 _THROUGHPUT_STEP = 1e5
 _RATE_STEP = 100.0
 _CONNECTIONS_STEP = 500
@@ -273,6 +280,34 @@ def top_bundles(
     keys, eligible = load_keys(snapshot.bundles, rows), _eligible(snapshot, config, rows)
     parts = zip(asked, mine, np.split(eligible, ends), np.split(keys, ends), strict=True) if mine else ()
     return tuple(report(*part) for part in parts)
+
+
+def reported_under(snapshot: Snapshot, now: Settings, then: Settings) -> Snapshot:
+    """Return a snapshot with `top_rank` as brokers report under other settings; itself where these make no difference.
+
+    Args:
+        snapshot: The cluster, with the reports of its settings.
+        now: Settings under which they were made.
+        then: Settings in force.
+    """
+    one, other = _reporting(now), _reporting(then)
+    return snapshot if one == other else _reported(snapshot, one, other)
+
+
+@once
+def _reported(snapshot: Snapshot, now: Settings, then: Settings) -> Snapshot:
+    rows = np.arange(len(snapshot.bundles))
+    alike = np.array_equal(_eligible(snapshot, now, rows), _eligible(snapshot, then, rows))
+    alike = (
+        alike and now[MAX_NUMBER_OF_BUNDLES_IN_BUNDLE_LOAD_REPORT] == then[MAX_NUMBER_OF_BUNDLES_IN_BUNDLE_LOAD_REPORT]
+    )
+    alike = alike and now.release.has(ROUGH_ORDER) == then.release.has(ROUGH_ORDER)
+    return snapshot if alike else with_top_ranks(snapshot, then)
+
+
+def _reporting(config: Settings) -> Settings:
+    """Return settings without those that decide nothing about reports, so that others are told apart."""
+    return Settings({name: config[name] for name in _DECIDE if name in config}, config.release)
 
 
 def undecided(

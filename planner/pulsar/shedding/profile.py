@@ -91,12 +91,16 @@ class Gate:
         settings: Settings that can open it, the likeliest first; none where no setting does.
         of_bundles: Whether it only sums up that each bundle of the broker is held back by a rule of its own.
         passes: Whether it opens by itself as cycles go by, so that it matters only where nothing is shed for long.
+        reporting: Settings that may open it, as brokers then report other bundles; it says nothing where none does.
+        skips: Whether it skips whole cycles meanwhile, so that what else holds a broker back shows before or after it.
     """
 
     what: str
     settings: tuple[str, ...] = ()
     of_bundles: bool = False
     passes: bool = False
+    reporting: tuple[str, ...] = ()
+    skips: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -609,26 +609,30 @@ def _reported(
     return TransferState(before.hit_count + 1 if called else 0, now.get("load_avg", after.load_avg), std)
 
 
+_REPORTS_MORE = (SHEDDING_BUNDLES_WITH_POLICIES_ENABLED, SHEDDING_EXCLUDED_NAMESPACES)
+"""Settings by which a broker leaves bundles out of its report."""
 _GATES: Mapping[ReasonCode, Gate] = {
     HIT_COUNT: Gate("the hit counter", (_SHEDDING_CONDITION_HIT_COUNT_THRESHOLD,), passes=True),
-    DONOR_EMPTY: Gate("that it reports no top bundles"),
-    DONOR_SINGLE: Gate("that a broker keeps its only top bundle"),
+    DONOR_EMPTY: Gate("that it reports no top bundles", reporting=_REPORTS_MORE),
+    DONOR_SINGLE: Gate("that a broker keeps its only top bundle", reporting=_REPORTS_MORE),
     NO_DATA: Gate("that it has no load data"),
     CYCLE_NO_DATA: Gate("that a broker has no load data"),
     CYCLE_OUTDATED: Gate("that all load data is outdated", (BROKER_LOAD_DATA_TTL_IN_SECONDS,)),
     OUTDATED: Gate("that its load data is outdated", (BROKER_LOAD_DATA_TTL_IN_SECONDS,)),
-    CYCLE_COOLING: Gate("the delay after an unload", (_SHEDDING_DELAY_IN_SECONDS,), passes=True),
-    COOLING: Gate("the delay after an unload", (_SHEDDING_DELAY_IN_SECONDS,), passes=True),
+    CYCLE_COOLING: Gate("the delay after an unload", (_SHEDDING_DELAY_IN_SECONDS,), passes=True, skips=True),
+    COOLING: Gate("the delay after an unload", (_SHEDDING_DELAY_IN_SECONDS,), passes=True, skips=True),
     NOT_REACHED: Gate("the maximum of brokers per cycle", (_MAX_NUMBER_OF_BROKER_SHEDDING_PER_CYCLE,), passes=True),
     EXCLUDED: Gate("the excluded namespaces", (SHEDDING_EXCLUDED_NAMESPACES,)),
     GATED: Gate("that bundles with policies are not shed", (SHEDDING_BUNDLES_WITH_POLICIES_ENABLED,)),
-    FILTERED: Gate("that the placement filters allow the other broker for none of its bundles"),
+    FILTERED: Gate(
+        "that the placement filters allow the other broker for none of its bundles", reporting=_REPORTS_MORE
+    ),
     FILTER_FAILED: Gate("that a placement filter fails"),
     RECENT: GRACE,
-    NO_SWAP: Gate("that its bundles are larger than what may move"),
-    TOO_BIG: Gate("that its bundles are larger than what may move"),
-    IDLE: Gate("that its top bundles carry no traffic"),
-    DONOR_NOTHING: Gate("that none of its top bundles can move", of_bundles=True),
+    NO_SWAP: Gate("that its bundles are larger than what may move", reporting=_REPORTS_MORE),
+    TOO_BIG: Gate("that its bundles are larger than what may move", reporting=_REPORTS_MORE),
+    IDLE: Gate("that its top bundles carry no traffic", reporting=_REPORTS_MORE),
+    DONOR_NOTHING: Gate("that none of its top bundles can move", of_bundles=True, reporting=_REPORTS_MORE),
 }
 """What holds a broker above its threshold, or its bundles, back; see `Profile.gates`."""
 

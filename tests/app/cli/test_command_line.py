@@ -30,8 +30,8 @@ _OF_A_CLUSTER = "brokers bundles cluster load-manager msg-rate-per-s namespaces 
 
 # What people have in their scripts: an option that is missing here one day breaks them.
 _OF_PROMETHEUS = """
-    broker-names ca-file cert-file dry-run key-file login-file matchers org-id prometheus request-timeout token-env
-    token-file
+    accept-partial broker-names ca-file cert-file coarsest dry-run key-file login-file matchers org-id prometheus
+    request-timeout token-env token-file
 """
 OPTIONS = {
     "bundles": """

@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.snapshot import IsolationPolicy, Snapshot
 from planner.optimize.answer import best_plan
 from planner.optimize.constraint import constraint_of
-from planner.optimize.offer import LEAST_POINTS, gain_points, offer_of, with_alternative
+from planner.optimize.offer import LEAST_POINTS, gain_points, nearly_as_low, offer_of, with_alternative
 from planner.optimize.question import Question
 from planner.optimize.stability import left_alone, verdict_of, watch
 from planner.optimize.waves import waves_of
@@ -119,3 +120,42 @@ def test_the_constraint_behind_the_bound() -> None:
     few = constraint_of(best_plan(replace(settled, policies=one.policies.__class__()), Question(moves=2, splits=0)))
     assert few is not None
     assert few.kind == "budget"
+
+
+@pytest.fixture(scope="module")
+def uneven() -> Snapshot:
+    """Return a cluster whose brokers can be made almost equal, but with many moves, some of them in exchange."""
+    spec = ClusterSpec(
+        brokers=6,
+        bundles=60,
+        topics=600,
+        namespaces=4,
+        ownership_skew=0.9,
+        isolated_namespaces=2,
+        msg_rate_per_s=60_000,
+        load_manager=LoadManager.EXTENSIBLE,
+    )
+    return generate(spec, 11)
+
+
+def test_a_plan_without_a_budget_says_how_few_moves_nearly_do(uneven: Snapshot) -> None:
+    plan = best_plan(uneven, Question())
+    said = nearly_as_low(plan)
+    moves = int(said.rpartition(" ")[2].rstrip("."))
+    assert moves < len(plan.moves)
+    fewer = best_plan(uneven, Question(moves=moves))
+    assert fewer.peak <= plan.peak + LEAST_POINTS / 100
+    assert fewer.peak * 100 <= float(said.split("at most ")[1].split(" %")[0]) + 0.05
+    assert nearly_as_low(fewer) == ""
+
+
+def test_room_is_named_only_where_there_is_room(uneven: Snapshot) -> None:
+    plan = best_plan(uneven, Question())
+    place = uneven.brokers.position
+    exchanged = 0
+    for move in plan.moves:
+        assert move.destination is not None
+        ends = f"and ends at {plan.usage_after[place[move.destination]] * 100:.1f} %, as other bundles leave it"
+        assert (ends in move.why) != ("with room for" in move.why), move.why
+        exchanged += ends in move.why
+    assert 0 < exchanged < len(plan.moves) / 2

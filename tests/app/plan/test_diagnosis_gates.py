@@ -5,19 +5,24 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 import pytest
 
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.setting import conf_value
 from planner.cluster.snapshot import IsolationPolicy, Policies, Snapshot
+from planner.cluster.units import MIB
 from planner.explain.diagnosis import diagnose
-from planner.explain.finding import Finding
+from planner.explain.finding import Finding, Severity
 from planner.explain.health import Health, health
 from planner.explain.outcome import Outcome
 from planner.formats.reading import read_snapshot
+from planner.pulsar.load.top_bundles import with_top_ranks
 from planner.pulsar.shedding.registry import SHEDDERS
 from planner.simulate.assumptions import Assumptions
+from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.edits.edit import Edit
+from planner.simulate.generate import generate
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Step, unchanged
 from planner.simulate.usage_model import standing
@@ -137,6 +142,70 @@ def test_a_policy_that_allows_only_the_hot_broker_is_named(strategy: str) -> Non
 def test_the_extensible_load_manager_names_the_policy_as_well() -> None:
     found = gate_of(asked(hot("TransferShedder", policies=ONLY_B1, settings={WITH_POLICIES: True})))
     assert "isolation policy 'only'" in found.title
+
+
+def test_cycles_that_are_skipped_after_an_unload_hide_no_gate() -> None:
+    """The hot broker reports one bundle, as the others have a policy; the next one sheds, and all wait for it."""
+    loads = (24.0, *(4.0,) * 9)
+    own = hot(
+        "TransferShedder",
+        {0: loads, 1: loads, 2: (2.0,), 3: (2.0,)},
+        usage=(0.95, 0.9, 0.1, 0.1),
+        settings={"loadBalancerSheddingConditionHitCountThreshold": 0},
+    )
+    names = ("acme/orders", "acme/private")
+    private = np.where((own.bundles.owner == 0) & (own.bundles.throughput_bytes_per_s() < 20 * MIB), 1, 0)
+    own = replace(
+        own,
+        namespaces=names,
+        bundles=replace(own.bundles, namespace=private.astype(own.bundles.namespace.dtype)),
+        policies=Policies(anti_affinity_group={"acme/private": "apart"}),
+    )
+    own = with_top_ranks(own, own.settings)
+    outcome = asked(own, cycles=3)
+    assert outcome.trace.cycles[0].unloads
+    assert not any(cycle.unloads for cycle in outcome.trace.cycles[1:]), "they wait for the broker that shed"
+    found = gate_of(outcome)
+    assert found.brokers == ("b1:8080",)
+    assert found.evidence == "In cycle 1, b1:8080: load 95.0 %: it reports a single top bundle."
+    assert found.changes == {WITH_POLICIES: True}
+    assert found.remedy == f"Set {WITH_POLICIES} to true (now false): the next cycle then sheds from b1:8080."
+    assert found.title == f"b1:8080 is above the threshold, but {WITH_POLICIES} holds it back"
+    first = asked(own, cycles=3, settings=found.changes).trace.cycles[0]
+    assert any(unload.move.source == "b1:8080" for unload in first.unloads)
+
+
+def test_a_setting_that_lets_other_bundles_be_reported_is_found() -> None:
+    """Every bundle that is reported may go nowhere; those with policies may, and one setting reports them."""
+    spec = ClusterSpec(
+        brokers=6, bundles=60, topics=600, namespaces=4, ownership_skew=0.9, isolated_namespaces=2,
+        msg_rate_per_s=60_000, load_manager=LoadManager.EXTENSIBLE,
+    )  # fmt: skip
+    full = generate(spec, 11)
+    found = gate_of(asked(full, cycles=30))
+    assert found.changes == {WITH_POLICIES: True}
+    assert "the placement filters do not allow" in found.evidence
+    assert found.title.endswith(f"but {WITH_POLICIES} holds it back")
+    assert not any(cycle.unloads for cycle in asked(full, cycles=30).trace.cycles)
+    assert any(cycle.unloads for cycle in asked(full, cycles=30, settings=found.changes).trace.cycles)
+
+
+@pytest.mark.parametrize(
+    ("broker", "severity", "cause"), [("b1:8080", "high", True), ("b1:8080", "low", False), ("b2:8080", "high", False)]
+)
+def test_what_keeps_a_cluster_overloaded_concerns_its_busiest_broker(
+    broker: str,
+    severity: Severity,
+    cause: bool,  # noqa: FBT001
+) -> None:
+    outcome = asked(hot("ThresholdShedder", SMALL))
+    snapshot = outcome.trace.start
+    skew = Finding(
+        code="key_skew", title="Key skew", evidence="", remedy="", severity=severity, brokers=(broker,), bundles=()
+    )
+    now = standing(snapshot, snapshot.settings, Assumptions())
+    said = health(snapshot, snapshot.settings, now, outcome, [skew]).text
+    assert ("key skew" in said) == cause, said
 
 
 @pytest.mark.parametrize("strategy", ["ThresholdShedder", "OverloadShedder", "UniformLoadShedder"])

@@ -102,7 +102,7 @@ def test_a_partition_with_most_of_the_traffic(count: int) -> None:
     assert "hot_topic" not in seen
     finding = seen["key_skew"]
     assert finding.evidence.startswith(names[-1])
-    assert f"It is one of {count} partitions: it has 25,000 msg/s, the others 50 to 50." in finding.evidence
+    assert f"It is one of {count} partitions: it has 25,000 msg/s in, the others 50 each." in finding.evidence
     assert "hot key" in finding.remedy
     assert "update-partitioned-topic" not in finding.remedy
 
@@ -121,7 +121,7 @@ def test_siblings_are_those_of_the_same_topic() -> None:
     snapshot = served(names, [1.0, 1.0, 1.0, 30.0, *[9.0] * 6])
     advice = partition_advice(snapshot, 3, 0.3)
     assert (advice.topic, advice.partitions, advice.skewed) == (STREAM, 4, True)
-    assert "the others 500 to 500" in advice.evidence
+    assert "the others 500 each" in advice.evidence
 
 
 def test_partitions_go_where_their_names_hash_to() -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from planner.cluster.snapshot import Snapshot
@@ -33,7 +34,7 @@ def test_what_if_shows_the_number_of_the_review(story: Snapshot) -> None:
     assert found.left == len(story.brokers) - len(found.simulated) > 0
     worst = found.simulated[0]
     outcome = Outcome(simulate(story, with_loss(own(story), worst.broker)))
-    assert outcome.summary.peak_usage_percent == worst.highest_percent
+    assert outcome.summary.peak_usage_percent == worst.peak_percent
     assert f"{worst.highest_percent:.0f} %" in losses_text(found)
     assert "were simulated" in losses_text(found)
     estimate = review_losses(story)
@@ -50,7 +51,31 @@ def test_all_losses_where_that_is_cheap() -> None:
     assert found.minutes == 29 - LOSS_AT_MIN
     for one in found.simulated:
         assert one.right_after_percent <= one.highest_percent + 1e-9
+        assert one.highest_on != one.broker
+        assert one.highest_at_min >= 0
         assert one.topics > 0
+
+
+def test_what_was_before_the_loss_is_not_its_doing() -> None:
+    """A broker at 95 % has the highest usage of the simulation in which it dies: not after that, and not of others."""
+    cluster = generate(ClusterSpec(brokers=6, bundles=60, topics=240, msg_rate_per_s=3_000), seed=3)
+    usage = np.where(np.arange(6) == 2, 95.0, cluster.brokers.cpu_usage_percent)
+    cluster = replace(
+        cluster,
+        brokers=replace(cluster.brokers, cpu_usage_percent=usage, cpu_limit_percent=np.full(6, 100.0)),
+        settings=cluster.settings.changed(loadBalancerSheddingEnabled=False),
+    )
+    found = simulate_losses(cluster, own(cluster))
+    hot = cluster.brokers.name[2]
+    (its,) = (one for one in found.simulated if one.broker == hot)
+    assert its.before_on == hot
+    assert its.before_percent == its.peak_percent == pytest.approx(95, abs=1)
+    assert its.highest_percent < 90
+    assert its.highest_on != hot
+    assert its.over_threshold == 0
+    said = losses_text(replace(found, simulated=(its,)))
+    assert f"Before it, {hot} was at 95 %." in said
+    assert "above 85 %" not in said
 
 
 def test_a_cluster_of_one_has_nobody_to_take_over() -> None:

@@ -107,7 +107,7 @@ def test_losses(number: int) -> None:
     found = losses_now(simulated(number).trace)
     worst = found.simulated[0]
     clicked = simulate(snapshot, with_loss(unchanged(snapshot.settings.release.name), worst.broker))
-    assert summary(clicked).peak_usage_percent == worst.highest_percent
+    assert summary(clicked).peak_usage_percent == worst.peak_percent
     assert summary(clicked).topics_disconnected == worst.topics
     assert found.limit_percent == snapshot.settings.integer("loadBalancerBrokerOverloadedThresholdPercentage")
 

@@ -111,7 +111,7 @@ PAINS: Final[Mapping[str, tuple[Callable[[], Snapshot], str, str]]] = {
     "9 too few bundles": (
         lambda: made({}, brokers=8, bundles=4, topics=500, topic_skew=0.2),
         "bundle_count_too_low",
-        "bundles (based on its topic names)",
+        "Split its bundles, for example into",
     ),
     "10 splits up to the most there may be": (
         lambda: made({MAX_TOPICS: 104}, brokers=4, bundles=126, topics=12_600, msg_rate_per_s=1000),

@@ -110,6 +110,16 @@ def test_fix_never_offers_another_load_manager() -> None:
         assert action.on(scenario).load_manager == ""
 
 
+@pytest.mark.parametrize("name", ["real-extensible.json", "overload-shedder.json", "story.zip", "avg-shedder.json"])
+def test_no_threshold_of_usage_beyond_a_full_broker_is_tried(name: str) -> None:
+    """A limit of 128 % is never reached: that switches a rule off, and calls it a threshold."""
+    cluster = sample(name)
+    scenario = unchanged(cluster.info.pulsar_version)
+    tried = [one.settings for one in candidates(cluster, scenario, Outcome(simulate(cluster, scenario)))]
+    values = {name: value for settings in tried for name, value in settings.items() if "ThresholdPercentage" in name}
+    assert all(isinstance(value, int) and value <= 100 for value in values.values()), values
+
+
 def test_what_needs_a_restart_disconnects_everybody_once() -> None:
     cluster = sample("avg-shedder.json")
     trials, _ = trials_of(cluster)

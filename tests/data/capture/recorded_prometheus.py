@@ -36,6 +36,8 @@ class Recorded:
         self.headers.append(headers)
         if (wrong := self.fault(self, path, given, headers)) is not None:
             return wrong
+        if "query" not in given:
+            return 404, b"404 page not found", {}
         query = given["query"]
         names = "|".join(re.findall(r'__name__=~"([^"]*)"', query.partition(" and on ")[0]))
         found = [one for one in self.series if re.fullmatch(names, one["metric"]["__name__"])]
@@ -46,7 +48,7 @@ class Recorded:
             counted = {one["metric"]["__name__"] for one in found}
             result = [{"metric": {"__name__": name}, "value": [0, "1"]} for name in sorted(counted)]
         elif query.startswith("count("):
-            result = [{"metric": {}, "value": [0, str(len(found))]}]
+            result = [{"metric": {}, "value": [0, str(len(found))]}] if found else []
         elif is_range:
             start, end = float(given["start"]), float(given["end"])
             result = [{**one, "values": [v for v in one["values"] if start <= v[0] <= end]} for one in found]

@@ -150,7 +150,7 @@ def test_warnings_of_the_server_become_notes(tmp_path: Path) -> None:
 
     with serving(Recorded(series(), warned)) as recorded:
         done = fetch(quick(recorded), WANTED, tmp_path)
-        said = "The server warns, so series may be missing: store sidecar-1: rpc error code = Unavailable."
+        said = "The server warns, so series may be missing or inexact: store sidecar-1: rpc error code = Unavailable."
         assert done.notes.count(said) == 1
         assert said in survey(quick(recorded), WANTED.end_ms).notes
 

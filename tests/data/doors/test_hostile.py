@@ -64,7 +64,7 @@ def one(data: bytes, name: str = "x") -> list[str]:
     ("data", "said"),
     [
         (b"", "empty"),
-        (b"\x89PNG\r\n\x1a\n" + bytes(range(256)), "unknown kind"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(range(256)), "a picture, not text"),
         (b"[" * 200_000, "x: "),
         (b'{"a":' * 100_000, "x: "),
         (b"{}", "empty object"),

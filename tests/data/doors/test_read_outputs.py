@@ -545,7 +545,7 @@ def test_partial_answers_of_thanos_and_victoria_metrics_say_so(more: dict[str, o
     reading = read_given([Given("a.json", io.BytesIO(json.dumps({**answer, **more}).encode()))])
     assert reading.snapshot is not None
     warned = [text for text in reading.not_used if "series may be missing" in text]
-    assert warned == ([f"a.json: the server warns, so series may be missing: {said}."] if said else [])
+    assert warned == ([f"a.json: the server warns, so series may be missing or inexact: {said}."] if said else [])
     assert set(warned) <= set(reading.snapshot.info.warnings)
 
 
@@ -564,3 +564,13 @@ def test_partial_answers_of_thanos_and_victoria_metrics_say_so(more: dict[str, o
 def test_answers_without_series_say_what_to_query(data: object, said: str) -> None:
     text = json.dumps({"status": "success", "data": data})
     assert said in read_given([Given("a.json", io.BytesIO(text.encode()))]).not_used[0]
+
+
+def test_resource_quotas_are_told_from_the_defaults() -> None:
+    """A broker without a quota of a bundle prints the defaults."""
+    said = {}
+    for path in sorted((INPUTS / "resource_quotas").iterdir()):
+        reading = read_given([Given(path.name, io.BytesIO(path.read_bytes()))])
+        said[path.name] = "".join(reading.not_used)
+    assert "only for a bundle without averages" in said.pop("of_a_bundle_2_8.txt")
+    assert all("which no decision reads" in text for text in said.values())

@@ -1,0 +1,76 @@
+"""Reads answers that somebody turned into another notation: YAML (`yq`), Python's own, JSON inside a text of JSON."""
+
+import ast
+import json
+import re
+import warnings
+from typing import Any, Final
+
+import msgspec
+
+from planner.cluster.errors import FormatError
+from planner.cluster.units import MIB
+from planner.doors.chunks import Chunk
+from planner.doors.kinds.manifests import documents_in
+
+_MOST_BYTES: Final = 4 * MIB
+_MOST_OF_PYTHON: Final = MIB
+_LOOKED_AT: Final = 300
+_PYTHON: Final = re.compile(r"\s*(?:\{|\[\s*\{?|\[)\s*'")
+_TEXT: Final = re.compile(r'\s*"\s*(?:\\[nrt]|\s)*[{\[]')
+_YAML: Final = re.compile(r"(?:---|- |[\"']?[A-Za-z][^\s:\"'=]*(?::\d+)?[^\s:\"'=]*[\"']?:(?:\s|$))")
+_ALIAS: Final = re.compile(r"(?m)(?:^|[\s\[{,:-])\*\S")
+
+
+def in_json(chunk: Chunk) -> Chunk | None:
+    """Return a chunk as JSON where it is written otherwise; None where it is not, or is JSON already."""
+    if len(chunk.data) > _MOST_BYTES or (chunk.is_json and chunk.outline is not None):
+        return None
+    text = "\n".join(chunk.lines) if not chunk.is_json else bytes(chunk.data).decode("utf-8", "replace")
+    value = _value_of(text, str(chunk.source), is_json=chunk.is_json)
+    if not isinstance(value, dict | list) or not value:
+        return None
+    try:
+        data = json.dumps(value, default=str).encode()
+    except (TypeError, ValueError, RecursionError):
+        return None
+    made = Chunk(chunk.source, memoryview(data), is_json=True, before=chunk.before, about=chunk.about)
+    made.at_ms = chunk.at_ms
+    return made
+
+
+def _value_of(text: str, where: str, *, is_json: bool) -> Any:
+    head = text[:_LOOKED_AT]  # so that no pattern goes on for long
+    if _PYTHON.match(head):
+        return _of_python(text) if len(text) <= _MOST_OF_PYTHON else None
+    if is_json:
+        return None
+    if _TEXT.match(head):
+        return _of_text(text)
+    return _of_yaml(text, where) if _YAML.match(head.lstrip()) else None
+
+
+def _of_python(text: str) -> Any:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of escapes that Python does not know
+            return ast.literal_eval(text.strip())
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return None
+
+
+def _of_text(text: str) -> Any:
+    try:
+        return msgspec.json.decode(msgspec.json.decode(text, type=str))
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return None
+
+
+def _of_yaml(text: str, where: str) -> Any:
+    if _ALIAS.search(text):  # in JSON it would be written out, again and again
+        return None
+    try:
+        found = documents_in(text, where)
+    except FormatError:
+        return None
+    return found[0] if len(found) == 1 else found

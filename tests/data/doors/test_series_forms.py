@@ -1,0 +1,192 @@
+"""Series as Grafana, promtool and CSV show them are the same cluster, and what cannot be read of them is named."""
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from planner.cluster.digest import snapshot_digest
+from planner.cluster.snapshot import Snapshot
+from planner.doors.read import Given, read_given
+from planner.doors.reading import Reading
+
+INPUTS = Path(__file__).parent / "inputs"
+WHOLE = (
+    "promtool/range_2_42.txt",
+    "promtool/dump_2_42.txt",
+    "grafana/query_11.json",
+    "grafana/panel_data_9.json",
+    "grafana/frames_of_a_table_10.json",
+    "grafana/tsdb_query_7.json",
+    "series_csv/grafana_joined_by_time_11.csv",
+    "series_csv/grafana_for_excel_9.csv",
+    "series_csv/grafana_table_10.csv",
+    "series_csv/victoria_terminal.txt",
+)
+
+
+def read(text: str | bytes, name: str = "x.txt") -> Reading:
+    data = text if isinstance(text, bytes) else text.encode()
+    return read_given([Given(name, io.BytesIO(data))], cluster="east", now_ms=1_795_225_800_000)
+
+
+def text_of(name: str) -> str:
+    return (INPUTS / name).read_text(encoding="utf-8-sig")
+
+
+def cluster_of(name: str) -> Snapshot:
+    snapshot = read(text_of(name)).snapshot
+    assert snapshot is not None
+    return snapshot
+
+
+def test_all_forms_give_one_cluster() -> None:
+    """The inputs show the same series at the same moment, each in another form; the dump has a moment of its own."""
+    made = {name: cluster_of(name) for name in WHOLE}
+    first = made[WHOLE[0]]
+    assert first.topics is not None
+    assert first.topics.msg_rate_in_per_s.sum() == pytest.approx(194.5)
+    assert first.brokers.cpu_usage_percent.tolist() == [71.5, 31.5]
+    times = {name: one.info.captured_at_ms - first.info.captured_at_ms for name, one in made.items()}
+    assert {name for name, apart_ms in times.items() if apart_ms} <= {WHOLE[1]}
+    alike = {snapshot_digest(one) for name, one in made.items() if not times[name]}
+    assert len(alike) == 1
+
+
+def test_one_form_in_text_is_the_same_as_in_json() -> None:
+    """`promtool -o json` prints the list of an answer."""
+    value = json.loads(text_of("grafana/tsdb_query_7.json"))["results"]["A"]["series"]
+    rows = [{"metric": one["tags"], "values": [[at / 1e3, str(v)] for v, at in one["points"]]} for one in value]
+    snapshot = read(json.dumps(rows)).snapshot
+    assert snapshot is not None
+    assert snapshot_digest(snapshot) == snapshot_digest(cluster_of("promtool/range_2_42.txt"))
+
+
+def test_names_that_a_server_changed_are_changed_back() -> None:
+    """As in a history: what the broker wrote itself counts."""
+    text = text_of("grafana/tsdb_query_7.json")
+    moved = text.replace('"topic":', '"exported_topic":').replace('"namespace":', '"exported_namespace":')
+    assert moved != text
+    snapshot = read(moved).snapshot
+    assert snapshot is not None
+    assert snapshot.topics is not None
+    assert len(snapshot.topics) == 3
+
+
+def said(text: str | bytes, name: str = "x.txt") -> str:
+    return " ".join(read(text, name).not_used)
+
+
+def test_what_grafana_shows_without_the_names_of_metrics_is_named() -> None:
+    frames = json.loads(text_of("grafana/query_11.json"))
+    for frame in frames["results"]["A"]["frames"]:
+        field = frame["schema"]["fields"][1]
+        field["name"], field["labels"], field["config"] = "Value", {"instance": "a:8080"}, {"displayNameFromDS": "mq"}
+    assert "mq left out: series without the name of their metric" in said(json.dumps(frames))
+    legends = text_of("series_csv/grafana_joined_by_time_11.csv").splitlines()
+    shown = '"Time","pulsar_lb_cpu_usage{instance=""a:8080""}","mq-0"\n' + "".join(
+        ",".join(line.split(",")[:3]) + "\n" for line in legends[1:]
+    )
+    assert '"mq-0"' not in said(shown)
+    assert "mq-0 left out: columns without the name of a metric" in said(shown)
+
+
+def test_values_with_units_are_named() -> None:
+    text = text_of("series_csv/grafana_joined_by_time_11.csv").replace('"71.5"', '"71.5%"', 1)
+    assert "1 value left out: not plain numbers; switch Formatted data off" in said(text)
+
+
+def test_times_without_a_zone_are_named() -> None:
+    assert "no zone, and are taken for UTC" in said(text_of("series_csv/grafana_for_excel_9.csv"))
+    assert "no zone" not in said(text_of("series_csv/grafana_joined_by_time_11.csv"))
+
+
+def test_errors_warnings_and_definitions_of_grafana_are_named() -> None:
+    assert "without data: bad_data: parse error" in said(
+        '{"results":{"A":{"error":"bad_data: parse error","status":400}}}'
+    )
+    frames = json.loads(text_of("grafana/query_11.json"))
+    frames["results"]["A"]["frames"][0]["schema"]["meta"]["notices"] = [{"severity": "warning", "text": "store down"}]
+    assert "the server warns, so series may be missing or inexact: store down" in said(json.dumps(frames))
+    panel = {"id": 2, "type": "timeseries", "gridPos": {"h": 8}, "targets": [{"expr": "pulsar_rate_in"}]}
+    assert "has no data; use Inspect, Data" in said(json.dumps(panel))
+    assert "has no data; use Inspect, Data" in said(json.dumps({"panels": [panel], "schemaVersion": 39}))
+
+
+@pytest.mark.parametrize(
+    "change", ["\ufeff", "sep=,\n", "2026-11-25T03:12:11,004+0000 [main] INFO  a.B - started\n"], ids=repr
+)
+def test_what_stands_before_a_table_changes_nothing(change: str) -> None:
+    text = text_of("series_csv/grafana_table_10.csv")
+    for other in (change + text, (change + text).encode("utf-16"), (change + text).replace("\n", "\r\n")):
+        snapshot = read(other).snapshot
+        assert snapshot is not None
+        assert snapshot_digest(snapshot) == snapshot_digest(cluster_of("series_csv/grafana_table_10.csv"))
+
+
+def test_only_what_an_ingest_reads_is_recommended_to_it() -> None:
+    assert "history ingest" not in said(text_of("promtool/range_2_42.txt"))
+    assert "history ingest" not in said(text_of("grafana/query_11.json"))
+    assert "history ingest" in said(text_of("prometheus/range_partition_label.json"))
+
+
+def values_of(text: str) -> tuple[dict[str, str], str]:
+    reading = read(text, "main.tf")
+    values = {name: value for one in reading.configurations for name, value in one.values.items()}
+    return values, " ".join(reading.not_used)
+
+
+def test_what_counts_in_terraform() -> None:
+    """`set` counts above `values`, a later one above an earlier one, as in Helm; quotation marks are HCL's."""
+    values, _ = values_of("""
+resource "helm_release" "pulsar" {
+  values = [
+    yamlencode({ broker = { configData = { loadBalancerEnabled = "false", maxUnloadPercentage = 0.1 } } }),
+    yamlencode({ broker = { configData = { loadBalancerSheddingEnabled = "true", maxUnloadPercentage = 0.3 } } }),
+  ]
+  set {
+    name  = "broker.configData.loadBalancerEnabled"
+    value = "true"
+  }
+  set {
+    name  = "proxy.configData.loadBalancerSheddingEnabled"
+    value = "false"
+  }
+}
+""")
+    assert values == {
+        "loadBalancerEnabled": "true",
+        "maxUnloadPercentage": "0.3",
+        "loadBalancerSheddingEnabled": "true",
+    }
+
+
+def test_variables_of_terraform_and_truncated_blocks_are_named() -> None:
+    start = 'resource "helm_release" "pulsar" {\n  set {\n    name  = "broker.configData.maxUnloadPercentage"\n'
+    for value in ("var.share", '"${var.share}"', 'lookup(var.all, "share")'):
+        values, not_used = values_of(f"{start}    value = {value}\n  }}\n}}\n")
+        assert values == {}
+        assert "maxUnloadPercentage left out: variables" in not_used
+    values, not_used = values_of(f'{start}    value = "0.3"\n  }}\n')
+    assert "the text ends inside a block" in not_used
+    assert values == {"maxUnloadPercentage": "0.3"}
+    _, not_used = values_of('resource "helm_release" "pulsar" {\n  values = [file("values.yaml")]\n}\n')
+    assert "values left out: variables" in not_used
+
+
+def test_a_namespace_of_terraform_must_have_a_name() -> None:
+    text = text_of("terraform/namespaces.tf")
+    assert read(text).found == ("anti-affinity group of 1 namespace", "1 dispatch limit")
+    reading = read(text.replace('tenant    = "shop"', "tenant    = pulsar_tenant.shop.tenant"))
+    assert reading.found == ()
+    assert "the name of a namespace left out: variables" in " ".join(reading.not_used)
+
+
+def test_parameters_of_argo_cd_are_paths() -> None:
+    reading = read(text_of("settings_in_yaml/argo_cd_application.yaml"), "application.yaml")
+    [found] = reading.configurations
+    assert found.values == {
+        "loadBalancerLoadSheddingStrategy": "org.apache.pulsar.broker.loadbalance.impl.ThresholdShedder",
+        "loadBalancerSheddingIntervalMinutes": "2",
+    }
