@@ -166,6 +166,20 @@ def positional(value: str) -> tuple[str, ...] | None:
     return (f"@{value}",) if value.startswith("@") else (value,)
 
 
+def creation_by_hand(namespace: str, bundles: int, program: Sequence[str], note: str) -> Command:
+    """Return the step that creates a namespace, which somebody takes together with what a note says.
+
+    Args:
+        namespace: Its name; without words where `pulsar-admin` cannot be given it.
+        bundles: How many it gets.
+        program: The words that start `pulsar-admin`.
+        note: What to do.
+    """
+    name = positional(namespace)
+    words = (*program, "namespaces", "create", *name, "--bundles", str(bundles)) if name else ()
+    return Command(section="notes", words=words, by_hand=True, note=note)
+
+
 def shutdown_command(broker: str, program: Sequence[str], *words: str) -> Command:
     """Return the step that stops a broker in order.
 

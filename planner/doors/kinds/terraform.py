@@ -148,30 +148,21 @@ class _Reader:
         if token[0] == "{":
             return self._body("}", depth + 1)
         if token[0] == "[":
-            return self._list(depth + 1)
+            return self._values("]", depth + 1)
         text = self._text(token)
         following = self._tokens[self._at] if self._at < len(self._tokens) else None
         if token["word"] is not None and following is not None and following[0] == "(":
             self._at += 1
-            inside = self._arguments(depth + 1)
+            inside = self._values(")", depth + 1)
             return inside[0] if text in ("yamlencode", "jsonencode", "tostring") and inside else f"${{{text}()}}"
         if token["word"] is not None and not _LITERAL.fullmatch(text):
             return f"${{{text}}}"  # the name of something else
         return None if text == "null" and token["word"] is not None else text
 
-    def _arguments(self, depth: int) -> list[Any]:
+    def _values(self, end: str, depth: int) -> list[Any]:
+        """Return the values up to a sign, which is taken as well."""
         found: list[Any] = []
-        while (token := self._peek()) is not None and token[0] != ")":
-            if token["sign"]:
-                self._at += 1
-            else:
-                found.append(self._value(depth))
-        self._at += 1
-        return found
-
-    def _list(self, depth: int) -> list[Any]:
-        found: list[Any] = []
-        while (token := self._peek()) is not None and token[0] != "]":
+        while (token := self._peek()) is not None and token[0] != end:
             if token["sign"]:
                 self._at += 1
             else:

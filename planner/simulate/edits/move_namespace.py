@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import Field
 
 from planner.cluster.text import count
-from planner.simulate.admin_commands import Command, positional
+from planner.simulate.admin_commands import Command, creation_by_hand
 from planner.simulate.edits.edit import Ask, AtMinute, Edit, EditContext, Name, NamespaceName
 from planner.simulate.edits.running import Running
 from planner.simulate.event import Event
@@ -80,18 +80,12 @@ class MoveNamespace(Edit):
             cluster.unload(np.array(old, dtype=np.int64))
 
     def commands(self, cluster: str, program: Sequence[str]) -> Iterator[Command]:
-        name = positional(self.successor)
-        words = ("namespaces", "create", *(name or ()), "--bundles", str(self.bundles))
-        yield Command(
-            section="notes",
-            words=(*program, *words) if name else (),
-            by_hand=True,
-            note=(
-                f"Create {self.successor} with the policies of {self.namespace}. Then move clients in"
-                f" {_batches(self.batches)}, {self.pause_min:g} min apart: consumers first, which"
-                f" read both until nothing is left, then producers. Delete {self.namespace} at the end."
-            ),
+        note = (
+            f"Create {self.successor} with the policies of {self.namespace}. Then move clients in"
+            f" {_batches(self.batches)}, {self.pause_min:g} min apart: consumers first, which"
+            f" read both until nothing is left, then producers. Delete {self.namespace} at the end."
         )
+        yield creation_by_hand(self.successor, self.bundles, program, note)
 
     def lacks(self, context: EditContext) -> str:
         if self.successor in context.snapshot.namespaces:

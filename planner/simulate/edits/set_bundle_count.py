@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from planner.cluster.text import count
-from planner.simulate.admin_commands import Command, positional
+from planner.simulate.admin_commands import Command, creation_by_hand
 from planner.simulate.edits.edit import Ask, Edit, NamespaceName
 from planner.simulate.edits.running import Running
 
@@ -29,18 +29,12 @@ class SetBundleCount(Edit):
         run.retry(now)
 
     def commands(self, cluster: str, program: Sequence[str]) -> Iterator[Command]:
-        name = positional(f"{self.namespace}-new")
-        words = ("namespaces", "create", *(name or ()), "--bundles", str(self.bundles))
-        yield Command(
-            section="notes",
-            words=(*program, *words) if name else (),
-            by_hand=True,
-            note=(
-                "Pulsar cannot change the number of bundles of an existing namespace, and splits only "
-                f"add bundles. To get {count(self.bundles, 'bundle')}, recreate {self.namespace} and "
-                "move its topics there."
-            ),
+        note = (
+            "Pulsar cannot change the number of bundles of an existing namespace, and splits only "
+            f"add bundles. To get {count(self.bundles, 'bundle')}, recreate {self.namespace} and "
+            "move its topics there."
         )
+        yield creation_by_hand(f"{self.namespace}-new", self.bundles, program, note)
 
     def recreated(self) -> tuple[str, ...]:
         return (self.namespace,)
