@@ -1,11 +1,12 @@
 """`python -m planner bundles`: how many bundles a namespace should have, and where to cut it."""
 
 import sys
+from pathlib import Path
 from typing import Annotated, Final
 
 from cyclopts import Group, Parameter
 
-from planner.cli.output import opened
+from planner.cli.output import opened, write_file
 from planner.simulate.planned_spec import PlannedTopics
 from planner.weeks.spec import Weeks
 
@@ -33,6 +34,7 @@ def bundles(
         ),
     ] = PlannedTopics(pattern=""),
     weeks: Annotated[Weeks, Parameter(name="*", group=_WEEKS, negative_iterable=())] = Weeks(),
+    csv: Annotated[Path | None, Parameter(metavar="FILE", group=_WEEKS)] = None,
     as_json: Annotated[bool, Parameter(name="--json")] = False,
 ) -> int:
     """Advise how many bundles a namespace needs, and where to cut it.
@@ -53,6 +55,7 @@ def bundles(
         growth_percent: With --hours, by how much all traffic grows in that time.
         planned: With --pattern, the topics of the namespace.
         weeks: What to look at over the days of a history.
+        csv: With --history, write a CSV with one row for each namespace.
         as_json: Print everything as JSON.
     """
     from planner.cluster.errors import ScenarioError
@@ -68,8 +71,8 @@ def bundles(
 
     if sum(map(bool, (snapshot, planned.pattern, weeks.history))) != 1:
         raise ScenarioError("Nothing to look at.", remedy="Use one of --snapshot, --pattern and --history.")
-    if weeks.history:
-        return _over_weeks(weeks, narrowed=bool(namespace or scenario or moment or hours), as_json=as_json)
+    if weeks.history or csv is not None:
+        return _over_weeks(weeks, csv, narrowed=bool(namespace or scenario or moment or hours), as_json=as_json)
     if planned.pattern:
         cluster = plan_cluster(PlannedCluster(brokers=brokers, topics=(planned,)), seed)
     else:
@@ -95,14 +98,16 @@ def bundles(
     return int(any(one.edits for one in found))
 
 
-def _over_weeks(asked: Weeks, *, narrowed: bool, as_json: bool) -> int:
+def _over_weeks(asked: Weeks, csv: Path | None, *, narrowed: bool, as_json: bool) -> int:
     """Print advice over weeks; tell how far it is meanwhile. What would narrow or change it is refused."""
     from planner.cluster.errors import ReplayError, ScenarioError
     from planner.share.export import json_text
-    from planner.weeks.advice import week_document
+    from planner.weeks.advice import week_document, weeks_csv
     from planner.weeks.report import week_lines
     from planner.weeks.run import run_weeks
 
+    if not asked.history:
+        raise ScenarioError("--csv is for advice over weeks.", remedy="Use it with --history, or leave it out.")
     if narrowed:
         raise ScenarioError(
             "--history looks at all namespaces, as they were recorded.",
@@ -117,6 +122,8 @@ def _over_weeks(asked: Weeks, *, narrowed: bool, as_json: bool) -> int:
     sys.stderr.writelines(f"note: {note}\n" for note in found.notes)
     if not found.rows:
         raise ReplayError("There is no advice: every task failed.", remedy="Correct what the notes above name.")
+    if csv is not None:
+        write_file(csv, weeks_csv(found.rows))
     if as_json:
         sys.stdout.write(json_text({"weeks": week_document(found.rows), "notes": list(found.notes)}))
     else:

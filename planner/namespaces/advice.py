@@ -1,6 +1,6 @@
 """How many bundles a namespace should have, and where to cut it: every answer simulated on its cluster and judged."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -10,11 +10,12 @@ from planner.cluster.errors import PlannerError
 from planner.cluster.internal_bundles import internal_bundles
 from planner.cluster.names import NAMESPACE_MAXIMUM_BUNDLES
 from planner.cluster.ranges import bundle_name
+from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count, percent
 from planner.explain.isolation import allowed_brokers
 from planner.explain.topic_advice import PART, PartitionAdvice, partition_advice, topic_usage
-from planner.namespaces.costs import CostRow, cost_rows
+from planner.namespaces.costs import CostRow, after_splits, cost_rows
 from planner.namespaces.counts import CountRow, count_row, count_rows
 from planner.namespaces.cuts import NEAR, Cuts, cuts_hold, recommended_cuts
 from planner.namespaces.population import Population, population_of
@@ -33,6 +34,8 @@ USUAL: Final = (4, 32)
 """Numbers of bundles that people choose by rule of thumb; each is tried."""
 MOST_SEEDS: Final = 8
 """Most seeds that a number of bundles is simulated with: where a bundle is placed is partly a matter of luck."""
+_LATER_SEEDS: Final = 4
+"""Most seeds for traffic that is only expected."""
 _LOADS: Final = (1.0, 0.9, 1.1, 0.8, 1.2)
 """Traffic under one seed after the other, as a factor: other days are busier or calmer."""
 _BUNDLES_AT_ONCE: Final = 10_000
@@ -214,10 +217,12 @@ def bundle_advice(
     even = fewest_even(rows, maximum)
     costs = cost_rows(population, numbers, snapshot.settings, manager, brokers)
     # Where today's number is not to be kept, others have to beat the fewest that is about even and stays as it is.
-    kept = _fewest_lasting(rows, costs, even, maximum) if is_planned or now.bundles > maximum else now
-    tried = _tried(trials, namespace, even, now.bundles, maximum, kept.bundles)
+    kept, split = now, ""
+    if is_planned or now.bundles > maximum:
+        kept, split = _fewest_lasting(population, rows, costs, even, snapshot.settings)
+    tried = _tried(trials, namespace, _wanted(rows, even, now.bundles, maximum), kept.bundles)
     recommended = _best(tried, rows, kept, even, 0 if is_planned else now.bundles)
-    notes = list(_notes(population, cuts, history, brokers, maximum))
+    notes = [*_notes(population, cuts, history, brokers, maximum), *([split] if recommended == kept.bundles else [])]
     stuck = _stuck(snapshot, population, brokers)
     return BundleAdvice(
         snapshot,
@@ -235,7 +240,7 @@ def bundle_advice(
         if is_planned
         else _sentence(now, cuts, cut, brokers, stuck),
         stuck,
-        tuple(notes),
+        tuple(filter(None, notes)),
         is_planned,
     )
 
@@ -247,15 +252,34 @@ def fewest_even(rows: Sequence[CountRow], maximum: int) -> int:
     return next(row.bundles for row in possible if row.placed_percent <= best * NEAR)
 
 
-def _fewest_lasting(rows: Sequence[CountRow], costs: Sequence[CostRow], even: int, maximum: int) -> CountRow:
-    """Return the fewest bundles that are about as even as the best number and that no automatic split divides."""
+def _fewest_lasting(
+    population: Population, rows: Sequence[CountRow], costs: Sequence[CostRow], even: int, config: Settings
+) -> tuple[CountRow, str]:
+    """Return the fewest bundles that are about as even as the best number and that no automatic split divides.
+
+    Where automatic splits divide every number, the one with fewest bundles after them, and then with fewest splits; and
+    a sentence that says so.
+    """
+    maximum = config.integer(NAMESPACE_MAXIMUM_BUNDLES)
     best = next(row for row in rows if row.bundles == even)
-    lasting = (
-        row
-        for row, cost in zip(rows, costs, strict=True)
-        if even <= row.bundles <= maximum and row.placed_percent <= best.placed_percent * NEAR and not cost.above_limits
-    )
-    return next(lasting, best)
+    possible = {
+        row.bundles: row
+        for row in rows
+        if even <= row.bundles <= max(maximum, even) and row.placed_percent <= best.placed_percent * NEAR
+    }
+    calm = {row.bundles for row, cost in zip(rows, costs, strict=True) if not cost.above_limits}
+    lasting = next((row for bundles, row in possible.items() if bundles in calm), None)
+    if lasting is not None:
+        return lasting, ""
+    ends = {bundles: after_splits(population, bundles, config) for bundles in possible}
+    chosen = min(possible, key=lambda bundles: (ends[bundles], -bundles))
+    end = ends[chosen]
+    said = f"Every number of bundles up to {maximum:,} has some above a limit of automatic splits."
+    if end > chosen:
+        said = f"{said} Of {count(chosen, 'bundle')} they make {end:,}, the fewest in the end."
+    elif chosen == maximum:
+        said = f"{said} They stop at {NAMESPACE_MAXIMUM_BUNDLES} = {maximum}, so begin with that many: none is split."
+    return possible[chosen], said
 
 
 def _cut(trials: Trials, population: Population, cuts: Cuts) -> Trial | None:
@@ -325,17 +349,53 @@ def settled_with(
     return TriedCount(bundles, tuple(results), round(float(np.mean(topics))))
 
 
-def _tried(trials: Trials, namespace: str, even: int, now: int, maximum: int, kept: int) -> tuple[TriedCount, ...]:
+def _wanted(rows: Sequence[CountRow], even: int, now: int, maximum: int) -> set[int]:
+    """Return the numbers of bundles that are simulated, each one of those that are looked at."""
+    some = (min(times * even, maximum) for times in (1, 2, 4))
+    return {*USUAL, now, *(min(row.bundles for row in rows if row.bundles >= one) for one in some)}
+
+
+def _tried(
+    trials: Trials, namespace: str, wanted: Collection[int], kept: int, most_seeds: int = MOST_SEEDS
+) -> tuple[TriedCount, ...]:
     """Simulate the namespace with a few numbers of bundles, each once it has settled; others must beat `kept`."""
-    seeds = range(min(max(_BUNDLES_AT_ONCE // max(len(trials.snapshot.bundles), 1), 1), MOST_SEEDS))
-    wanted = {*USUAL, now, even, min(2 * even, maximum), min(4 * even, maximum)}
+    seeds = range(min(max(_BUNDLES_AT_ONCE // max(len(trials.snapshot.bundles), 1), 1), most_seeds))
     found: dict[int, TriedCount] = {}
-    for bundles in sorted(wanted, key=lambda one: one != kept):
+    for bundles in sorted(wanted, key=lambda one: (one != kept, one)):
         if trials.cancelled():
             break
         one = settled_with(trials.snapshot, trials.scenario, namespace, bundles, seeds, found.get(kept))
         found |= {bundles: one} if one is not None else {}
     return tuple(found[bundles] for bundles in sorted(found))
+
+
+def _evener(rows: Sequence[CountRow], kept: CountRow) -> set[int]:
+    """Return the numbers of bundles that let brokers share noticeably more evenly than one that is to be kept."""
+    return {row.bundles for row in rows if row.placed_percent * NEAR <= kept.placed_percent}
+
+
+def advice_then(advice: BundleAdvice, later: Snapshot) -> tuple[int, bool]:
+    """Return what becomes of advice on the same topics when traffic has changed.
+
+    Args:
+        advice: The advice.
+        later: The cluster then.
+
+    Returns:
+        The number of bundles that is recommended then: the same one unless another is better beyond luck. And whether
+        cuts are recommended then.
+    """
+    maximum = later.settings.integer(NAMESPACE_MAXIMUM_BUNDLES)
+    rows, trials = advice.counts, Trials(later, unchanged(later.info.pulsar_version))
+    population = population_of(later, advice.namespace)
+    cut = _cut(trials, population, advice.cuts)
+    kept = next(row for row in rows if row.bundles == advice.recommended)
+    even = fewest_even(rows, maximum)
+    better = _evener(rows, kept) & _wanted(rows, even, advice.now.bundles, maximum)
+    if not better:
+        return kept.bundles, cut is not None and cut.offered
+    tried = _tried(trials, advice.namespace, {*better, kept.bundles}, kept.bundles, _LATER_SEEDS)
+    return _best(tried, rows, kept, even, 0), cut is not None and cut.offered
 
 
 def _best(tried: Sequence[TriedCount], rows: Sequence[CountRow], kept: CountRow, even: int, now: int) -> int:
@@ -346,7 +406,7 @@ def _best(tried: Sequence[TriedCount], rows: Sequence[CountRow], kept: CountRow,
     evenly, else the fewest.
     """
     base = next((one for one in tried if one.bundles == kept.bundles), None)
-    evener = {row.bundles for row in rows if row.placed_percent * NEAR <= kept.placed_percent}
+    evener = _evener(rows, kept)
     held = [one for one in tried if base is not None and one.bundles in evener and one.holds_against(base)]
     results = {one.bundles: one.result for one in sorted(held, key=lambda one: (one.bundles < even, one.bundles))}
     best = (n for n, mine in results.items() if all(judge(mine, other).word != "better" for other in results.values()))

@@ -6,8 +6,9 @@ from typing import Final
 
 import numpy as np
 
+from planner.cluster.arrays import BoolArray, Int64Array
 from planner.cluster.load_manager import LoadManager
-from planner.cluster.names import MAX_NUMBER_OF_BUNDLES_IN_BUNDLE_LOAD_REPORT
+from planner.cluster.names import MAX_NUMBER_OF_BUNDLES_IN_BUNDLE_LOAD_REPORT, NAMESPACE_MAXIMUM_BUNDLES
 from planner.cluster.ranges import equal_boundaries
 from planner.cluster.settings import Settings
 from planner.namespaces.counts import topic_edges
@@ -26,7 +27,8 @@ class CostRow:
         lookups_most: Producers and consumers of the bundle with most of them; each looks its topic up when it moves.
         metadata_entries: Entries that the load manager keeps for its bundles.
         reported_bundles: Bundles of it in the load reports of all brokers, if they share them evenly.
-        above_limits: Bundles above a limit that automatic splits can divide.
+        above_limits: Bundles above a limit that automatic splits can divide, as long as there are fewer than
+            `loadBalancerNamespaceMaximumBundles`.
     """
 
     lookups_most: int
@@ -47,15 +49,10 @@ def cost_rows(
         manager: The load manager that runs.
         brokers: How many brokers may serve the namespace.
     """
-    clients = np.concatenate(([0], np.cumsum(population.clients)))
     limits = limits_of(config)
-    rates, sizes = population.sums
     found = []
     for bundles in counts:
-        edges = topic_edges(population, equal_boundaries(bundles))
-        topics, sessions = np.diff(edges), np.diff(clients[edges])
-        loads = (topics, sessions, np.diff(rates[edges]), np.diff(sizes[edges]))
-        above = np.any([load > limit for load, limit in zip(loads, limits, strict=True)], axis=0)
+        sessions, above = _divisible(population, equal_boundaries(bundles), limits)
         reported = bundles
         if manager is LoadManager.EXTENSIBLE:
             reported = min(bundles, config.integer(MAX_NUMBER_OF_BUNDLES_IN_BUNDLE_LOAD_REPORT) * max(brokers, 1))
@@ -64,7 +61,42 @@ def cost_rows(
                 lookups_most=int(sessions.max()),
                 metadata_entries=bundles * _NODES[manager],
                 reported_bundles=reported,
-                above_limits=int(np.count_nonzero(above & (topics >= DIVISIBLE_TOPICS))),
+                above_limits=int(np.count_nonzero(above)),
             )
         )
     return tuple(found)
+
+
+def _divisible(
+    population: Population, boundaries: Sequence[int], limits: Sequence[int]
+) -> tuple[Int64Array, BoolArray]:
+    """Return the clients of each bundle, and which are above a limit that automatic splits can divide.
+
+    Shapes (bundles,).
+    """
+    edges = topic_edges(population, boundaries)
+    rates, sizes = population.sums
+    topics, sessions = np.diff(edges), np.diff(population.sessions[edges])
+    loads = (topics, sessions, np.diff(rates[edges]), np.diff(sizes[edges]))
+    above = np.any([load > limit for load, limit in zip(loads, limits, strict=True)], axis=0)
+    return sessions, above & (topics >= DIVISIBLE_TOPICS)
+
+
+def after_splits(population: Population, bundles: int, config: Settings) -> int:
+    """Return how many bundles automatic splits make of a number of equal ones: they halve ranges up to the maximum.
+
+    Args:
+        population: The topics.
+        bundles: The number.
+        config: Settings in force.
+    """
+    limits, maximum = limits_of(config), config.integer(NAMESPACE_MAXIMUM_BUNDLES)
+    boundaries = np.asarray(equal_boundaries(bundles), dtype=np.int64)
+    while (room := maximum - (len(boundaries) - 1)) > 0:
+        _, above = _divisible(population, boundaries.tolist(), limits)
+        split = np.flatnonzero(above & (np.diff(boundaries) > 1))[:room]
+        if not len(split):
+            break
+        middle = (boundaries[split] + boundaries[split + 1]) // 2
+        boundaries = np.insert(boundaries, split + 1, middle)
+    return len(boundaries) - 1

@@ -67,6 +67,11 @@ class Population:
         messages, size = (np.concatenate(([0.0], np.cumsum(each))) for each in (self.msg_per_s, self.bytes_per_s))
         return frozen(messages), frozen(size)
 
+    @cached_property
+    def sessions(self) -> Int64Array:
+        """Producers and consumers of the first topics, as `running`. Shape (topics + 1,)."""
+        return frozen(np.concatenate(([0], np.cumsum(self.clients))))
+
     def first_at(self, boundaries: Int64Array) -> Int64Array:
         """Return how many topics lie below each boundary. Same shape."""
         return np.searchsorted(self.hash, boundaries, side="left")

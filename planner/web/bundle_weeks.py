@@ -29,8 +29,8 @@ from planner.web.session import SessionValue
 from planner.web.task import Progress, Report, Stopped
 from planner.web.tasks import ANSWERS, WAITS, watch, watcher
 from planner.web.widgets import note_list, table
-from planner.weeks.run import MOST_MOMENTS
-from planner.weeks.spec import Weeks
+from planner.weeks.run import MOST_MOMENTS, MOST_WEEKS
+from planner.weeks.spec import HORIZON_WEEKS, Weeks
 
 _RUNNERS: Final[Mapping[str, Runner]] = {"Spark": "spark", "Processes of this machine": "processes"}
 _LOOK_S: Final = 0.2
@@ -46,6 +46,12 @@ _COLUMNS: Final = {
     "recommended_bundles": "if recreated",
     "new_cuts": "cuts",
     "cuts_hold": "cuts hold at",
+    "growth_percent_per_week": "growth per week (%)",
+    "split_due_weeks": "next split (weeks)",
+    "later_bundles": "if recreated, later",
+    "is_lasting": "advice lasts",
+    "horizon_weeks": "weeks ahead",
+    "outlook": "outlook",
     "moments": "moments",
     "largest_percent": "largest bundle (%)",
     "placed_percent": "busiest broker (%)",
@@ -83,13 +89,16 @@ def weeks_part() -> None:
         st.code(jobs.watch_command("mine"), language=None, wrap_lines=True)
         return
     with st.form("weeks", border=True):
-        left, middle, right = st.columns([3, 1, 2])
+        left, middle, ahead, right = st.columns([3, 1, 1, 2])
         name = left.selectbox("History", list(places), format_func=lambda one: places[one].resolve().name)
         moments = middle.number_input("Moments per day", 1, MOST_MOMENTS, 4)
+        weeks = ahead.number_input("Weeks ahead", 1, MOST_WEEKS, HORIZON_WEEKS)
         runner = right.selectbox("Where", list(_RUNNERS))
         if st.form_submit_button("Advise on all namespaces", type="primary", icon=":material/date_range:") and name:
             place = places[name].absolute()
-            wanted = Weeks(history=place, moments_per_day=int(moments), runner=_RUNNERS[runner])
+            wanted = Weeks(
+                history=place, moments_per_day=int(moments), horizon_weeks=int(weeks), runner=_RUNNERS[runner]
+            )
             ANSWERS.forget(_key(wanted))  # the history may have grown
             _ASKED.put(wanted)
     if (asked := _ASKED.get()) is not None:
@@ -146,6 +155,8 @@ def _run(asked: Weeks, report: Report, stopped: Stopped) -> WeekTable:
     content = json.loads(text)
     rows = content["weeks"]
     frame = pd.DataFrame(rows)
+    whole = ["split_due_weeks", "later_bundles", "horizon_weeks"]
+    frame = frame.astype({**dict.fromkeys(whole, "Int64"), "growth_percent_per_week": float, "is_lasting": "boolean"})
     frame["busiest"] = [iso_moment(at) for at in frame["busiest_ms"]]
     return WeekTable(
         frame[list(_COLUMNS)].rename(columns=_COLUMNS),
@@ -167,7 +178,8 @@ def _listen(errors: IO[str] | None, said: list[str], report: Report) -> None:
 @contextmanager
 def _started(asked: Weeks, out: IO[bytes]) -> Iterator[subprocess.Popen[str]]:
     """Start the command, and end it with all that it started."""
-    words = ["--history", str(asked.history), "--moments-per-day", str(asked.moments_per_day), "--runner", asked.runner]
+    words = ["--history", str(asked.history), "--moments-per-day", str(asked.moments_per_day)]
+    words += ["--horizon-weeks", str(asked.horizon_weeks), "--runner", asked.runner]
     with subprocess.Popen(  # noqa: S603 - our own module
         [sys.executable, "-m", "planner", "bundles", *words, "--json"],
         stdin=subprocess.DEVNULL,
@@ -201,8 +213,8 @@ def _draw(found: WeekTable) -> None:
     table(
         frame,
         "weeks",
-        formats={"largest bundle (%)": "%.1f", "busiest broker (%)": "%.1f"},
-        widths={"what to do": 420},
+        formats={"largest bundle (%)": "%.1f", "busiest broker (%)": "%.1f", "growth per week (%)": "%+.1f"},
+        widths={"what to do": 420, "outlook": 420},
         height=320,
     )
     note_list(tuple(plain(note) for note in found.notes))

@@ -7,7 +7,7 @@ held to all of them.
 import time
 import traceback
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import msgspec
@@ -22,6 +22,10 @@ from planner.namespaces.advice import BundleAdvice, bundle_advice, fewest_even, 
 from planner.namespaces.counts import CountRow, count_row, count_rows
 from planner.namespaces.cuts import cuts_hold
 from planner.namespaces.population import Population, population_of
+from planner.share.export import csv_text
+from planner.weeks.growth import Rates, rates_at
+from planner.weeks.outlook import outlook
+from planner.weeks.spec import HORIZON_WEEKS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +38,7 @@ class WeekTask:
         cluster: Which cluster of it.
         namespaces: Its namespaces to look at.
         moments: Folder of the day within the history, and time in ms since 1970, of each moment, in order.
+        horizon_weeks: Weeks after the last moment to look at.
     """
 
     task: str
@@ -41,6 +46,7 @@ class WeekTask:
     cluster: str
     namespaces: tuple[str, ...]
     moments: tuple[tuple[str, int], ...]
+    horizon_weeks: int = HORIZON_WEEKS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +73,14 @@ class WeekRow:
         new_cuts: Cuts that are recommended at the busiest moment; 0 where none is.
         cuts_hold: Moments at which the cuts bring at least half of what any cuts could.
         is_steady: Whether the cuts hold at all moments, so that they are worth it.
+        growth_percent_per_week: By how much its traffic grows in a week, in percent; None where the history is too
+            short to say.
+        horizon_weeks: Weeks after the last moment that are looked at; 0 where growth is not known.
+        split_due_weeks: In how many weeks the next automatic split is due; 0 is now, None is not up to the horizon.
+        later_bundles: What is recommended at the horizon; None where growth is not known.
+        is_lasting: Whether the advice at the busiest moment is still right at the horizon; None likewise.
         sentence: What to do, and why.
+        outlook: What growth does to it.
     """
 
     cluster: str
@@ -88,7 +101,13 @@ class WeekRow:
     new_cuts: int
     cuts_hold: int
     is_steady: bool
+    growth_percent_per_week: float | None
+    horizon_weeks: int
+    split_due_weeks: int | None
+    later_bundles: int | None
+    is_lasting: bool | None
     sentence: str
+    outlook: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,8 +135,10 @@ def advise_weeks(task: WeekTask) -> tuple[WeekRow, ...]:
     """
     found: dict[str, list[tuple[int, Population]]] = {name: [] for name in task.namespaces}
     last: Snapshot | None = None
+    rates: list[Rates] = []
     for folder, at_ms in task.moments:
         last = snapshot_at(Path(task.history) / folder, at_ms)
+        rates.append(rates_at(last, task.namespaces))
         for name, moments in found.items():
             try:
                 moments.append((at_ms, population_of(last, name)))
@@ -132,12 +153,16 @@ def advise_weeks(task: WeekTask) -> tuple[WeekRow, ...]:
         busiest_ms = max(moments, key=lambda one: float(one[1].msg_per_s.sum()))[0]
         if busiest_ms not in kept:
             kept = {busiest_ms: snapshot_at(Path(task.history) / days[busiest_ms], busiest_ms)}
-        rows.append(_row(task.cluster, last, kept[busiest_ms], moments, busiest_ms))
+        rows.append(_row(task, last, kept[busiest_ms], moments, rates))
     return tuple(rows)
 
 
 def _row(
-    cluster: str, last: Snapshot, busiest: Snapshot, moments: Sequence[tuple[int, Population]], busiest_ms: int
+    task: WeekTask,
+    last: Snapshot,
+    busiest: Snapshot,
+    moments: Sequence[tuple[int, Population]],
+    rates: Sequence[Rates],
 ) -> WeekRow:
     now = moments[-1][1]
     name = now.namespace
@@ -153,13 +178,14 @@ def _row(
     cuts = sorted({*advice.cuts.boundaries, *now.boundaries})
     hold = sum(cuts_hold(cuts, now.boundaries, one, brokers) for _, one in moments) if asked else 0
     steady = asked and hold == len(moments)
+    ahead = outlook(advice, last, rates, task.horizon_weeks)
     return WeekRow(
-        cluster=cluster,
+        cluster=task.cluster,
         namespace=name,
         moments=len(moments),
         first_ms=moments[0][0],
         last_ms=moments[-1][0],
-        busiest_ms=busiest_ms,
+        busiest_ms=busiest.info.captured_at_ms,
         topics=len(now),
         brokers=brokers,
         bundles=len(now.boundaries) - 1,
@@ -172,7 +198,13 @@ def _row(
         new_cuts=len(new) if asked else 0,
         cuts_hold=hold,
         is_steady=steady,
+        growth_percent_per_week=ahead.growth_percent_per_week,
+        horizon_weeks=ahead.horizon_weeks,
+        split_due_weeks=ahead.split_due_weeks,
+        later_bundles=ahead.later_bundles,
+        is_lasting=ahead.is_lasting,
         sentence=_sentence(advice, hold, len(moments), asked=asked, steady=steady),
+        outlook=ahead.text,
     )
 
 
@@ -221,6 +253,12 @@ def run_task(text: str) -> bytes:
 def week_document(rows: Sequence[WeekRow]) -> list[Mapping[str, object]]:
     """Return rows as JSON values, those that change something first, then the least even ones."""
     return [msgspec.to_builtins(row) for row in ranked(rows)]
+
+
+def weeks_csv(rows: Sequence[WeekRow]) -> str:
+    """Return rows as CSV, with the fields of `WeekRow` as columns; what is not known is empty."""
+    names = [one.name for one in fields(WeekRow)]
+    return csv_text(names, ([getattr(row, name) for name in names] for row in ranked(rows)))
 
 
 def ranked(rows: Sequence[WeekRow]) -> list[WeekRow]:

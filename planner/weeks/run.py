@@ -21,6 +21,8 @@ from planner.weeks.spec import Weeks
 
 MOST_MOMENTS: Final = 24
 """Most moments of a day."""
+MOST_WEEKS: Final = 104
+"""Longest horizon."""
 _LAST: Final = "9"
 """Comes after every day."""
 _NAMESPACES: Final = 4
@@ -80,6 +82,11 @@ def weeks_tasks(asked: Weeks) -> list[WeekTask]:
             f"{asked.moments_per_day} moments per day are out of range.",
             remedy=f"Use a number from 1 to {MOST_MOMENTS}.",
         )
+    if not 1 <= asked.horizon_weeks <= MOST_WEEKS:
+        raise ReplayError(
+            f"A horizon of {count(asked.horizon_weeks, 'week')} is out of range.",
+            remedy=f"Use a number from 1 to {MOST_WEEKS}.",
+        )
     by_cluster: dict[str, list[tuple[str, int]]] = {}
     for day in complete_days(history, None, asked.first_day, asked.last_day or _LAST):
         if day.damage is None and (not clusters or day.manifest.cluster in clusters):
@@ -106,6 +113,7 @@ def weeks_tasks(asked: Weeks) -> list[WeekTask]:
                 cluster=cluster,
                 namespaces=names[at : at + _NAMESPACES],
                 moments=tuple(moments),
+                horizon_weeks=asked.horizon_weeks,
             )
             for at in range(0, len(names), _NAMESPACES)
         ]

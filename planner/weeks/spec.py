@@ -2,8 +2,12 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from planner.replay.runner import Runner
+
+HORIZON_WEEKS: Final = 12
+"""Weeks after a history to look at, unless others are asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +20,7 @@ class Weeks:
         first_day: First day, yyyy-mm-dd in UTC; the first of the history by default.
         last_day: Last day, included; the last of the history by default.
         moments_per_day: Moments of each day to look at.
+        horizon_weeks: Weeks after the history to look at, in which traffic grows as it did.
         runner: One process, a pool, or Spark: here, at SPARK_REMOTE, or at PLANNER_SPARK_MASTER.
         workers: Processes, cores of a local Spark, or tasks at once on a cluster; 0 for all.
     """
@@ -25,5 +30,6 @@ class Weeks:
     first_day: str = ""
     last_day: str = ""
     moments_per_day: int = 4
+    horizon_weeks: int = HORIZON_WEEKS
     runner: Runner = "processes"
     workers: int = 0

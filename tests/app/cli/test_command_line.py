@@ -35,8 +35,9 @@ _OF_PROMETHEUS = """
 """
 OPTIONS = {
     "bundles": """
-        brokers cluster count first-day growth-percent history hours json last-day message-bytes moment moments-per-day
-        msg-rate-per-s namespace pattern rates runner scenario seed snapshot subscriptions topics workers
+        brokers cluster count csv first-day growth-percent history horizon-weeks hours json last-day message-bytes
+        moment moments-per-day msg-rate-per-s namespace pattern rates runner scenario seed snapshot subscriptions
+        topics workers
     """,
     "capture": f"{_OF_A_CAPTURE} out",
     "conform": "release",

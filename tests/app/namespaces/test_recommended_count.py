@@ -3,12 +3,33 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
-from planner.namespaces.advice import MOST_SEEDS, MOSTLY, TriedCount, bundle_advice
+from planner.cluster.load_manager import LoadManager
+from planner.cluster.snapshot import Snapshot
+from planner.namespaces.advice import (
+    MOST_SEEDS,
+    MOSTLY,
+    TriedCount,
+    _fewest_lasting,
+    _wanted,
+    bundle_advice,
+    fewest_even,
+    usual_counts,
+)
+from planner.namespaces.costs import after_splits, cost_rows
+from planner.namespaces.counts import count_rows
+from planner.namespaces.population import Population, population_of
 from planner.simulate.cluster_spec import ClusterSpec
+from planner.simulate.edits.registry import BundleCount
 from planner.simulate.generate import generate
 from planner.simulate.judge import judge
+from planner.simulate.planned import plan_cluster
+from planner.simulate.planned_spec import PlannedCluster, PlannedTopics
+from planner.simulate.run import simulate
+from planner.simulate.scenario import Step, unchanged
 from tests.app.simulate.test_judge import CALM
 
 
@@ -53,3 +74,55 @@ def test_the_mean_of_results_counts_topics_whole() -> None:
     assert mean.end_peak_percent == pytest.approx(65.5)
     assert mean.all_topics == CALM.all_topics
     assert isinstance(mean.topics, int)
+
+
+def planned(limit: int, maximum: int) -> Snapshot:
+    """A namespace of 400 topics and 2,000 msg/s, with a limit of a bundle and a maximum of bundles."""
+    group = PlannedTopics(pattern="persistent://a/b/t-%d", count=400, msg_rate_per_s=1_000.0, distribution="equal")
+    cluster = plan_cluster(PlannedCluster(brokers=4, topics=(group,)))
+    changed = {"loadBalancerNamespaceBundleMaxMsgRate": limit, "loadBalancerNamespaceMaximumBundles": maximum}
+    return cluster.with_columns(settings=cluster.settings.changed(**changed))
+
+
+def test_where_every_number_splits_it_begins_with_what_splits_would_make() -> None:
+    cluster = planned(limit=50, maximum=16)
+    topics = population_of(cluster, "a/b")
+    assert {after_splits(topics, bundles, cluster.settings) for bundles in (4, 8, 16)} == {16}
+    advice = bundle_advice(cluster, "a/b", is_planned=True)
+    assert advice.recommended == 16
+    assert any("They stop at loadBalancerNamespaceMaximumBundles = 16, so begin" in note for note in advice.notes)
+
+
+def test_where_two_topics_next_to_each_other_split_it_begins_with_few() -> None:
+    """Halving ranges until two hot topics are apart takes a few splits, whatever the number to begin with."""
+    cluster = planned(limit=50, maximum=128)
+    hashes = np.array([5, 7, *np.linspace(2**28, 2**32 - 2, 62, dtype=np.int64)])
+    rates = np.array([40.0, 40.0] + [1.0] * 62)
+    names = pa.array([f"persistent://a/b/{at}" for at in range(64)])
+    hot = Population("a/b", names, hashes, rates, rates, np.ones(64, dtype=np.int64), (0, 2**32 - 1))
+    numbers = usual_counts(hot, 128)
+    rows, costs = count_rows(hot, numbers, 2), cost_rows(hot, numbers, cluster.settings, LoadManager.MODULAR, 2)
+    kept, said = _fewest_lasting(hot, rows, costs, fewest_even(rows, 128), cluster.settings)
+    ends = {row.bundles: after_splits(hot, row.bundles, cluster.settings) for row in rows if row.bundles <= 128}
+    assert all(end > bundles for bundles, end in ends.items() if bundles < 128)
+    assert ends[kept.bundles] <= 64
+    assert f"Of {kept.bundles} bundles they make {ends[kept.bundles]}, the fewest in the end." in said
+
+
+@pytest.mark.parametrize("bundles", [4, 20, 32])
+def test_splits_of_a_number_are_those_of_a_simulation(bundles: int) -> None:
+    cluster = planned(limit=120, maximum=128)
+    topics, plain = population_of(cluster, "a/b"), unchanged(cluster.info.pulsar_version, cycles=40)
+    end = simulate(cluster, plain.with_steps(Step(BundleCount(namespace="a/b", bundles=bundles)))).end
+    assert after_splits(topics, bundles, cluster.settings) == len(end.bundles) > 16
+
+
+def test_each_number_that_is_simulated_can_be_recommended() -> None:
+    """Twice and four times the fewest even number are looked at, so that they are rows with their costs."""
+    spec = ClusterSpec(brokers=6, bundles=60, topics=900, namespaces=3, msg_rate_per_s=90_000, topic_skew=1.1)
+    advice = bundle_advice(generate(spec, 506), "acme/orders")
+    rows = {row.bundles for row in advice.counts}
+    assert {one.bundles for one in advice.tried} <= rows
+    wanted = _wanted(advice.counts, 21, advice.now.bundles, 128)
+    assert wanted <= rows
+    assert {21, 42, 128} <= wanted

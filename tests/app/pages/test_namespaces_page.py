@@ -80,6 +80,8 @@ def test_weeks_of_a_history_are_advised_by_a_job(page: Page, tmp_path: Path, mon
     alone = run_weeks(Weeks(history=tmp_path / "mine", moments_per_day=2, runner="local")).rows
     assert weeks["namespace"].tolist() == [row.namespace for row in alone]
     assert weeks["if recreated"].tolist() == [row.recommended_bundles for row in alone]
+    assert weeks["outlook"].tolist() == [row.outlook for row in alone]
+    assert weeks["growth per week (%)"].isna().all()  # one day is too short
 
 
 def test_without_a_history_the_page_says_how_to_record_one(

@@ -1,5 +1,6 @@
 """Advice on bundles over weeks: equal rows with every runner, and what pages say of the busiest moment."""
 
+import csv
 import json
 from collections.abc import Iterator
 from dataclasses import replace
@@ -25,7 +26,8 @@ from planner.simulate.planned_spec import PlannedCluster, PlannedTopics
 from planner.simulate.run import simulate
 from planner.spark.runners import run_spark
 from planner.spark.session import OpenSession, SparkPlace
-from planner.weeks.advice import WeekRow, _row, advise_weeks, result_from_json, run_task, task_to_json
+from planner.weeks.advice import WeekRow, WeekTask, _row, advise_weeks, result_from_json, run_task, task_to_json
+from planner.weeks.growth import rates_at
 from planner.weeks.run import WEEKS, run_weeks, spread, weeks_tasks
 from planner.weeks.spec import Weeks
 
@@ -108,6 +110,8 @@ def test_a_task_that_fails_leaves_the_others(history: Path) -> None:
     ("change", "said"),
     [
         ({"moments_per_day": 0}, "0 moments per day are out of range"),
+        ({"horizon_weeks": 0}, "A horizon of 0 weeks is out of range"),
+        ({"horizon_weeks": 105}, "105 weeks is out of range"),
         ({"cluster": ("north",)}, "no day of 'north'"),
         ({"first_day": "2030-01-01"}, "no days in this period"),
     ],
@@ -124,7 +128,7 @@ def test_a_history_without_topics_is_named(tmp_path: Path) -> None:
 
 
 def test_the_command_prints_a_line_for_each(
-    history: Path, rows: tuple[WeekRow, ...], capsys: pytest.CaptureFixture[str]
+    history: Path, rows: tuple[WeekRow, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["bundles", "--history", str(history), "--cluster", "west", "--moments-per-day", "2", "--runner", "local"]
     assert main(words) in (0, 1)
@@ -134,6 +138,15 @@ def test_the_command_prints_a_line_for_each(
     main([*words, "--json"])
     found = json.loads(capsys.readouterr().out)["weeks"]
     assert [one["namespace"] for one in found] == [row.namespace for row in rows if row.cluster == "west"]
+    assert "too short to measure the growth of 2 namespaces" in said.out
+    assert {one["growth_percent_per_week"] for one in found} == {None}
+    main([*words, "--csv", str(tmp_path / "weeks.csv")])
+    capsys.readouterr()
+    with (tmp_path / "weeks.csv").open(newline="") as file:
+        written = list(csv.DictReader(file))
+    assert [one["namespace"] for one in written] == [one["namespace"] for one in found]
+    assert written[0].keys() == found[0].keys()
+    assert written[0]["outlook"].startswith("The history is too short to measure growth")
     assert main([*words, "--snapshot", "story.zip"]) == 2
     assert "Use one of --snapshot, --pattern and --history." in capsys.readouterr().err
     assert main([*words, "--namespace", "acme/orders"]) == 2
@@ -146,10 +159,13 @@ def test_cuts_that_were_made_since_are_not_recommended_again() -> None:
     advice = bundle_advice(busiest, "iot/home")
     assert advice.edits
     last = simulate(busiest, advice_scenario(advice)).end
-    moments = [(at_ms, population_of(one, "iot/home")) for at_ms, one in enumerate((busiest, last), start=1)]
-    first = _row("east", busiest, busiest, moments[:1], 1)
+    assert last.info.captured_at_ms > busiest.info.captured_at_ms
+    moments = [(one.info.captured_at_ms, population_of(one, "iot/home")) for one in (busiest, last)]
+    rates = [rates_at(one, ["iot/home"]) for one in (busiest, last)]
+    task = WeekTask(task="1", history="", cluster="east", namespaces=("iot/home",), moments=())
+    first = _row(task, busiest, busiest, moments[:1], rates[:1])
     assert (first.new_cuts, first.is_steady) == (len(advice.cuts.new), True)
-    later = _row("east", last, busiest, moments, 1)
+    later = _row(task, last, busiest, moments, rates)
     assert (later.new_cuts, later.is_steady) == (0, False)
     assert later.sentence.startswith("Keep its bundles")
 
