@@ -215,25 +215,24 @@ def _counts_frame(advice: BundleAdvice) -> pd.DataFrame:
 
 
 def _successor(view: state.Current, advice: BundleAdvice) -> None:
-    """Draw the move to a successor: whether it is worth it, what each batch of clients does, and its commands."""
+    """Draw the move to a successor: what each batch of clients does, and its commands where it is worth it."""
     st.markdown(plain(successor_sentence(advice)))
     trial = successor_of(view, advice)
-    if trial is not None:
-        st.markdown(f"**{plain(trial.heading)}** {plain(trial.text)}")
-        table(
-            pd.DataFrame(
-                [
-                    {label: getattr(one, name) for name, label in _BATCHES.items()} | {"overload": one.verdict.text}
-                    for one in trial.batches
-                ]
-            ),
-            "successor-batches",
-            formats={"minute": "%.0f", "highest usage (%)": "%.1f"},
-        )
-        if view.outcome is None and st.button("Open the move as a scenario", icon=":material/move_up:"):
-            scenario_history.change(view, move_scenario(trial, scenario_history.present(view)))
-            registry.go("what_if")
-    st.code("\n".join(successor_commands(advice)), language="shell", wrap_lines=True)
+    if trial is None:
+        return
+    st.markdown(f"**{plain(trial.heading)}** {plain(trial.text)}")
+    rows = [
+        {label: getattr(one, name) for name, label in _BATCHES.items()} | {"overload": one.verdict.text}
+        for one in trial.batches
+    ]
+    formats = {"minute": "%.0f", "highest usage (%)": "%.1f"}
+    table(pd.DataFrame(rows), "successor-batches", formats=formats)
+    if not trial.is_worth_it:
+        return
+    if view.outcome is None and st.button("Open the move as a scenario", icon=":material/move_up:"):
+        scenario_history.change(view, move_scenario(trial, scenario_history.present(view)))
+        registry.go("what_if")
+    st.code("\n".join(successor_commands(advice, trial)), language="shell", wrap_lines=True)
 
 
 def _bundles(view: state.Current, advice: BundleAdvice) -> None:

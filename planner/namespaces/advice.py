@@ -220,7 +220,7 @@ def bundle_advice(
     kept, split = now, ""
     if is_planned or now.bundles > maximum:
         kept, split = _fewest_lasting(population, rows, costs, even, snapshot.settings)
-    tried = _tried(trials, namespace, _wanted(rows, even, now.bundles, maximum), kept.bundles)
+    tried = _tried(trials, namespace, {*_wanted(rows, even, now.bundles, maximum), kept.bundles}, kept.bundles)
     recommended = _best(tried, rows, kept, even, 0 if is_planned else now.bundles)
     notes = [*_notes(population, cuts, history, brokers, maximum), *([split] if recommended == kept.bundles else [])]
     stuck = _stuck(snapshot, population, brokers)

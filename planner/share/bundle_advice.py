@@ -13,7 +13,7 @@ from planner.namespaces.advice import BundleAdvice
 from planner.namespaces.costs import CostRow
 from planner.namespaces.counts import CountRow
 from planner.namespaces.impact import SplitForecast
-from planner.namespaces.successor import SuccessorBatch, SuccessorTrial, successor_move, successor_name, successor_trial
+from planner.namespaces.successor import SuccessorBatch, SuccessorTrial, successor_move, successor_trial
 from planner.pulsar.load.namespace_policies import isolation_policy
 from planner.share.asked import asked_of
 from planner.share.commands import CommandOptions
@@ -41,20 +41,20 @@ def advice_steps(advice: BundleAdvice) -> tuple[Command, ...]:
     return commands_of(asked_of(simulate(advice.snapshot, scenario)), CommandOptions())
 
 
-def successor_commands(advice: BundleAdvice) -> tuple[str, ...]:
-    """Return how to move to a successor with fewer bundles, in order; nothing where there are not too many.
+def successor_commands(advice: BundleAdvice, trial: SuccessorTrial | None) -> tuple[str, ...]:
+    """Return how to move to a successor with fewer bundles, in order; nothing where that is not worth it as simulated.
 
     Lines that begin with `#` are done by hand. Topics get other names, so clients have to change theirs.
     """
-    if not advice.successor:
+    if trial is None or not trial.is_worth_it:
         return ()
-    old, new = advice.namespace, successor_name(advice.snapshot, advice.namespace, advice.successor)
+    move = trial.edit
+    old, new = advice.namespace, move.successor
     policies = [line for line in _policy_commands(advice, new) if line]
     rows = bundles_of_namespace(advice.snapshot, old)
-    move = successor_move(advice.snapshot, old, advice.successor)
     consumers, producers = (int(column[rows].sum()) for column in _clients(advice.snapshot))
     return (
-        admin("namespaces", "create", new, "--bundles", str(advice.successor)),
+        admin("namespaces", "create", new, "--bundles", str(move.bundles)),
         admin("namespaces", "policies", old) + "  # then set the same policies for the successor",
         *policies,
         f"# Move clients in batches ({move.batches:,}, {move.pause_min:g} min apart).",
@@ -124,9 +124,9 @@ def advice_document(advice: BundleAdvice, splits: Sequence[SplitForecast] | None
     `counts` has a row for each number of equal bundles, with what it costs (`CostRow`); rows that were simulated have
     `simulated`, the mean result once it had settled, as `planner.simulate.judge.Result` names it, and `seeds`, how many
     simulations it is the mean of. `scenario` is what `plan --scenario` takes, and `steps` are its commands in order.
-    `successor` has the commands that lead to a namespace with fewer bundles, where there are too many,
-    `successor_batches` what each batch of clients does (`SuccessorBatch`), and `successor_scenario` is the move as a
-    scenario. `splits` is there where splits to come were asked for.
+    Where there are too many bundles, `successor_batches` has what each batch of clients does that goes over to a
+    namespace with fewer (`SuccessorBatch`). Where that is worth it, `successor` has the commands, and
+    `successor_scenario` is the move as a scenario. `splits` is there where splits to come were asked for.
     """
     scenario, trial = advice_scenario(advice), tried_successor(advice)
     tried = {one.bundles: one for one in advice.tried}
@@ -147,12 +147,12 @@ def advice_document(advice: BundleAdvice, splits: Sequence[SplitForecast] | None
             for row, cost in zip(advice.counts, advice.costs, strict=True)
         ],
         "recommended": advice.recommended,
-        "successor": list(successor_commands(advice)),
+        "successor": list(successor_commands(advice, trial)),
         "successor_tried": successor_sentence(advice) or None,
         "successor_batches": [_batch_json(one) for one in trial.batches] if trial is not None else [],
         "successor_recommended": trial is not None and trial.is_worth_it,
         "successor_move": trial.text if trial is not None else None,
-        "successor_scenario": scenario_to_json(trial.scenario) if trial is not None else None,
+        "successor_scenario": scenario_to_json(trial.scenario) if trial is not None and trial.is_worth_it else None,
         "cuts": {
             "recommended": bool(advice.edits),
             "boundaries": [f"0x{one:08x}" for one in advice.cuts.boundaries],
@@ -200,7 +200,7 @@ def advice_text(advice: BundleAdvice) -> str:
     if steps := steps_text(advice_steps(advice)):
         lines += ["", "Steps, with what each disconnects:", *(f"  {line}" for line in steps)]
     if (trial := tried_successor(advice)) is not None:
-        said = (successor_sentence(advice), trial.text, *_batch_lines(trial), *successor_commands(advice))
+        said = (successor_sentence(advice), trial.text, *_batch_lines(trial), *successor_commands(advice, trial))
         lines += [trial.heading, *(f"  {line}" for line in said)]
     tried = {one.bundles for one in advice.tried}
     costs = {row.bundles: cost for row, cost in zip(advice.counts, advice.costs, strict=True)}

@@ -493,25 +493,26 @@ class Traffic:
         old, new = (f"://{self.namespaces[at]}/" for at in (source, target))
         names = [name.replace(old, new, 1) for name in self.topics.name.take(pa.array(rows)).to_pylist()]
         hashes = topic_hashes((name.encode() for name in names), len(names))
-        home = np.full(len(self.topics), -1, dtype=np.int64)
-        home[rows] = mine[bundles_of_hashes(self.low[mine], hashes.astype(np.int64))]
-        lost, gained = np.zeros_like(self.base), np.zeros_like(self.base)
+        place = np.full(len(self.topics), -1, dtype=np.int64)
+        place[rows] = bundles_of_hashes(self.low[mine], hashes.astype(np.int64))
+        lost, gained = np.zeros_like(self.base), np.zeros((_ROWS, len(mine)))
         for bundle in np.unique(self.topics.bundle[rows]).tolist():
             members = self.topics.of_bundle(bundle)
-            goes = home[members] >= 0
+            goes = place[members] >= 0
             share = self._by_topic(bundle, members)[:, goes]
             lost[:, bundle] = share.sum(axis=1)
             for row in range(_ROWS):
-                gained[row] += np.bincount(home[members[goes]], share[row], minlength=gained.shape[1])
+                gained[row] += np.bincount(place[members[goes]], share[row], minlength=len(mine))
         if rest:
             own = self.namespace == source
             others = np.maximum(self.base - lost, 0.0)[:, own].sum(axis=1)
             lost[:, own] = self.base[:, own]
-            gained[:, mine] += others[:, np.newaxis] * (self.high[mine] - self.low[mine]) / float(FULL_HIGH)
-        self.base = np.maximum(self.base - lost, 0.0) + gained
-        renamed = pc.replace_with_mask(self.topics.name, pa.array(home >= 0), pa.array(names, self.topics.name.type))
+            gained += others[:, np.newaxis] * (self.high[mine] - self.low[mine]) / float(FULL_HIGH)
+        self.base = np.maximum(self.base - lost, 0.0)
+        self.base[:, mine] += gained
+        renamed = pc.replace_with_mask(self.topics.name, pa.array(place >= 0), pa.array(names, self.topics.name.type))
         places, bundles = self.topics.hash.copy(), self.topics.bundle.copy()
-        places[rows], bundles[rows] = hashes, home[rows]
+        places[rows], bundles[rows] = hashes, mine[place[rows]]
         self.topics = replace(self.topics, name=renamed, hash=frozen(places), bundle=frozen(bundles))
         for change in self.changes:
             if change.topics is not None:

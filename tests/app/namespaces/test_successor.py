@@ -1,6 +1,7 @@
 """A successor namespace: each batch simulated and judged, in text, in JSON, and as a scenario."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -9,11 +10,12 @@ from planner.namespaces.advice import bundle_advice
 from planner.namespaces.successor import _up_to, successor_move, successor_name, successor_trial
 from planner.share.bundle_advice import advice_document, advice_text, move_scenario
 from planner.simulate.edits.move_namespace import MoveNamespace
+from planner.simulate.edits.registry import NewBrokers
 from planner.simulate.judge import Result, judge
 from planner.simulate.planned import plan_cluster
 from planner.simulate.planned_spec import PlannedCluster, PlannedTopics
 from planner.simulate.run import simulate
-from planner.simulate.scenario import unchanged
+from planner.simulate.scenario import Step, unchanged
 
 MANY = PlannedTopics(pattern="persistent://a/b/t-%d", count=1_500, bundles=160, msg_rate_per_s=20_000.0)
 
@@ -21,6 +23,16 @@ MANY = PlannedTopics(pattern="persistent://a/b/t-%d", count=1_500, bundles=160, 
 @pytest.fixture(scope="module")
 def crowded() -> Snapshot:
     return plan_cluster(PlannedCluster(brokers=3, topics=(MANY,)))
+
+
+@pytest.fixture(scope="module")
+def stuck() -> Snapshot:
+    """All bundles on one of three brokers, which sheds nothing: two have joined."""
+    many = replace(MANY, msg_rate_per_s=150_000.0)
+    cluster = plan_cluster(PlannedCluster(brokers=1, topics=(many,)))
+    cluster = cluster.with_columns(settings=cluster.settings.changed(loadBalancerSheddingEnabled=False))
+    joined = unchanged(cluster.info.pulsar_version, cycles=3).with_steps(Step(NewBrokers(count=2)))
+    return simulate(cluster, joined).end
 
 
 def test_batches_are_those_of_one_simulation_judged_by_the_judge(crowded: Snapshot) -> None:
@@ -47,23 +59,47 @@ def test_a_move_that_brings_overload_is_not_recommended() -> None:
     assert "brings overload from batch" in trial.text
 
 
-def test_text_json_and_scenario_say_the_same(crowded: Snapshot) -> None:
-    advice = bundle_advice(crowded, "a/b")
+def test_text_json_and_scenario_say_the_same(stuck: Snapshot) -> None:
+    advice = bundle_advice(stuck, "a/b")
     assert advice.successor
     document = json.loads(json.dumps(advice_document(advice)))
-    trial = successor_trial(crowded, successor_move(crowded, "a/b", advice.successor))
+    trial = successor_trial(stuck, successor_move(stuck, "a/b", advice.successor))
     assert document["successor_move"] == trial.text
-    assert document["successor_recommended"] == trial.is_worth_it
+    assert document["successor_recommended"] is trial.is_worth_it is True
     assert [one["clients"] for one in document["successor_batches"]] == [one.clients for one in trial.batches]
     assert document["successor_batches"][0]["verdict"] == trial.batches[0].verdict.word
     assert document["successor_scenario"]["steps"][0]["edit"]["kind"] == "move_namespace"
     text = advice_text(advice)
     assert trial.text in text
     assert trial.heading in text
-    assert f"namespaces create {trial.edit.successor} --bundles {advice.successor}" in text
-    opened = move_scenario(trial, unchanged(crowded.info.pulsar_version, cycles=5))
+    commands = document["successor"]
+    assert commands[0] == f"pulsar-admin namespaces create {trial.edit.successor} --bundles {advice.successor}"
+    assert "namespaces delete a/b" in commands[-1]
+    assert all(line in text for line in commands)
+    moved = [line for line in commands if " in all)" in line]
+    assert ["(1,500 in all)" in line for line in moved] == [True, True]
+    opened = move_scenario(trial, unchanged(stuck.info.pulsar_version, cycles=5))
     assert isinstance(opened.edits[0], MoveNamespace)
-    assert simulate(crowded, opened).digest() == simulate(crowded, trial.scenario).digest()
+    assert simulate(stuck, opened).digest() == simulate(stuck, trial.scenario).digest()
+
+
+def test_what_is_not_worth_it_is_shown_as_tried_and_not_offered(crowded: Snapshot) -> None:
+    advice = bundle_advice(crowded, "a/b")
+    document = advice_document(advice)
+    trial = successor_trial(crowded, successor_move(crowded, "a/b", advice.successor))
+    assert not trial.is_worth_it
+    assert (document["successor"], document["successor_scenario"]) == ([], None)
+    assert (document["successor_move"], document["successor_recommended"]) == (trial.text, False)
+    text = advice_text(advice)
+    assert trial.heading in text
+    assert "namespaces create" not in text
+
+
+def test_the_number_that_is_kept_is_simulated_as_well(stuck: Snapshot) -> None:
+    """It was recommended untried where it is neither usual nor the fewest even one, and there was no successor."""
+    advice = bundle_advice(stuck, "a/b")
+    assert advice.recommended in {one.bundles for one in advice.tried}
+    assert advice.successor == advice.recommended < 128
 
 
 def test_a_name_that_is_taken_is_not_used() -> None:
