@@ -1,6 +1,7 @@
 """Where each of many names stands while positions change, without a new dictionary for every change."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import repeat
 
 import numpy as np
 
@@ -49,7 +50,7 @@ class Positions(Mapping[str, int]):
 
     def of_each(self, names: Collection[str]) -> Int64Array:
         """Return the position of each of many names, -1 for one that is none. Shape (names,)."""
-        at = np.fromiter((self._known.get(name, -1) for name in names), dtype=np.int64, count=len(names))
+        at = np.fromiter(map(self._known.get, names, repeat(-1)), dtype=np.int64, count=len(names))
         at[at >= len(self._place)] = -1  # a name that came later
         return np.where(at >= 0, self._place[at], -1) if len(self._place) else at
 
@@ -73,4 +74,4 @@ def positions_of(names: Collection[str], known: Mapping[str, int]) -> Int64Array
     """Return the position of each of many names, -1 for one that is unknown. Shape (names,)."""
     if isinstance(known, Positions):
         return known.of_each(names)
-    return np.fromiter((known.get(name, -1) for name in names), dtype=np.int64, count=len(names))
+    return np.fromiter(map(known.get, names, repeat(-1)), dtype=np.int64, count=len(names))

@@ -172,7 +172,7 @@ def recommended_cuts(population: Population, brokers: int, kept: Sequence[int] =
         found = reached(wanted)
         if found[0] < best[0] - 1e-9:
             best = found
-        tried, wanted = wanted, max(wanted + 1, wanted * 5 // 4)
+        tried, wanted = wanted, max(wanted + 1, min(wanted * 5 // 4, most))
     if best[0] <= bound * NEAR and tried > now:
         best = _fewest(reached, max(now, tried * 4 // 5), tried, bound * NEAR) or best
     boundaries = best[1]

@@ -7,7 +7,7 @@ ever looked up is known to the broker process only; and in that the class filter
 known.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -126,9 +126,6 @@ class ModularFilters:
         self._bundle_counts: dict[str, Int64Array] = {}
         self._steps: dict[tuple[str, bool, bool], tuple[FilterStep, ...]] = {}
         self._candidates: dict[bytes, Candidates] = {}
-        self._moved_in: dict[str, list[str]] = {}
-        for bundle in self.preallocated:
-            self._moved_in.setdefault(bundle.rpartition("/")[0], []).append(bundle)
 
     def in_set_order(self, *positions: Int64Array) -> Int64Array:
         """Return brokers in the order of Pulsar's candidate set, which keeps the size it grew to. Shape as given.
@@ -149,10 +146,10 @@ class ModularFilters:
     @cached_property
     def waiting(self) -> Preallocated:
         """The bundles on their way, by the broker that they count for."""
-        bundles: dict[str, tuple[str, ...]] = {}
+        bundles: dict[str, list[str]] = {}
         for bundle, broker in self.preallocated.items():
-            bundles[broker] = (*bundles.get(broker, ()), bundle)
-        return Preallocated(bundles)
+            bundles.setdefault(broker, []).append(bundle)
+        return Preallocated({broker: tuple(mine) for broker, mine in bundles.items()})
 
     @cached_property
     def overloaded(self) -> frozenset[str]:
@@ -245,9 +242,10 @@ class ModularFilters:
             mine = self.snapshot.bundles_in(place) if place >= 0 else np.zeros(0, dtype=np.int64)
             owners = self.snapshot.bundles.owner[mine[self._is_reported(mine)]]
             counts = np.bincount(owners, minlength=len(self.snapshot.brokers)).astype(np.int64, copy=False)
-            coming = self._moved_in.get(namespace, ())
+            prefix, cut = f"{namespace}/", len(namespace)
+            coming = [one for one in self.preallocated if one.startswith(prefix) and one.rfind("/") == cut]
             if coming:
-                brokers = np.array([self._at(self.preallocated[bundle]) for bundle in coming], dtype=np.int64)
+                brokers = self._brokers([self.preallocated[bundle] for bundle in coming])
                 at = positions_of(coming, self.snapshot.bundle_position)
                 there = at >= 0
                 there[there] = self._is_reported(at[there]) & (self.snapshot.bundles.owner[at[there]] == brokers[there])
@@ -309,15 +307,16 @@ class ModularFilters:
         """Topics of each broker, with those of bundles on their way; 0 where there is no load report."""
         snapshot = self.snapshot
         topics = np.where(snapshot.brokers.has_load_data, snapshot.brokers.topics, 0)
-        brokers = np.array([self._at(broker) for broker in self.preallocated.values()], dtype=np.int64)
+        brokers = self._brokers(self.preallocated.values())
         at = positions_of(self.preallocated, snapshot.bundle_position)
         brokers, at = brokers[at >= 0], at[at >= 0]
         counts = snapshot.bundles.has_data[at] & snapshot.brokers.has_load_data[brokers]
         np.add.at(topics, brokers[counts], snapshot.bundles.data_topics[at[counts]])
         return topics
 
-    def _at(self, broker: str) -> int:
-        return self.snapshot.brokers.position[broker]
+    def _brokers(self, names: Collection[str]) -> Int64Array:
+        """Return the positions of known brokers. Shape (names,)."""
+        return np.fromiter(map(self.snapshot.brokers.position.__getitem__, names), dtype=np.int64, count=len(names))
 
     @cached_property
     def _class_differs(self) -> BoolArray:

@@ -110,3 +110,13 @@ def test_a_number_of_bundles_that_cannot_be_is_refused(count: int) -> None:
 def test_topics_of_one_hash_stay_together() -> None:
     found = population([100, 100, 100], [1.0, 2.0, 3.0])
     assert even_boundaries(found, 3) == (0, FULL_HIGH)
+
+
+@pytest.mark.parametrize(("bundles", "brokers"), [(30, 2), (30, 3), (9, 2), (100, 12)])
+def test_topics_that_share_one_of_many_bundles_are_cut_apart(bundles: int, brokers: int) -> None:
+    """The numbers looked at grew past the last one that can help, and it was never tried."""
+    last = equal_boundaries(bundles)[-2]
+    found = population([last + 1_000, last + 9_000], [5.0, 5.0])
+    cuts = recommended_cuts(found, brokers, equal_boundaries(bundles))
+    assert len(cuts.new) == 1
+    assert cuts.placed_percent == cuts.bound_percent == 50
