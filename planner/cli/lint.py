@@ -35,6 +35,7 @@ def lint(
         sarif: Print the findings as SARIF 2.1.0.
     """
     from planner.cluster.errors import FormatError
+    from planner.cluster.release_notes import stands_in
     from planner.cluster.releases import REFERENCE
     from planner.cluster.releases import release as named
     from planner.doors.lint import lint_file, lint_snapshot
@@ -47,6 +48,8 @@ def lint(
         raise FormatError(f"There is no release {release[:50]!r}.", remedy="Use a release such as 4.0.8.")
     cluster = opened(snapshot)[1] if snapshot else None
     of = named(release or (cluster.info.pulsar_version if cluster else REFERENCE.name))
+    if release and (other := stands_in(release)):
+        sys.stderr.write(f"note: For Pulsar {release[:50]}, the rules and defaults are those of {other}.\n")
     found: list[LintFinding] = []
     for target in targets:
         path = Path(target)

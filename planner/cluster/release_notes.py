@@ -23,6 +23,15 @@ class ReleaseRules:
     absent: Mapping[str, Switch]
 
 
+def stands_in(version: str) -> str:
+    """Return in words which release decides for a version that is not known exactly; empty for one that is."""
+    own = release(version)
+    if is_exact(version):
+        return ""
+    oldest = own.name == RELEASES[0] and not is_newer(version, own.name)
+    return f"{own.name}, {'the oldest release known' if oldest else 'the nearest release known that is not newer'}"
+
+
 def release_notes(version: str, config: Settings, rules: ReleaseRules) -> tuple[str, ...]:
     """Return what to say about a cluster and the release that decides for it; nothing when that is exactly its own.
 
@@ -42,8 +51,7 @@ def release_notes(version: str, config: Settings, rules: ReleaseRules) -> tuple[
     elif not is_exact(version):
         newer = RELEASES[RELEASES.index(own.name) + 1 :]
         oldest = own.name == RELEASES[0] and not is_newer(version, own.name)
-        how = "the oldest release known" if oldest else "the nearest release known that is not newer"
-        notes.append(f"The cluster runs {shown}. Decisions follow the rules and defaults of {own.name}, {how}.")
+        notes.append(f"The cluster runs {shown}. Decisions follow the rules and defaults of {stands_in(version)}.")
         notes += (
             ("Any result may differ.",)
             if oldest

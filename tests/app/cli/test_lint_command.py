@@ -195,3 +195,21 @@ def test_a_file_without_settings_is_refused(tmp_path: Path, capsys: pytest.Captu
     path.write_text("colour=red\n", encoding="utf-8")
     assert main(["lint", str(path)]) == 2
     assert capsys.readouterr().err.startswith("error: ")
+
+
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [
+        ("2.8.4", "those of 3.0.0, the oldest release known"),
+        ("9.9.9", "the nearest release known that is not newer"),
+        ("4.0.8", ""),
+        ("4.2.4-SNAPSHOT", ""),
+    ],
+)
+def test_a_release_that_is_not_known_is_named(
+    conf: Path, version: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["lint", str(conf), "--release", version]) == 1
+    errors = capsys.readouterr().err
+    assert said in errors
+    assert (f"note: For Pulsar {version}" in errors) is bool(said)
