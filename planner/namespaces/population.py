@@ -95,7 +95,7 @@ def population_of(snapshot: Snapshot, namespace: str) -> Population:
     """
     if namespace not in snapshot.namespaces:
         raise ScenarioError(
-            f"There is no namespace {namespace[:200]!r} in this snapshot.",
+            f"There is no namespace {str(namespace)[:200]!r} in this snapshot.",
             remedy="Use the name as tenant/namespace; `planner bundles --snapshot S` lists all.",
         )
     bundles, topics = snapshot.bundles, snapshot.topics

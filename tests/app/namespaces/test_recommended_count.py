@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from planner.cluster.errors import ScenarioError
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.snapshot import Snapshot
 from planner.namespaces.advice import (
@@ -126,3 +127,10 @@ def test_each_number_that_is_simulated_can_be_recommended() -> None:
     wanted = _wanted(advice.counts, 21, advice.now.bundles, 128)
     assert wanted <= rows
     assert {21, 42, 128} <= wanted
+
+
+@pytest.mark.parametrize("namespace", ["", "a/b/c", "x" * 500, None, 5])
+def test_a_namespace_that_is_none_is_named(namespace: str) -> None:
+    """Notebooks hand over anything."""
+    with pytest.raises(ScenarioError, match=f"There is no namespace '{str(namespace)[:200]}' in this snapshot"):
+        bundle_advice(planned(limit=50, maximum=16), namespace)
