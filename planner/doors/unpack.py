@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from planner.cluster.errors import FormatError
 from planner.cluster.units import MIB
-from planner.doors.prefixes import without_prefixes
+from planner.doors.prefixes import begins_with_pod, without_prefixes
 from planner.formats.folder import MAX_UNPACKED_BYTES
 from planner.formats.tar import is_tar
 
@@ -67,8 +67,10 @@ _WHOSE: Final = re.compile(rb"(?m)^((?:I have no name!|[\w.-]+)@[\w.-]+):[~/]")
 _BRACKETED: Final = re.compile(rb"(?m)(?<=[^\s(])(?=\[[\w.-]+@[\w.-]+ [^\]\n]{1,80}\][$#](?: |$))")
 """Between the end of an answer without a line end and the prompt after it."""
 _GOES_ON: Final = re.compile(rb"(?<!\\)\\\n(?:[ \t]+(?:> )?|> )")
-_PASTED_BYTES: Final = 4 * MIB
+PASTED_BYTES: Final = 4 * MIB
 """More than any person pastes."""
+_LOGGED_BYTES: Final = 64 * MIB
+"""More than any container logs of the answers to a few commands."""
 
 
 def unpacked(data: bytes, file: str) -> bytes:
@@ -97,7 +99,7 @@ def unpacked(data: bytes, file: str) -> bytes:
 def _decoded(data: bytes) -> bytes:
     """Return the text in base64, as resources of Kubernetes hold it; other data as it is."""
     lines = data.split()
-    if len(data) > _PASTED_BYTES or len(data) < _SHORTEST_BASE64 or not all(map(_BASE64.fullmatch, lines)):
+    if len(data) > PASTED_BYTES or len(data) < _SHORTEST_BASE64 or not all(map(_BASE64.fullmatch, lines)):
         return data
     try:
         text = base64.b64decode(b"".join(lines), validate=True)
@@ -146,8 +148,10 @@ def plain(data: bytes) -> bytes:
         data = _HARD_BLANKS.sub(lambda found: b" " * (len(found[0]) // 2), data)
     if _STAMP.match(data):
         data = _STAMP.sub(b"", data)
-    if len(data) <= _PASTED_BYTES:
+    if len(data) <= PASTED_BYTES:
         data = _as_printed(data)
+    elif len(data) <= _LOGGED_BYTES and begins_with_pod(data):
+        data = without_prefixes(data)
     if b"\xe2\x80" in data and b'"' not in data:  # a word processor has replaced all of them
         data = _CURLED.sub(b'"', data)
     return data
