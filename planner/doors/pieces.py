@@ -296,8 +296,17 @@ class NotUsed(Piece):
         why: What it is and why it is not used, one sentence.
         shows_extensible: Whether it shows that the cluster runs the extensible load manager.
         is_expected: Whether nothing is lost by it.
+        lines: How many lines it is, where single lines are not used.
     """
 
     why: str
     shows_extensible: bool = False
     is_expected: bool = False
+    lines: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assumed(Piece):
+    """What is assumed about how a file is to be read, one sentence."""
+
+    text: str

@@ -18,6 +18,7 @@ from planner.doors.found import found_in
 from planner.doors.metrics_reader import lacking_of
 from planner.doors.missing import missing_of
 from planner.doors.pieces import (
+    Assumed,
     BrokerTopics,
     Configuration,
     Metrics,
@@ -31,8 +32,9 @@ from planner.doors.reading import Missing, Reading
 from planner.doors.recognise import pieces_of
 from planner.doors.settings import against_runtime, among_files, applied, spelling
 from planner.doors.together import Together, capture_of, moment_of, together
-from planner.doors.unpack import unpacked
+from planner.doors.unpack import PASTED_BYTES, unpacked
 from planner.doors.vocabulary import is_before_and_after
+from planner.doors.wrapped import may_be_broken, readings_of, worth_of
 from planner.formats.archive import members_of_zip
 from planner.formats.folder import MAX_UNPACKED_BYTES
 from planner.formats.raw_capture.snapshot import snapshot_of_capture
@@ -185,14 +187,39 @@ def _of_file(given: Given, depth: int) -> Iterator[Piece]:
         yield NotUsed(source=Source(given.name), why="the file is empty", is_expected=True)
     elif is_own(data, given.name):
         yield WholeSnapshot(source=Source(given.name), snapshot=_whole(replace(given, data=io.BytesIO(data))))
+    elif len(data) <= PASTED_BYTES:
+        yield from _best_of(data, given.name)
     else:
-        found = False
-        for chunk in chunks_of(data, given.name):
-            for piece in pieces_of(chunk):
-                found = True
-                yield piece
-        if not found:
-            yield NotUsed(source=Source(given.name), why="it holds log lines, prompts and headings alone")
+        yield from _of_text(data, given.name)
+
+
+def _of_text(data: bytes, name: str) -> Iterator[Piece]:
+    found = False
+    for chunk in chunks_of(data, name):
+        for piece in pieces_of(chunk):
+            found = True
+            yield piece
+    if not found:
+        yield NotUsed(source=Source(name), why="it holds log lines, prompts and headings alone")
+
+
+def _best_of(data: bytes, name: str) -> list[Piece]:
+    """Return the pieces of a text; lines that were broken are joined again where it can be read better so."""
+    best = list(_of_text(data, name))
+    text = data.decode("utf-8", "replace")
+    worth, width = worth_of(best), 0
+    if not worth.not_read and not may_be_broken(text):
+        return best
+    for readings in readings_of(text):
+        for joined, at in readings if not width else ():
+            pieces = list(_of_text(joined.encode(), name))
+            found = worth_of(pieces)
+            if found.is_better_than(worth):
+                best, worth, width = pieces, found, at
+    if width:
+        said = f"{name}: its lines were broken at {width} columns, and are joined again."
+        best.append(Assumed(source=Source(name), text=said))
+    return best
 
 
 def _of_zip(given: Given, depth: int) -> Iterator[Piece]:
@@ -231,7 +258,7 @@ def _reading(pieces: Sequence[Piece], cluster: str, release: str, now_ms: int) -
         return _of_whole(wholes, pieces, files, not_used, now_ms)
     made = together(pieces, cluster)
     found = found_in(made.pieces)
-    assumed = list(made.who.assumed)
+    assumed = [*(one.text for one in pieces if isinstance(one, Assumed)), *made.who.assumed]
     assumed += [
         f"{one.source}: it does not say which broker or namespace it is about. Put the command above it, or name the "
         "file after it."
@@ -311,7 +338,10 @@ def _of_whole(
 ) -> Reading:
     """Return a snapshot of the planner's own, with the outputs beside it that count."""
     said = [f"There are {len(wholes)} snapshots; the last one counts."] if len(wholes) > 1 else []
-    beside = mixed(wholes[-1], [one for one in pieces if not isinstance(one, WholeSnapshot | NotUsed)], now_ms)
+    beside = mixed(
+        wholes[-1], [one for one in pieces if not isinstance(one, WholeSnapshot | NotUsed | Assumed)], now_ms
+    )
+    said += [one.text for one in pieces if isinstance(one, Assumed)]
     said += beside.said
     not_used = (*not_used, *beside.left)
     snapshot, more = applied(beside.snapshot, files[:1] if is_before_and_after(files) else files)

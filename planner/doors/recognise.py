@@ -186,4 +186,4 @@ def _not_known(source: Source, lines: list[str], *, is_all: bool) -> NotUsed:
         what = f"the answer to {which}, which the planner does not use ({count(len(lines), 'line')})"
         if asked[2] in _USED.get(asked[1], ()):
             what = f"{count(len(lines), 'line')} that {which} does not print; save its answer unchanged"
-    return NotUsed(source=source, why=what)
+    return NotUsed(source=source, why=what, lines=len(lines))

@@ -45,7 +45,7 @@ def _read(chunk: Chunk) -> Iterator[Piece]:
     items = (SeriesItem(labels_in(text), values) for text, values in found.items() if values)
     yield from pieces_of_series(chunk.source, items, is_recording=False)
     if odd:
-        yield NotUsed(source=chunk.source, why=f"{count(odd, 'line')} of an unknown kind among the rest")
+        yield NotUsed(source=chunk.source, why=f"{count(odd, 'line')} of an unknown kind among the rest", lines=odd)
 
 
 KIND = Kind("series of promtool", "promtool query range PROMETHEUS 'QUERY'", _recognise, _read)
