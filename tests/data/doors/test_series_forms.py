@@ -190,3 +190,57 @@ def test_parameters_of_argo_cd_are_paths() -> None:
         "loadBalancerLoadSheddingStrategy": "org.apache.pulsar.broker.loadbalance.impl.ThresholdShedder",
         "loadBalancerSheddingIntervalMinutes": "2",
     }
+
+
+HEADLESS = text_of("series_csv/victoria.csv")
+"""Name, instance, topic, value and time in seconds."""
+FORMAT = "__name__,instance,topic,__value__,__timestamp__"
+UNCERTAIN = {
+    "a label of numbers": HEADLESS.replace(",mq", ",-1,mq"),
+    "a label of numbers beside a value that is none": HEADLESS.replace(",mq", ",-1,mq").replace("71.5", "NaN"),
+    "two addresses": HEADLESS.replace(",mq", ",vm:8429,mq"),
+    "no value": "".join(",".join([*(cells := line.split(","))[:-2], cells[-1]]) for line in HEADLESS.splitlines(True)),
+    "two values of a series": HEADLESS.replace(",mq", ",east,mq")
+    + HEADLESS.replace(",mq", ",west,mq").replace("71.5", "33.25"),
+}
+
+
+@pytest.mark.parametrize("text", UNCERTAIN.values(), ids=UNCERTAIN.keys())
+def test_an_export_without_a_header_is_refused_where_its_columns_are_not_certain(text: str) -> None:
+    reading = read(text)
+    assert reading.snapshot is None
+    assert reading.found == ()
+    (why,) = reading.not_used
+    assert f"such as {FORMAT}" in why
+
+
+def test_what_the_columns_of_an_export_without_a_header_are_taken_for_is_said() -> None:
+    reading = read(HEADLESS.replace(",mq", ",east,mq"))
+    said = "its columns are taken for __name__, not used, instance, topic, __value__, __timestamp__"
+    assert [said in one for one in reading.not_used] == [True]
+    assert reading.snapshot is not None
+
+
+@pytest.mark.parametrize(
+    "above",
+    [
+        f"{FORMAT}\n",
+        f"{FORMAT}:unix_s\n",
+        f"$ curl -s 'http://vm:8428/api/v1/export/csv?format={FORMAT.replace(',', '%2C')}'\n",
+    ],
+)
+def test_the_format_above_an_export_makes_its_columns_certain(above: str) -> None:
+    made = read(above + HEADLESS)
+    assert not made.not_used
+    assert made.snapshot is not None
+    bare = read(HEADLESS).snapshot
+    assert bare is not None
+    assert snapshot_digest(made.snapshot) == snapshot_digest(bare)
+    with_partition = read(above.replace("instance", "partition,instance") + UNCERTAIN["a label of numbers"])
+    assert with_partition.snapshot is not None
+    assert with_partition.snapshot.topics.name.to_pylist() == bare.topics.name.to_pylist()
+
+
+def test_a_value_that_is_no_number_is_named_as_such() -> None:
+    (said,) = [one for one in read(f"{FORMAT}\n{HEADLESS.replace('71.5', 'NaN')}").not_used if "left out" in one]
+    assert "not finite numbers" in said

@@ -15,6 +15,7 @@ from planner.doors.reading import Reading
 INPUTS = Path(__file__).parent / "inputs"
 AMBIGUOUS = {
     (80, "metrics_in_json/terminal_3_0.txt"): "no line but that of its command is broken",
+    (100, "series_csv/victoria_terminal.txt"): "its command is broken, and its columns are taken from what they hold",
     (120, "series_csv/victoria_terminal.txt"): "its command is as wide as the terminal, and so is each row",
     (132, "series_csv/victoria_terminal.txt"): "its command is as wide as the terminal, and so is each row",
 }
