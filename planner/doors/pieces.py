@@ -296,13 +296,13 @@ class NotUsed(Piece):
         why: What it is and why it is not used, one sentence.
         shows_extensible: Whether it shows that the cluster runs the extensible load manager.
         is_expected: Whether nothing is lost by it.
-        lines: How many lines it is, where single lines are not used.
+        letters: How long it is without blanks, where it is single lines among others.
     """
 
     why: str
     shows_extensible: bool = False
     is_expected: bool = False
-    lines: int = 1
+    letters: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

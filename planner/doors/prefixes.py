@@ -19,8 +19,11 @@ _ANNOUNCED: Final = re.compile(rb"[-+] (?:[\w.-]+ )?[\w.-]+ (?:\xe2\x80\xba|>) [
 """What `stern` prints where it begins or ends to follow a container."""
 _STAMP: Final = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6,9}(?:Z|[-+]\d\d:\d\d) ")
 _TIME: Final = re.compile(rb"[A-Z][a-z]{2} [ \d]\d [\d:]{8}|^\d{4}-\d\d-\d\dT[\d:.]{8,}\S*")
-_NUMBERED: Final = (re.compile(rb" +(\d+)\t"), re.compile(rb"(\d+):"))
-"""`cat -n` and `grep -n`."""
+_NUMBERED: Final = tuple(
+    re.compile(form)
+    for form in (rb" +(\d+)\t", rb"(\d+):", rb" *(\d+) ?(?:\||\xe2\x94\x82) ?", rb" *(\d+)[.)] ", rb" *(\d+) ")
+)
+"""`cat -n`, `grep -n`, `bat`, lists of Markdown, and editors with the numbers of lines."""
 _LEAST_LINES: Final = 2
 _LOOKED_AT: Final = 4_096
 
@@ -40,10 +43,12 @@ def without_prefixes(data: bytes) -> bytes:
         matches = [prefix.match(line) or prefix.match(line + b" ") for line in filled]
         if all(one is not None and _TIME.sub(b"", one[0]) == start for one in matches):
             return b"\n".join(_without_stamps([_cut(prefix, line) for line in lines if not _ANNOUNCED.match(line)]))
-    for number in _NUMBERED[: 1 if len(filled) < _LEAST_LINES else 2]:
-        numbers = [int(found[1]) if (found := number.match(line)) else -1 for line in filled]
+    for number in _NUMBERED[: 1 if len(filled) < _LEAST_LINES else None]:
+        numbers = [
+            int(found[1]) if (found := number.match(line) or number.match(line + b" ")) else -1 for line in filled
+        ]
         if numbers and numbers[0] >= 0 and numbers == list(range(numbers[0], numbers[0] + len(numbers))):
-            return b"\n".join(number.sub(b"", line, count=1) for line in lines)
+            return b"\n".join(number.sub(b"", line + b" ", count=1)[:-1] for line in lines)
     return next((sorted_ for prefix in _MIXED if (sorted_ := _by_pod(prefix, filled))), data)
 
 

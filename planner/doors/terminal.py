@@ -4,7 +4,7 @@ None of it is an answer, so none of it is reported as unread; a prompt and a hea
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 WORDS: Final = r"pulsar-admin|pulsar-client|pulsar-perf|pulsarctl|zookeeper-shell(?:\.sh)?|curl|kubectl"
@@ -84,6 +84,11 @@ def said(text: str) -> list[str]:
         if start and not in_header and not _NOISE.match(start, 0, _LOOKED_AT) and not _heading_of(start):
             kept.append(_without_mark(_cells(line)))
     return kept
+
+
+def letters_of(lines: Iterable[str]) -> int:
+    """Return how many signs lines have that are no blanks: as many as when they are joined."""
+    return sum(len(line) - line.count(" ") for line in lines)
 
 
 def _heading_of(line: str) -> str:

@@ -54,7 +54,7 @@ class Worth:
     """How well a text was read.
 
     Attributes:
-        not_read: Lines and values that are of no use.
+        not_read: Letters of lines, values and answers that are of no use.
         used: Values and answers that are of use.
         stray: Pieces that lines may make which are part of another.
     """
@@ -64,7 +64,7 @@ class Worth:
     stray: int
 
     def is_better_than(self, other: "Worth") -> bool:
-        """Say whether more of the text was read, and nothing less is of use; to join unknown lines is no gain."""
+        """Say whether more of the text was read, and nothing less is of use."""
         return 0 < self.used >= other.used and (self.not_read, -self.used, self.stray) < (
             other.not_read,
             -other.used,
@@ -78,7 +78,7 @@ def worth_of(pieces: Iterable[Piece]) -> Worth:
     for one in pieces:
         match one:
             case NotUsed():
-                not_read += 0 if one.is_expected else one.lines
+                not_read += 0 if one.is_expected else one.letters
                 used += one.is_expected
             case Configuration():
                 odd = sum(map(_is_odd, one.values, one.values.values()))

@@ -120,6 +120,12 @@ def parse_json(data: bytes | str, file: str, *, is_bounded: bool = False) -> Any
                 where=file,
                 remedy="Save the output to a file instead of copying it.",
             ) from error
+        if text.startswith(("...", "…"), error.pos):
+            raise FormatError(
+                f"The text was shortened: dots stand for what is left out, line {error.lineno}, column {error.colno}.",
+                where=file,
+                remedy="Use the whole output.",
+            ) from error
         raise FormatError(
             f"Not valid JSON: {error.msg}, line {error.lineno}, column {error.colno}.",
             where=file,

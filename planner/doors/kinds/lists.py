@@ -9,7 +9,7 @@ from planner.cluster.pulsar_json import host_and_port
 from planner.doors.chunks import Chunk
 from planner.doors.kind import LIKELY, NO, SURE, Kind, no_chunk
 from planner.doors.pieces import Brokers, Leader, Namespaces, NotUsed, OwnedBundles, Piece, Source, TopicNames, Version
-from planner.doors.words import BROKER, BUNDLE, NAMESPACE, TOPIC
+from planner.doors.words import BROKER, BUNDLE, NAMESPACE, RANGE, TOPIC
 
 _QUOTED: Final = r"[\"']?{}[\"']?,?"
 _OWNED_LINE: Final = re.compile(rf"\s*({BUNDLE.pattern})(?:\s+\[?broker_assignment[=:].*|\s+\[.*\])?\s*")
@@ -72,7 +72,7 @@ BROKERS = Kind(
 NAMESPACES = _list(
     "list of namespaces",
     "pulsar-admin namespaces list TENANT",
-    NAMESPACE,
+    re.compile(rf"(?!\S*/{RANGE.pattern}){NAMESPACE.pattern}"),  # a bundle of a broken list is no namespace
     lambda at, names: Namespaces(source=at, namespaces=names),
 )
 TOPICS = _list("list of topics", "pulsar-admin topics list TENANT/NAMESPACE", TOPIC, _topics)

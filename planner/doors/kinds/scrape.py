@@ -10,7 +10,7 @@ from planner.doors.chunks import Chunk
 from planner.doors.kind import NO, SURE, Kind
 from planner.doors.metrics_reader import USED, MetricsReader, Place
 from planner.doors.pieces import Metrics, NotUsed, Piece
-from planner.doors.terminal import said
+from planner.doors.terminal import letters_of, said
 from planner.history.labels import broker_of
 
 _SAMPLE: Final = re.compile(
@@ -100,7 +100,7 @@ def _read_part(chunk: Chunk, text: str, given: str) -> Iterator[Piece]:
     pieces = list(reader.pieces())
     if pieces and odd and (odd := said("\n".join(odd))):
         why = f"{count(len(odd), 'line')} of an unknown kind among the rest"
-        pieces.append(NotUsed(source=chunk.source, why=why, lines=len(odd)))
+        pieces.append(NotUsed(source=chunk.source, why=why, letters=letters_of(odd)))
     if len(named) > 1 and any(isinstance(one, Metrics) and not one.broker for one in pieces):
         pieces = [one for one in pieces if not isinstance(one, Metrics) or one.broker]
         why = f"{len(named)} brokers are in one text, and its topics do not name theirs; use one file for each broker"

@@ -1,0 +1,74 @@
+"""Outputs as people post them in issues, mails and chats are read, or it is said what is wrong with them."""
+
+import html
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from planner.cluster.digest import snapshot_digest
+from planner.doors.read import Given, read_given
+from planner.doors.reading import Reading
+
+INPUTS = Path(__file__).parent / "inputs"
+REPORT = (INPUTS / "load_report" / "pretty_4_0.json").read_text().strip()
+
+
+def read(text: str) -> Reading:
+    return read_given([Given("pasted text", io.BytesIO(text.encode()))], now_ms=1795225795494)
+
+
+def each_line(prefix: Callable[[int], str]) -> Callable[[str], str]:
+    return lambda text: "\n".join(prefix(number) + line for number, line in enumerate(text.split("\n"), 1))
+
+
+POSTED: dict[str, Callable[[str], str]] = {
+    "a fence": lambda text: f"the report:\n\n```json\n{text}\n```\n\nThanks!",
+    "a fence in a line": lambda text: f"hi all, my report ```{text}``` any idea?",
+    "code in a line": lambda text: f"broker A: `{json.dumps(json.loads(text))}`\nB is idle",
+    "a list": lambda text: "- broker 1:\n\n  ```\n" + each_line(lambda _: "  ")(text) + "\n  ```\n",
+    "details": lambda text: f"<details>\n<summary>report</summary>\n\n```\n{text}\n```\n\n</details>\n",
+    "a page": lambda text: f"<pre><code>{html.escape(text)}</code></pre>",
+    "a page with attributes": lambda text: f'<p class="x">\n<pre>{html.escape(text)}</pre></p>',
+    "a quotation": each_line(lambda _: "> "),
+    "a quotation without blanks": each_line(lambda _: ">"),
+    "a quotation in a quotation": each_line(lambda _: "> > "),
+    "an indented quotation": each_line(lambda _: "  > "),
+    "numbered lines": each_line(lambda number: f"{number:4}| "),
+    "numbered lines of an editor": each_line(lambda number: f"{number:3} "),
+    "a numbered list": each_line(lambda number: f"{number}. "),
+    "numbered lines of bat": each_line(lambda number: f"{number:4} │ "),
+}
+
+
+@pytest.mark.parametrize("post", POSTED.values(), ids=POSTED.keys())
+def test_a_report_in_a_post_is_read(post: Callable[[str], str]) -> None:
+    found, bare = read(post(REPORT)), read(REPORT)
+    assert found.snapshot is not None
+    assert bare.snapshot is not None
+    assert snapshot_digest(found.snapshot) == snapshot_digest(bare.snapshot)
+    assert not any("columns" in one for one in found.assumed)
+
+
+@pytest.mark.parametrize("dots", ["...", "…", "... 20 more\n"])
+def test_shortened_json_is_named_as_such(dots: str) -> None:
+    (why,) = read(REPORT.replace('"numTopics"', f'{dots}\n  "numTopics"')).not_used
+    assert "The text was shortened" in why
+    assert "Use the whole output" in why
+
+
+def test_bundles_of_a_damaged_report_are_no_namespaces() -> None:
+    reading = read('"shop/orders/0x00000000_0x40000000"\n"shop/orders/0x40000000_0x80000000"\n')
+    assert reading.found == ()
+    assert "unknown kind" in " ".join(reading.not_used)
+
+
+def test_sentences_between_answers_are_not_joined() -> None:
+    text = "1. Start 3 brokers\n2. Start producing and consuming for all of these topics, as many as there are\n"
+    text += "loadBalancerMsgRateDifferenceShedderThreshold=0, means disable msgRate based shedding\n"
+    reading = read(text + "loadBalancerEnabled=true\n6. Restart brokers several times\n")
+    assert reading.configurations[0].values == {"loadBalancerEnabled": "true"}
+    assert "loadBalancerMsgRateDifferenceShedderThreshold cannot have the value" in " ".join(reading.not_used)
+    assert not any("columns" in one for one in reading.assumed)
