@@ -22,6 +22,14 @@ _LEAST: Final = 1.0
 _OF_REPORTS: Final = ("lastStats", "numBundles")
 _OF_TABLES: Final = ("numTopics", "numBundles", "numProducers", "numConsumers")
 _OF_EXTENSIBLE: Final = ("bundleCount", "topics", "weightedMaxEMA", "msgThroughputEMA")
+_OF_MACHINES: Final[Mapping[str, tuple[str, float]]] = {
+    "cpu": ("percent of a processor", 100 * 10_000),
+    "memory": ("MiB", 1 << 24),
+    "directMemory": ("MiB", 1 << 24),
+    "bandwidthIn": ("kbit/s", 2e9),
+    "bandwidthOut": ("kbit/s", 2e9),
+}
+"""Unit of each resource, and more than any machine has."""
 _LOAD_MANAGERS: Final = frozenset(
     ["ModularLoadManagerImpl", "SimpleLoadManagerImpl", "ExtensibleLoadManagerImpl", "NoopLoadManager"]
 )
@@ -109,10 +117,15 @@ class Contradictions:
         for broker, one in reports.items():
             self._complete(broker, one)
             self._sums(broker, one)
+            self._units(broker, one)
         for broker, names in owned.items():
             self._layout(broker, names, bundles)
         for broker, of_broker in topics.items():
             self._hashes(broker, of_broker)
+            self._sizes(
+                f"The topics of {broker}",
+                [stats for spans in of_broker.values() for found in spans.values() for stats in found.values()],
+            )
             if broker in reports:
                 self._totals(broker, reports[broker], of_broker)
 
@@ -142,6 +155,33 @@ class Contradictions:
         named = one.report.get(LOAD_MANAGER_CLASS_NAME)
         if named is not None and not (isinstance(named, str) and named.rpartition(".")[2] in _LOAD_MANAGERS):
             self.add(f"{broker} runs the load manager {str(named)[:200]!r}, which is none of Pulsar's own.")
+
+    def _units(self, broker: str, one: LoadReport) -> None:
+        """Note numbers that cannot be in the units of Pulsar: parts of the limit above it, limits of no machine."""
+        for name, (_, most) in _OF_MACHINES.items():
+            usage, limit = (_plain(one.report.get(name), part) for part in ("usage", "limit"))
+            if 0 < limit < usage:
+                self.add(
+                    f"The load report of {broker} says that {name} is {usage:,.6g} of {limit:,.6g}. Usage above the"
+                    " limit cannot be; the limit or a unit is wrong."
+                )
+            elif limit > most:
+                unit = _OF_MACHINES[name][0]
+                self.add(
+                    f"The load report of {broker} says that the limit of {name} is {limit:,.6g} {unit}: check the unit."
+                )
+        self._sizes(f"The load report of {broker}", (one.report, *last_stats(one.report).values()))
+
+    def _sizes(self, what: str, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Note rates that leave less than a byte for each message: they are swapped, or not in bytes."""
+        given = list(rows)
+        for way in ("In", "Out"):
+            small = sum(_LEAST < _plain(row, f"msgRate{way}") > _plain(row, f"msgThroughput{way}") > 0 for row in given)
+            if small:
+                self.add(
+                    f"{what} gives msgThroughput{way} of less than a byte for each message ({count(small, 'time')})."
+                    " Rates may be swapped, or not in bytes per second."
+                )
 
     def _sums(self, broker: str, one: LoadReport) -> None:
         """Compare what a report says of the broker with the sums over the bundles that it lists."""
@@ -213,6 +253,12 @@ def _rounded(value: Any) -> Any:
     if isinstance(value, list):
         return [_rounded(item) for item in value]
     return float(f"{value:.10g}") if isinstance(value, float) else value
+
+
+def _plain(row: Any, key: str) -> float:
+    """Return a number of an object; 0 where there is none."""
+    value = row.get(key) if isinstance(row, dict) else None
+    return float(value) if isinstance(value, int | float) else 0.0
 
 
 def _limit(pair: Any) -> float:

@@ -31,6 +31,7 @@ from planner.doors.pieces import (
 from planner.doors.reading import Missing, Reading
 from planner.doors.recognise import pieces_of
 from planner.doors.settings import against_runtime, among_files, applied, spelling
+from planner.doors.terminal import may_have_commands
 from planner.doors.together import Together, capture_of, moment_of, together
 from planner.doors.unpack import PASTED_BYTES, unpacked
 from planner.doors.vocabulary import is_before_and_after
@@ -200,7 +201,8 @@ def _of_text(data: bytes, name: str) -> Iterator[Piece]:
             found = True
             yield piece
     if not found:
-        yield NotUsed(source=Source(name), why="it holds log lines, prompts and headings alone")
+        what = "commands without their answers" if may_have_commands(data) else "log lines, prompts and headings alone"
+        yield NotUsed(source=Source(name), why=f"it holds {what}")
 
 
 def _best_of(data: bytes, name: str) -> list[Piece]:

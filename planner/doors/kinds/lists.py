@@ -122,11 +122,16 @@ def _recognise_leader(chunk: Chunk) -> int:
     return SURE if keys and keys <= {"serviceUrl", "brokerId"} else NO
 
 
-def _read_leader(chunk: Chunk) -> Iterator[Leader]:
+def _read_leader(chunk: Chunk) -> Iterator[Piece]:
     value = chunk.value
-    broker = value.get("brokerId") or host_and_port(value.get("serviceUrl"))
+    address = value.get("serviceUrl")
+    broker = value.get("brokerId") or host_and_port(address)
+    if not broker and isinstance(address, str) and BROKER.fullmatch(address):
+        broker = address  # the documentation of older releases has it without http://
     if isinstance(broker, str) and broker:
         yield Leader(source=chunk.source, broker=broker)
+    else:
+        yield NotUsed(source=chunk.source, why="a leader without a valid address")
 
 
 LEADER = Kind("leader", "pulsar-admin brokers leader-broker", _recognise_leader, _read_leader)

@@ -72,3 +72,27 @@ def test_sentences_between_answers_are_not_joined() -> None:
     assert reading.configurations[0].values == {"loadBalancerEnabled": "true"}
     assert "loadBalancerMsgRateDifferenceShedderThreshold cannot have the value" in " ".join(reading.not_used)
     assert not any("columns" in one for one in reading.assumed)
+
+
+def test_a_posted_difference_without_its_marks() -> None:
+    found = read("-loadBalancerSheddingEnabled=false\n+loadBalancerSheddingEnabled=true\n loadBalancerEnabled=true\n")
+    name = "loadBalancerSheddingEnabled"
+    assert [one.values[name] for one in found.configurations] == ["false", "true"]
+    as_list = read(f"- {name}=false\n- loadBalancerEnabled=true\n")
+    assert len(as_list.configurations) == 1
+
+
+@pytest.mark.parametrize("address", ["http://mq-1.svc:8080", "mq-1.svc:8080"])
+def test_the_leader_of_older_documentation(address: str) -> None:
+    found = read(f"$ pulsar-admin brokers leader-broker\nBrokerInfo(serviceUrl={address})\n")
+    assert found.found == ("the leader",)
+
+
+def test_a_leader_without_an_address_is_named() -> None:
+    (why,) = read("$ pulsar-admin brokers leader-broker\nBrokerInfo(serviceUrl=nowhere)\n").not_used
+    assert "leader without a valid address" in why
+
+
+def test_commands_without_answers_are_named_as_such() -> None:
+    text = "bin/pulsar-admin brokers update-dynamic-config --config loadBalancerEnabled --value true\n"
+    assert read(text).not_used == ("pasted text: it holds commands without their answers.",)
