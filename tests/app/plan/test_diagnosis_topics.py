@@ -21,7 +21,9 @@ from planner.explain.outcome import Outcome
 from planner.explain.split_advice import split_advice
 from planner.explain.topic_advice import PART, partition_advice, raised
 from planner.simulate.assumptions import Assumptions
+from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.event import Event
+from planner.simulate.generate import generate
 from planner.simulate.run import simulate
 from planner.simulate.scenario import unchanged
 from planner.simulate.usage_model import standing
@@ -196,3 +198,14 @@ def test_the_real_cluster_is_healthy() -> None:
     assert "hot_topic" not in seen
     assert seen["topic_above_limit"].severity == "low"
     assert f"alone exceed {NAMESPACE_BUNDLE_MAX_MSG_RATE} = 50" in seen["topic_above_limit"].title
+
+
+def test_partitions_may_hash_to_bundles_that_no_broker_serves() -> None:
+    """The remedy named one broker for three bundles, two of which had none."""
+    sparse = generate(ClusterSpec(brokers=3, bundles=60, topics=9, namespaces=3, topic_skew=1.2), 1)
+    rows = np.flatnonzero(sparse.bundles.owner[sparse.topics.bundle] >= 0)
+    advice = partition_advice(sparse, int(rows[0]), 0.9)
+    position = sparse.bundle_position
+    unowned = sum(int(sparse.bundles.owner[position[name]]) < 0 for name in advice.bundles)
+    assert 0 < unowned < len(advice.bundles)
+    assert f"; Pulsar places the other {unowned} when clients connect." in advice.remedy

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from planner.__main__ import main
 from planner.cluster.load_manager import LoadManager
-from planner.cluster.names import LOAD_MANAGER_CLASS_NAME
+from planner.cluster.names import LOAD_MANAGER_CLASS_NAME, SHEDDING_ENABLED
 from planner.cluster.snapshot import Snapshot
 from planner.explain.diagnosis import diagnose
 from planner.explain.outcome import Outcome
@@ -19,11 +19,12 @@ from planner.remedy.trials import Trials, by_gain
 from planner.remedy.tried import diagnosed, fix, tried_findings
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.edits.move_bundles import MoveBundles
+from planner.simulate.edits.registry import BrokerLoss
 from planner.simulate.edits.scale_traffic import ScaleTraffic
 from planner.simulate.generate import generate
 from planner.simulate.judge import Result, gained, judge, share_gone
 from planner.simulate.run import simulate
-from planner.simulate.scenario import Step, unchanged
+from planner.simulate.scenario import Scenario, Step, unchanged
 from planner.workspace.samples import load_sample, samples
 
 HISTORY = "loadBalancerHistoryResourcePercentage"
@@ -152,7 +153,7 @@ class _Counted(Trials):
 def test_only_capacity_helps_where_everything_is_full() -> None:
     hot = ClusterSpec(brokers=4, bundles=60, topics=240, heterogeneity=0, ownership_skew=0.1, topic_skew=0.2)
     cluster = generate(hot, seed=3)
-    busy = unchanged(cluster.info.pulsar_version, steps=(Step(ScaleTraffic(factor=2.0)),))
+    busy = unchanged(cluster.info.pulsar_version, steps=(Step(ScaleTraffic(factor=2.6)),))
     outcome = Outcome(simulate(cluster, busy))
     trials = Trials(cluster, busy, outcome)
     assert outcome.result.end_peak_percent > 85
@@ -163,6 +164,43 @@ def test_only_capacity_helps_where_everything_is_full() -> None:
     enough = trials.try_out(more_brokers(trials.scenario, found.brokers))
     assert enough is not None
     assert enough.after.end_peak_percent <= 85
+
+
+def uneven() -> tuple[Snapshot, Scenario]:
+    """A cluster that is far from even, with shedding off."""
+    spec = ClusterSpec(
+        brokers=8, bundles=80, topics=240, load_manager=LoadManager.EXTENSIBLE, ownership_skew=0.8, topic_skew=0.6
+    )
+    cluster = generate(spec, seed=5)
+    return cluster, unchanged(cluster.info.pulsar_version, settings={SHEDDING_ENABLED: False})
+
+
+def test_fix_moves_bundles_where_more_traffic_overloads_some() -> None:
+    """Moves were tried on the cluster as captured only, and ten at most: "only capacity helps" was not true."""
+    cluster, scenario = uneven()
+    busy = replace(scenario, steps=(Step(ScaleTraffic(factor=2.0)),))
+    outcome = Outcome(simulate(cluster, busy))
+    assert outcome.result.end_peak_percent > outcome.result.limit_percent
+    found = fix(Trials(cluster, busy, outcome), outcome)
+    best = found.best
+    assert best is not None
+    assert best.action.kind == "moves"
+    assert best.after.end_peak_percent <= best.after.limit_percent
+    assert found.brokers == 0
+    moves = [edit for edit in best.action.edits if isinstance(edit, MoveBundles)]
+    assert sum(len(edit.moves) for edit in moves) > 10
+
+
+def test_moves_wait_for_the_edits_before_them() -> None:
+    cluster, scenario = uneven()
+    late = replace(scenario, steps=(Step(BrokerLoss(broker=cluster.brokers.name[0], at_min=4.0)),))
+    tried = list(candidates(cluster, late, Outcome(simulate(cluster, late))))
+    moves = [edit for one in tried if one.kind == "moves" for edit in one.edits if isinstance(edit, MoveBundles)]
+    assert moves
+    assert all(edit.at_min == 5.0 for edit in moves)
+    assert all(to != cluster.brokers.name[0] for edit in moves for _, to in edit.moves)
+    never = replace(scenario, steps=(Step(BrokerLoss(broker=cluster.brokers.name[0], at_min=1_000.0)),))
+    assert all(one.kind != "moves" for one in candidates(cluster, never, Outcome(simulate(cluster, never))))
 
 
 def test_the_best_comes_first(story: tuple[Trials, Outcome]) -> None:
