@@ -1,6 +1,6 @@
 """Where pieces do not agree with each other, or with themselves, and which one counts."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final
 
@@ -12,8 +12,9 @@ from planner.cluster.names import LOAD_MANAGER_CLASS_NAME
 from planner.cluster.pulsar_json import BROKER_COUNTS, BUNDLE_STATS, RATES, RESOURCES, Json, bundle_numbers, last_stats
 from planner.cluster.ranges import FULL_HIGH, parse_bundle, parse_range
 from planner.cluster.text import count
+from planner.doors import plausible
 from planner.doors.boundaries import boundaries_in
-from planner.doors.pieces import Brokers, LoadReport, TopicsOfBundles
+from planner.doors.pieces import Brokers, BrokerTopics, LoadReport, Metrics, TopicsOfBundles, TopicStatsOf
 from planner.doors.words import BUNDLE
 from planner.history.assumed import listed
 
@@ -22,14 +23,6 @@ _LEAST: Final = 1.0
 _OF_REPORTS: Final = ("lastStats", "numBundles")
 _OF_TABLES: Final = ("numTopics", "numBundles", "numProducers", "numConsumers")
 _OF_EXTENSIBLE: Final = ("bundleCount", "topics", "weightedMaxEMA", "msgThroughputEMA")
-_OF_MACHINES: Final[Mapping[str, tuple[str, float]]] = {
-    "cpu": ("percent of a processor", 100 * 10_000),
-    "memory": ("MiB", 1 << 24),
-    "directMemory": ("MiB", 1 << 24),
-    "bandwidthIn": ("kbit/s", 2e9),
-    "bandwidthOut": ("kbit/s", 2e9),
-}
-"""Unit of each resource, and more than any machine has."""
 _LOAD_MANAGERS: Final = frozenset(
     ["ModularLoadManagerImpl", "SimpleLoadManagerImpl", "ExtensibleLoadManagerImpl", "NoopLoadManager"]
 )
@@ -37,6 +30,7 @@ _SUMS: Final = {
     **dict(RATES.items()),
     **{BROKER_COUNTS[c][0]: c for c in ("topics", "producers", "consumers")},
 }
+_COUNTS: Final = {"numTopics": "topics", "numProducers": "producerCount", "numConsumers": "consumerCount"}
 
 
 class Contradictions:
@@ -52,6 +46,10 @@ class Contradictions:
     def add(self, text: str) -> None:
         """Remember a sentence once."""
         self.texts[text] = None
+
+    def _add_all(self, texts: Iterable[str]) -> None:
+        for text in texts:
+            self.add(text)
 
     def newer_report(self, before: LoadReport, after: LoadReport) -> LoadReport:
         """Return the newer one of two reports of a broker; one that is there twice is one."""
@@ -117,17 +115,56 @@ class Contradictions:
         for broker, one in reports.items():
             self._complete(broker, one)
             self._sums(broker, one)
-            self._units(broker, one)
+            self._add_all(plausible.of_report(broker, one))
         for broker, names in owned.items():
             self._layout(broker, names, bundles)
         for broker, of_broker in topics.items():
             self._hashes(broker, of_broker)
-            self._sizes(
-                f"The topics of {broker}",
-                [stats for spans in of_broker.values() for found in spans.values() for stats in found.values()],
-            )
+            self._add_all(plausible.of_rows(f"the topics of {broker}", _each(of_broker)))
             if broker in reports:
                 self._totals(broker, reports[broker], of_broker)
+
+    def parts(self, one: BrokerTopics | TopicStatsOf) -> None:
+        """Note topics whose producers and subscriptions do not add up to their rates."""
+        if one.apart:
+            shown = ", ".join(f"{name} ({count(number, 'topic')})" for name, number in one.apart.items())
+            self.add(
+                f"{one.source}: topics and their producers, subscriptions and sizes of messages say different rates:"
+                f" {shown}. Those of the topics count; a unit may be wrong."
+            )
+
+    def check_metrics(self, metrics: Mapping[str, Metrics], placed: Mapping[str, TopicsOfBundles]) -> None:
+        """Note what metrics say that cannot be, or that does not agree.
+
+        Args:
+            metrics: By broker.
+            placed: The topics that they name, by broker.
+        """
+        for broker, one in metrics.items():
+            self._add_all(plausible.of_metrics(broker, one))
+            self._add_all(plausible.of_totals(broker, one))
+            self._bundles_of_metrics(broker, one, placed.get(broker, {}))
+        clusters = dict.fromkeys(one.cluster for one in metrics.values() if one.cluster)
+        if len(clusters) > 1:
+            self.add(
+                f"The metrics are of several clusters: {listed(clusters)}. They are shown as one; read those of each"
+                " cluster apart."
+            )
+
+    def _bundles_of_metrics(self, broker: str, one: Metrics, topics: TopicsOfBundles) -> None:
+        """Compare the metrics of bundles with those of the topics in them."""
+        apart: dict[str, int] = {}
+        for namespace, spans in topics.items():
+            for span, found in spans.items():
+                stated = one.bundles.get(f"{namespace}/{span}", {})
+                for name in plausible.far_apart(stated, _sums_of(found.values())):
+                    apart[name] = apart.get(name, 0) + 1
+        if apart:
+            shown = ", ".join(f"{name} ({count(number, 'bundle')})" for name, number in apart.items())
+            self.add(
+                f"Metrics of bundles of {broker} do not agree with those of the topics in them: {shown}. A unit may be"
+                " wrong, or the boundaries of bundles."
+            )
 
     def _complete(self, broker: str, one: LoadReport) -> None:
         """Note the fields that every report of its kind has, and this one does not."""
@@ -156,33 +193,6 @@ class Contradictions:
         if named is not None and not (isinstance(named, str) and named.rpartition(".")[2] in _LOAD_MANAGERS):
             self.add(f"{broker} runs the load manager {str(named)[:200]!r}, which is none of Pulsar's own.")
 
-    def _units(self, broker: str, one: LoadReport) -> None:
-        """Note numbers that cannot be in the units of Pulsar: parts of the limit above it, limits of no machine."""
-        for name, (_, most) in _OF_MACHINES.items():
-            usage, limit = (_plain(one.report.get(name), part) for part in ("usage", "limit"))
-            if 0 < limit < usage:
-                self.add(
-                    f"The load report of {broker} says that {name} is {usage:,.6g} of {limit:,.6g}. Usage above the"
-                    " limit cannot be; the limit or a unit is wrong."
-                )
-            elif limit > most:
-                unit = _OF_MACHINES[name][0]
-                self.add(
-                    f"The load report of {broker} says that the limit of {name} is {limit:,.6g} {unit}: check the unit."
-                )
-        self._sizes(f"The load report of {broker}", (one.report, *last_stats(one.report).values()))
-
-    def _sizes(self, what: str, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Note rates that leave less than a byte for each message: they are swapped, or not in bytes."""
-        given = list(rows)
-        for way in ("In", "Out"):
-            small = sum(_LEAST < _plain(row, f"msgRate{way}") > _plain(row, f"msgThroughput{way}") > 0 for row in given)
-            if small:
-                self.add(
-                    f"{what} gives msgThroughput{way} of less than a byte for each message ({count(small, 'time')})."
-                    " Rates may be swapped, or not in bytes per second."
-                )
-
     def _sums(self, broker: str, one: LoadReport) -> None:
         """Compare what a report says of the broker with the sums over the bundles that it lists."""
         stats = last_stats(one.report)
@@ -206,12 +216,8 @@ class Contradictions:
 
     def _totals(self, broker: str, one: LoadReport, topics: TopicsOfBundles) -> None:
         """Compare what a report says of topics and clients with the topics that the broker lists."""
-        listed_topics = [stats for spans in topics.values() for found in spans.values() for stats in found.values()]
-        totals = {
-            "numTopics": len(listed_topics),
-            "numProducers": sum(stats["producerCount"] for stats in listed_topics),
-            "numConsumers": sum(len(stats["subscriptions"][""]["consumers"]) for stats in listed_topics),
-        }
+        sums = _sums_of(list(_each(topics)))
+        totals = {key: int(sums[name]) for key, name in _COUNTS.items()}
         differing = {
             key: total
             for key, total in totals.items()
@@ -220,6 +226,12 @@ class Contradictions:
         if differing:
             shown = ", ".join(f"{key} {one.report[key]:,} but lists {total:,}" for key, total in differing.items())
             self.add(f"{broker} reports {shown} with its topics. The two answers may be of different moments.")
+        stated = {key: float(value) for key in RATES if isinstance(value := one.report.get(key), int | float)}
+        if totals["numTopics"] and (apart := plausible.far_apart(stated, sums)):
+            self.add(
+                f"{broker} reports other rates than its topics add up to: {plausible.said(apart, stated, sums)}. The"
+                " answers may be of different moments, or one of them in another unit."
+            )
 
     def _layout(self, broker: str, names: Sequence[str], bundles: Mapping[str, Json]) -> None:
         for name in names:
@@ -246,6 +258,23 @@ class Contradictions:
             )
 
 
+def _each(topics: TopicsOfBundles) -> Iterator[Json]:
+    """Yield the statistics of each topic of a broker."""
+    for spans in topics.values():
+        for found in spans.values():
+            yield from found.values()
+
+
+def _sums_of(topics: Collection[Json]) -> dict[str, float]:
+    """Return the sums over topics, by the names of `NamespaceBundleStats`."""
+    return {
+        **{key: sum(stats[key] for stats in topics) for key in RATES},
+        "topics": len(topics),
+        "producerCount": sum(stats["producerCount"] for stats in topics),
+        "consumerCount": sum(len(stats["subscriptions"][""]["consumers"]) for stats in topics),
+    }
+
+
 def _rounded(value: Any) -> Any:
     """Return a JSON value with numbers of ten digits: tools that print it anew keep no more."""
     if isinstance(value, dict):
@@ -253,12 +282,6 @@ def _rounded(value: Any) -> Any:
     if isinstance(value, list):
         return [_rounded(item) for item in value]
     return float(f"{value:.10g}") if isinstance(value, float) else value
-
-
-def _plain(row: Any, key: str) -> float:
-    """Return a number of an object; 0 where there is none."""
-    value = row.get(key) if isinstance(row, dict) else None
-    return float(value) if isinstance(value, int | float) else 0.0
 
 
 def _limit(pair: Any) -> float:

@@ -11,7 +11,7 @@ from planner.doors.pieces import Metrics, NotUsed, Piece, Source
 from planner.doors.words import BUNDLE
 from planner.history.assumed import listed
 from planner.history.labels import broker_of, topic_of
-from planner.history.prometheus import COUNTER_METRICS, TOPIC_METRICS
+from planner.history.prometheus import COUNTER_METRICS, JAVA_METRICS, TOPIC_METRICS
 
 VALID_MS: Final = 5 * MS_PER_MIN
 """How long a sample counts, as in Prometheus."""
@@ -28,7 +28,13 @@ _OF_BROKERS: Final = (
 _ONLY: Final = {"jvm_memory_bytes_max": ("area", "heap")}
 _KEPT_LABELS: Final = ("area", "feature", "reason", "result", "stat")
 
-USED: Final = frozenset([*_OF_BROKERS, *BUNDLE_METRICS, *TOPIC_METRICS])
+TOTALS: Final[Mapping[str, str]] = {
+    **{name.replace("pulsar_", "pulsar_broker_"): column for name, column in TOPIC_METRICS.items()},
+    "pulsar_broker_topics_count": "topics",
+}
+"""Sums over the topics of a broker, with which they are compared."""
+
+USED: Final = frozenset([*_OF_BROKERS, *BUNDLE_METRICS, *TOPIC_METRICS, *TOTALS])
 """Metrics of which a value at one moment is used."""
 
 COUNTERS: Final = frozenset(COUNTER_METRICS)
@@ -44,6 +50,7 @@ class _Broker:
     plain: dict[tuple[str, tuple[tuple[str, str], ...]], float] = field(default_factory=dict)
     bundles: dict[str, dict[str, float]] = field(default_factory=dict)
     topics: dict[str, dict[str, float]] = field(default_factory=dict)
+    totals: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +122,8 @@ class MetricsReader:
                 self._odd_bundles += 1
         elif name in COUNTER_METRICS:
             self._count(place, COUNTER_METRICS[name], value)
+        elif name in TOTALS:
+            found.totals[TOTALS[name]] = value
         else:
             kept = tuple((label, place.labels[label]) for label in _KEPT_LABELS if label in place.labels)
             found.plain[name, kept] = value
@@ -144,6 +153,7 @@ class MetricsReader:
                 plain=[(name, dict(labels), value) for (name, labels), value in one.plain.items()],
                 bundles=one.bundles,
                 topics=one.topics,
+                totals=one.totals,
             )
         yield from self._left_out()
 
@@ -158,6 +168,13 @@ class MetricsReader:
         if self._of_namespaces and not any(one.topics for one in self._brokers.values()):
             why = "rates are of namespaces; set exposeTopicLevelMetricsInPrometheus=true for those of topics"
             yield NotUsed(source=self._source, why=why)
+
+
+def is_of_any_program(metrics: Metrics) -> bool:
+    """Say whether metrics are those of Java alone, which are no sign of a broker."""
+    return not (metrics.bundles or metrics.topics or metrics.totals) and all(
+        n in JAVA_METRICS for n, *_ in metrics.plain
+    )
 
 
 def lacking_of(metrics: Metrics) -> dict[str, int]:

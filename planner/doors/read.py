@@ -12,6 +12,7 @@ from planner.cluster.errors import FormatError, PlannerError
 from planner.cluster.files import reading
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count, moment
+from planner.cluster.units import DAY_MS
 from planner.doors.beside import mixed
 from planner.doors.chunks import chunks_of
 from planner.doors.found import found_in
@@ -33,9 +34,9 @@ from planner.doors.recognise import pieces_of
 from planner.doors.settings import against_runtime, among_files, applied, spelling
 from planner.doors.terminal import may_have_commands
 from planner.doors.together import Together, capture_of, moment_of, together
-from planner.doors.unpack import PASTED_BYTES, unpacked
+from planner.doors.unpack import unpacked
 from planner.doors.vocabulary import is_before_and_after
-from planner.doors.wrapped import may_be_broken, readings_of, worth_of
+from planner.doors.wrapped import BROKEN_BYTES, may_be_broken, readings_of, worth_of
 from planner.formats.archive import members_of_zip
 from planner.formats.folder import MAX_UNPACKED_BYTES
 from planner.formats.raw_capture.snapshot import snapshot_of_capture
@@ -188,7 +189,7 @@ def _of_file(given: Given, depth: int) -> Iterator[Piece]:
         yield NotUsed(source=Source(given.name), why="the file is empty", is_expected=True)
     elif is_own(data, given.name):
         yield WholeSnapshot(source=Source(given.name), snapshot=_whole(replace(given, data=io.BytesIO(data))))
-    elif len(data) <= PASTED_BYTES:
+    elif len(data) <= BROKEN_BYTES:
         yield from _best_of(data, given.name)
     else:
         yield from _of_text(data, given.name)
@@ -292,6 +293,11 @@ def _built(
     if not at_ms:
         at_ms = now_ms
         assumed.append(f"The files do not say when they were written; {moment(at_ms)} is assumed.")
+    elif 0 < now_ms < at_ms - DAY_MS:
+        assumed.append(
+            f"The outputs say that they are of {moment(at_ms)}, but the files are of {moment(now_ms)}. A clock may be"
+            " wrong."
+        )
     assumed += _placed_notes(made)
     snapshot = snapshot_of_capture(capture_of(made, at_ms, release), source=f"Outputs: {reading.text}")
     assumed += among_files(reading.configurations)
@@ -314,9 +320,9 @@ def _placed_notes(made: Together) -> Iterator[str]:
             f"{listed(made.unowned)}."
         )
     if made.placed.nameless:
-        yield f"{made.placed.nameless:,} topics have names that the release does not accept; they were left out."
+        yield f"{count(made.placed.nameless, 'topic')} left out, whose names the release does not accept."
     if made.placed.of_no_bundle:
-        yield f"{made.placed.of_no_bundle:,} topics have the hash 0xffffffff, for which Pulsar finds no bundle."
+        yield f"{count(made.placed.of_no_bundle, 'topic')} with the hash 0xffffffff, for which Pulsar finds no bundle."
     lacking = [(one.source, one.lacking) for kind in (BrokerTopics, TopicStatsOf) for one in made.of(kind)]
     lacking += [(one.source, lacking_of(one)) for one in made.metrics.values()]
     for source, found in lacking:

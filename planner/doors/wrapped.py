@@ -10,11 +10,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from planner.cluster.units import MIB
 from planner.doors.pieces import Assumed, Configuration, Metrics, Namespaces, NotUsed, Piece
 from planner.doors.terminal import command_of
 from planner.doors.vocabulary import KNOWN, PREFIX
 from planner.doors.words import BROKER, BUNDLE, TOPIC
 from planner.pulsar.manager.class_names import OFFICIAL_CLASSES
+
+BROKEN_BYTES: Final = MIB
+"""More than a person copies from a terminal. Each reading of a longer text would take long."""
 
 _NARROWEST: Final = 40
 _WIDEST: Final = 400
@@ -29,7 +33,7 @@ _NEW: Final = re.compile(r"\s*[\[{]|\s*$")
 """How a line begins that goes on with no command."""
 _BEGINS: Final = re.compile(
     rf"\s*(?:#|//\s|(?:export\s+|-e\s+|- )?(?:{PREFIX})?(?:{'|'.join(sorted(KNOWN))})\s*[=:]|{TOPIC.pattern}|"
-    rf"[a-z_:]\w*\{{|\{{__name__=|{BUNDLE.pattern}\s|{BROKER.pattern}$)|\s+(?:- )?[\w.-]+:(?:\s|$)"
+    rf"[a-z_:]\w*(?:\{{| [-+0-9NI])|\{{__name__=|{BUNDLE.pattern}\s|{BROKER.pattern}$)|\s+(?:- )?[\w.-]+:(?:\s|$)"
 )
 """How a line begins that goes on with none before it."""
 
@@ -113,6 +117,8 @@ def readings_of(text: str) -> Iterator[list[tuple[str, int]]]:
     commands = [command_of(line) is not None for line in lines]
     empty = [not line.strip() or of_command for line, of_command in zip(lines, commands, strict=True)]
     begins = [stop or bool(_BEGINS.match(line)) for line, stop in zip(lines, empty, strict=True)]
+    if all(begins):  # as in a scrape, whose lines are alike because topics are called alike
+        return
     tried: list[tuple[str, int]] = []
     for width in widths:
         full = [len(line) == width for line in lines]

@@ -49,14 +49,15 @@ def _read(chunk: Chunk) -> Iterator[BrokerTopics]:
         ) from error
     topics: dict[str, dict[str, dict[str, Json]]] = {}
     lacking: Counter[str] = Counter()
+    apart: Counter[str] = Counter()
     for namespace, ranges in given.items():
         for span, domains in ranges.items():
             found = topics.setdefault(namespace, {}).setdefault(span, {})
             for named in domains.values():
                 for name, topic in named.items():
-                    found[name] = slim_topic(topic, lacking)
+                    found[name] = slim_topic(topic, lacking, apart)
     broker = chunk.broker
-    yield BrokerTopics(source=chunk.source, topics=topics, broker=broker, lacking=lacking)
+    yield BrokerTopics(source=chunk.source, topics=topics, broker=broker, lacking=lacking, apart=apart)
 
 
 KIND = Kind("topics of a broker", "pulsar-admin broker-stats topics", _recognise, _read)

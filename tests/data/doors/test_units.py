@@ -3,6 +3,7 @@
 import copy
 import io
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from planner.doors.read import Given, read_given
+from planner.doors.reading import Reading
 
 INPUTS = Path(__file__).parent / "inputs"
 REPORT: dict[str, Any] = json.loads((INPUTS / "load_report" / "pretty_4_0.json").read_text())
@@ -70,3 +72,136 @@ def test_rates_that_are_swapped_everywhere_are_said(
     for row in rows(changed):
         falsify(row)
     assert said in contradictions(*values[:-1], changed)
+
+
+SCRAPE = (INPUTS / "metrics" / "scrape_4_2.prom").read_text()
+BROKER = "mq-0.mq.east.svc:8080"
+
+
+def scaled(names: str, factor: float, text: str = SCRAPE) -> str:
+    """The scrape with some metrics multiplied."""
+    return re.sub(rf"(?m)^((?:{names})\{{.*\}}) (\S+)$", lambda found: f"{found[1]} {float(found[2]) * factor!r}", text)
+
+
+def scraped(*texts: str) -> Reading:
+    data = "".join(f"$ curl -s http://{BROKER}/metrics/\n{text}\n" for text in texts).encode()
+    return read_given([Given("x", io.BytesIO(data))], now_ms=1795225795494)
+
+
+@pytest.mark.parametrize(
+    ("names", "factor", "said"),
+    [
+        (r"pulsar_lb_\w+_usage", 0.01, "less than 1 % of everything"),
+        ("pulsar_lb_cpu_usage", 10, "pulsar_lb_cpu_usage 555. These are percentages"),
+        (r"jvm_memory_\w+_max", 1 / 2**20, "in bytes; check the unit"),
+        (r"pulsar_throughput_in", 1 / 2**20, "In the metrics of topics of"),
+        (r"pulsar_bundle_msg_throughput_out", 1 / 2**20, "In the metrics of bundles of"),
+        (r"pulsar_rate_in", 60, "do not agree with those of the topics in them: msgRateIn (1 bundle)"),
+        (r"pulsar_bundle_topics_count", 0, "do not agree with those of the topics in them: topics (1 bundle)"),
+        (r"pulsar_broker_rate_\w+", 60, "pulsar_broker_rate_in 24,810 and 413.5"),
+        (r"pulsar_producers_count", 3, "pulsar_broker_producers_count 5 and 15"),
+    ],
+)
+def test_metrics_in_another_unit_are_said(names: str, factor: float, said: str) -> None:
+    assert said not in " ".join(scraped(SCRAPE).contradictions)
+    assert said in " ".join(scraped(scaled(names, factor)).contradictions)
+
+
+def test_a_scrape_that_was_cut_short_is_said() -> None:
+    """What a broker says of all its topics is more than those that are there."""
+    lines = [line for line in SCRAPE.splitlines() if "partition-3" not in line]
+    assert "pulsar_broker_topics_count 5 and 4" in " ".join(scraped("\n".join(lines)).contradictions)
+
+
+def test_metrics_of_two_clusters_are_said() -> None:
+    other = SCRAPE.replace('cluster="east"', 'cluster="west"').replace("mq-0", "mq-1").replace("shop/", "pay/")
+    data = f"{SCRAPE}\n$ curl -s http://mq-1.mq.west.svc:8080/metrics/\n{other}".encode()
+    reading = read_given([Given("x", io.BytesIO(data))], now_ms=1795225795494)
+    assert "several clusters: east, west" in " ".join(reading.contradictions)
+
+
+def test_of_two_scrapes_of_a_broker_the_last_counts_as_a_whole() -> None:
+    """A topic that moved away in between is not there, but what another text adds is."""
+    later = scaled(r"pulsar_rate_in", 2)
+    gone = "\n".join(line for line in later.splitlines() if "partition-3" not in line)
+    reading = scraped(SCRAPE, gone)
+    assert reading.snapshot is not None
+    assert "metrics of several moments of" in " ".join(reading.contradictions)
+    rates = dict(zip(reading.snapshot.topics.name.to_pylist(), reading.snapshot.topics.msg_rate_in_per_s, strict=True))
+    assert rates.keys() == {*(f"persistent://shop/orders/t-partition-{at}" for at in range(3)), LONE}
+    assert rates[LONE] == 15.0
+    apart = [line for line in SCRAPE.splitlines() if "pulsar_rate_in" in line]
+    others = [line for line in SCRAPE.splitlines() if "pulsar_rate_in" not in line]
+    together = scraped("\n".join(apart[:3]), "\n".join(apart[3:]), "\n".join(others))
+    assert together.snapshot is not None
+    assert not any("several moments" in text for text in together.contradictions)
+    assert len(together.snapshot.topics) == 5
+
+
+LONE = "persistent://shop/stock/lone"
+
+
+@pytest.mark.parametrize("program", ["zookeeper-0:8000", "bookie-0:8000", "proxy-0:80"])
+def test_other_programs_are_no_brokers(program: str) -> None:
+    """A Prometheus has metrics of Java of every program."""
+    texts = [
+        'pulsar_lb_cpu_usage{instance="broker-0:8080"} 40',
+        f'pulsar_rate_in{{instance="broker-0:8080",topic="{LONE}"}} 4',
+        *(f'jvm_memory_bytes_max{{area="heap",instance="{name}"}} 2147483648' for name in ("broker-0:8080", program)),
+    ]
+    reading = read_given([Given("x", io.BytesIO("\n".join(texts).encode()))], now_ms=1795225795494)
+    assert reading.snapshot is not None
+    assert reading.snapshot.brokers.name == ("broker-0:8080",)
+    assert f"{program} left out" in " ".join(reading.contradictions)
+    listed = read_given(
+        [Given("x", io.BytesIO("\n".join([*texts, "$ pulsar-admin brokers list c", program]).encode()))],
+        now_ms=1795225795494,
+    )
+    assert listed.snapshot is not None
+    assert program in listed.snapshot.brokers.name
+
+
+@pytest.mark.parametrize("key", ["msgRateIn", "msgThroughputIn", "msgRateOut", "msgThroughputOut"])
+@pytest.mark.parametrize("factor", [60, 1 / 1024])
+def test_rates_of_a_topic_that_its_parts_do_not_add_up_to_are_said(key: str, factor: float) -> None:
+    """Producers and subscriptions of a topic say what its rates are made of."""
+    consumer = {"msgRateOut": 1000.0, "msgThroughputOut": 1e6, "consumerName": "c"}
+    topic = {
+        "msgRateIn": 1000.0,
+        "msgThroughputIn": 1e6,
+        "msgRateOut": 2000.0,
+        "msgThroughputOut": 2e6,
+        "averageMsgSize": 1000.0,
+        "publishers": [{"msgRateIn": 500.0, "msgThroughputIn": 5e5, "producerId": at} for at in range(2)],
+        "subscriptions": {
+            f"s{at}": {"msgRateOut": 1000.0, "msgThroughputOut": 1e6, "consumers": [consumer]} for at in range(2)
+        },
+        "replication": {},
+    }
+    said = f"{key} (1 topic)"
+    name = "persistent://a/b/t"
+    for wrap in (lambda one: {"a/b": {"0x00000000_0xffffffff": {"persistent": {name: one}}}}, lambda one: one):
+        command = f"$ pulsar-admin topics stats {name}\n" if wrap(topic) is topic else ""
+
+        def of(one: dict[str, Any], wrap: Any = wrap, command: str = command) -> str:
+            text = f"{json.dumps(REPORT)}\n{command}{json.dumps(wrap(one))}"
+            return " ".join(read_given([Given("x", io.BytesIO(text.encode()))], now_ms=1795225795494).contradictions)
+
+        assert said not in of(topic)
+        assert said in of({**topic, key: topic[key] * factor})  # type: ignore[operator]
+        replicated = {**topic, key: topic[key] * factor, "averageMsgSize": 0, "replication": {"west": {}}}  # type: ignore[operator]
+        assert said not in of(replicated)
+
+
+def test_topics_of_other_rates_than_the_report_are_said() -> None:
+    said = "reports other rates than its topics add up to: msgRateIn"
+    total = sum(row["msgRateIn"] for row in rows(TOPICS) if "subscriptions" in row)
+    for factor, is_said in ((1, False), (1.5, False), (60, True), (1 / 60, True)):
+        assert (said in contradictions({**REPORT, "msgRateIn": total * factor}, TOPICS)) is is_said
+
+
+def test_outputs_of_the_future_are_said() -> None:
+    report = {**REPORT, "lastUpdate": REPORT["lastUpdate"] + 366 * 86_400_000}
+    for now_ms, is_said in ((REPORT["lastUpdate"], True), (report["lastUpdate"], False), (0, False)):
+        found = read_given([Given("x", io.BytesIO(json.dumps(report).encode()))], now_ms=now_ms)
+        assert any("A clock may be wrong" in text for text in found.assumed) is is_said

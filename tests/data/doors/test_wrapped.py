@@ -11,6 +11,7 @@ from planner.doors import read as read_module
 from planner.doors.pieces import Assumed, Piece
 from planner.doors.read import Given, read_given
 from planner.doors.reading import Reading
+from planner.doors.wrapped import may_be_broken, readings_of
 
 INPUTS = Path(__file__).parent / "inputs"
 AMBIGUOUS = {
@@ -129,3 +130,12 @@ def test_lines_of_other_kinds_in_a_scrape_are_counted() -> None:
     assert not read(text).not_used
     reading = read(text + "12\nfoo bar\n")
     assert any("2 lines of an unknown kind among the rest" in one for one in reading.not_used)
+
+
+def test_a_scrape_of_equally_long_lines_is_read_once() -> None:
+    """Topics that are called alike make lines of one length; reading a scrape again and again would take minutes."""
+    names = [f"persistent://iot/home/dev-{at:07d}" for at in range(50)]
+    lines = [f'pulsar_rate_in{{cluster="east",namespace="iot/home",topic="{name}"}} 12.5' for name in names]
+    text = "\n".join(["# TYPE pulsar_rate_in gauge", *lines, "jvm_threads_current 42.0"])
+    assert may_be_broken(text)
+    assert list(readings_of(text)) == []
