@@ -39,6 +39,7 @@ from planner.simulate.edits.registry import (
     MorePartitions,
     NewBrokers,
 )
+from planner.simulate.judge import Result
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario
 from planner.simulate.strategies import under_strategy
@@ -94,7 +95,7 @@ def candidates(snapshot: Snapshot, scenario: Scenario, outcome: Outcome) -> Iter
         lambda: _strategies(snapshot, scenario, outcome),
         lambda: _switches(config),
         lambda: _thresholds(config, outcome),
-        lambda: _moves(snapshot, scenario, outcome),
+        lambda: moves_after(snapshot, scenario, outcome.result),
         lambda: _splits(snapshot, config),
         lambda: iter((more_brokers(scenario, 1),)),
     )
@@ -176,27 +177,34 @@ def _fits(config: Settings, name: str, value: SettingValue) -> bool:
     return True
 
 
-def _moves(snapshot: Snapshot, scenario: Scenario, outcome: Outcome) -> Iterator[Action]:
-    """Yield the best plans of few moves, and the fewest moves that end an overload, once the edits have happened."""
-    result = outcome.result
+def moves_after(snapshot: Snapshot, scenario: Scenario, result: Result, *, few: bool = True) -> Iterator[Action]:
+    """Yield the best plans of few moves, and the fewest moves that end an overload, once the edits have happened.
+
+    Args:
+        snapshot: The cluster as captured.
+        scenario: What is changed already.
+        result: What comes of it.
+        few: Whether to yield the plans of few moves too.
+    """
     try:
         start, at_min = _after_edits(snapshot, scenario)
         if start is None:
             return
-        budgets = [min(budget, len(start.bundles) // _MOVED) for budget in _MOVES]
-        asked = [Question(moves=budget, splits=0, rounds=2) for budget in budgets]
+        budgets = [min(budget, len(start.bundles) // _MOVED) for budget in _MOVES] if few else []
+        asked = [Question(moves=budget, rounds=2) for budget in budgets]
         if result.end_peak_percent > result.limit_percent:
-            asked.append(Question(under_percent=float(result.limit_percent), cost="moves", splits=0, rounds=2))
+            asked.append(Question(under_percent=float(result.limit_percent), cost="moves", rounds=2))
         for question in asked:
             plan = best_plan(start, question)
             if plan.moves:
-                made = scenario_of(plan, held=False).edits
                 edits = (
                     replace(edit, at_min=edit.at_min + at_min)
-                    for edit in made
-                    if isinstance(edit, BalancerHold | BundleMoves)
+                    for edit in scenario_of(plan, held=False).edits
+                    if isinstance(edit, BalancerHold | BundleSplit | BundleMoves)
                 )
-                yield Action(kind="moves", words=f"Move {count(len(plan.moves), 'bundle')}", edits=tuple(edits))
+                cuts = f"Split {count(len(plan.splits), 'bundle')} and move" if plan.splits else "Move"
+                words = f"{cuts} {count(len(plan.moves), 'bundle')}"
+                yield Action(kind="moves", words=words, edits=tuple(edits))
     except PlannerError:
         return
 

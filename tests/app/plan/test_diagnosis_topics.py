@@ -1,5 +1,6 @@
 """Topics: hot by a broker's capacity, skewed partitions, above a bundle's limits; where partitions would go."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -22,6 +23,7 @@ from planner.explain.split_advice import split_advice
 from planner.explain.topic_advice import PART, partition_advice, raised
 from planner.simulate.assumptions import Assumptions
 from planner.simulate.cluster_spec import ClusterSpec
+from planner.simulate.edits.set_partitions import SetPartitions
 from planner.simulate.event import Event
 from planner.simulate.generate import generate
 from planner.simulate.run import simulate
@@ -116,6 +118,20 @@ def test_equal_partitions_are_no_skew_and_get_more(count: int) -> None:
     remedy = seen["hot_topic"].remedy
     assert f"instead of {count}: pulsar-admin topics update-partitioned-topic {STREAM} --partitions " in remedy
     assert "order" in remedy
+
+
+def test_one_remedy_divides_several_hot_topics() -> None:
+    names = [f"{STREAM}-{at}" for at in range(8)]
+    finding = found(served(names, [50.0] * 3 + [0.1] * 5))["hot_topic"]
+    divided = [edit for edit in finding.edits if isinstance(edit, SetPartitions)]
+    assert {edit.topic for edit in divided} == set(names[:3])
+    others = [one for one in names[:3] if one not in finding.evidence]
+    assert "Likewise for " in finding.remedy
+    for one in others:
+        assert re.search(rf"{one} \(\d+ partitions\)", finding.remedy)
+    assert names[5] not in finding.remedy
+    (only,) = found(served(names, [50.0] + [0.1] * 7))["hot_topic"].edits
+    assert isinstance(only, SetPartitions)
 
 
 def test_siblings_are_those_of_the_same_topic() -> None:
