@@ -65,6 +65,10 @@ _NOISE: Final = re.compile(
     # logs
     rf"\d{{4}}-\d\d-\d\d[T ]{_CLOCK}|\[\d{{4}}-\d\d-\d\d|{_CLOCK}[.,]\d{{3}} \[)"
 )
+LOGGED_SETTINGS: Final = "ServiceConfiguration"
+"""The class whose fields a broker logs when it starts."""
+LOGGED_RELEASE: Final = "Starting Pulsar Broker service"
+"""What a broker logs before its release."""
 _STATUS: Final = re.compile(r"(?:< )?HTTP/[\d.]+ [123]\d\d\b")
 _FIELD: Final = re.compile(r"(?:< )?[A-Za-z][\w-]*: ?")
 _EDGES: Final = ("|", "│")
@@ -81,7 +85,8 @@ def said(text: str) -> list[str]:
         line = given.rstrip()
         start = line.lstrip()
         in_header = bool(_STATUS.match(start)) or (in_header and bool(_FIELD.match(start)))
-        if start and not in_header and not _NOISE.match(start, 0, _LOOKED_AT) and not _heading_of(start):
+        is_noise = _NOISE.match(start, 0, _LOOKED_AT) and LOGGED_SETTINGS not in line and LOGGED_RELEASE not in line
+        if start and not in_header and not is_noise and not _heading_of(start):
             kept.append(_without_mark(_cells(line)))
     return kept
 

@@ -55,6 +55,7 @@ TYPES: dict[str, type[Piece] | tuple[type[Piece], ...]] = {
     "resource_quotas": kinds.NotUsed,
     "lookups": kinds.NotUsed,
     "errors": kinds.NotUsed,
+    "log_of_broker": (kinds.Configuration, kinds.Version),
     "allocator_stats": kinds.NotUsed,
 }
 """What the inputs of each folder are read into."""
