@@ -50,6 +50,7 @@ KINDS: tuple[Kind, ...] = (
     namespace.GROUP,
     policies.ISOLATION,
     policies.DOMAINS,
+    policies.BROKER,
     logged.KIND,
     configuration.OPTIONS,
     configuration.CONF,

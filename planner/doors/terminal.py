@@ -73,6 +73,8 @@ _STATUS: Final = re.compile(r"(?:< )?HTTP/[\d.]+ [123]\d\d\b")
 _FIELD: Final = re.compile(r"(?:< )?[A-Za-z][\w-]*: ?")
 _EDGES: Final = ("|", "│")
 """What parts the columns of tables as `pulsarctl` draws them."""
+_TITLES: Final = re.compile(r"[|│](?:\s*[A-Z][A-Z _-]*[|│])+")
+"""What stands above its columns."""
 _LOOKED_AT: Final = 400
 """Longest heading, and how much of a line shows that it is part of no answer."""
 
@@ -86,7 +88,7 @@ def said(text: str) -> list[str]:
         start = line.lstrip()
         in_header = bool(_STATUS.match(start)) or (in_header and bool(_FIELD.match(start)))
         is_noise = _NOISE.match(start, 0, _LOOKED_AT) and LOGGED_SETTINGS not in line and LOGGED_RELEASE not in line
-        if start and not in_header and not is_noise and not _heading_of(start):
+        if start and not in_header and not is_noise and not _heading_of(start) and not _TITLES.fullmatch(line):
             kept.append(_without_mark(_cells(line)))
     return kept
 

@@ -32,7 +32,7 @@ _NOT_A_WORD: Final = ("", "=", "{", "[")
 _NEW: Final = re.compile(r"\s*[\[{]|\s*$")
 """How a line begins that goes on with no command."""
 _BEGINS: Final = re.compile(
-    rf"\s*(?:#|//\s|(?:export\s+|-e\s+|- )?(?:{PREFIX})?(?:{'|'.join(sorted(KNOWN))})\s*[=:]|{TOPIC.pattern}|"
+    rf"\s*(?:#|//\s|(?:export\s+|-e\s+|- )?(?:{PREFIX})?(?:{'|'.join(sorted(KNOWN))})\s*[=:]|\"?{TOPIC.pattern}|"
     rf"[a-z_:]\w*(?:\{{| [-+0-9NI])|\{{__name__=|{BUNDLE.pattern}\s|{BROKER.pattern}$)|\s+(?:- )?[\w.-]+:(?:\s|$)"
 )
 """How a line begins that goes on with none before it."""

@@ -75,7 +75,12 @@ NAMESPACES = _list(
     re.compile(rf"(?!\S*/{RANGE.pattern}){NAMESPACE.pattern}"),  # a bundle of a broken list is no namespace
     lambda at, names: Namespaces(source=at, namespaces=names),
 )
-TOPICS = _list("list of topics", "pulsar-admin topics list TENANT/NAMESPACE", TOPIC, _topics)
+TOPICS = _list(
+    "list of topics",
+    "pulsar-admin topics list TENANT/NAMESPACE",
+    re.compile(rf"(?!.*\s\"?pulsar(?:\+ssl)?://){TOPIC.pattern}"),  # a damaged lookup is no topic
+    _topics,
+)
 
 
 def _read_lookup(chunk: Chunk) -> Iterator[Piece]:

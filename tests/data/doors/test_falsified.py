@@ -60,6 +60,7 @@ CASES: dict[str, tuple[str, ...]] = {
 
 NO_FIELDS = {
     "lookups",
+    "brokers_of_policies",
     "resource_quotas",
     "nothing",
     "anti_affinity",

@@ -96,3 +96,33 @@ def test_a_leader_without_an_address_is_named() -> None:
 def test_commands_without_answers_are_named_as_such() -> None:
     text = "bin/pulsar-admin brokers update-dynamic-config --config loadBalancerEnabled --value true\n"
     assert read(text).not_used == ("pasted text: it holds commands without their answers.",)
+
+
+def test_brokers_of_isolation_policies_are_recognised() -> None:
+    text = '{"brokerName":"b:1","isPrimary":false}\n{"brokerName":"c:1","isPrimary":true,"namespaceRegex":["a/b"]}\n'
+    (why,) = read(text).not_used
+    assert "use ns-isolation-policy list for the policies" in why
+
+
+def test_averages_of_brokers_are_called_so() -> None:
+    averages = {f"{term}TermMsg{what}": 1.0 for term in ("short", "long") for what in _RATES}
+    text = f"get /loadbalance/broker-time-average/b-1.example:8080\n{json.dumps(averages)}\n"
+    assert read(text).found == ("averages of 1 broker",)
+
+
+_RATES = ("ThroughputIn", "ThroughputOut", "RateIn", "RateOut")
+
+
+def test_the_titles_of_a_table_are_no_answer() -> None:
+    rule = "+----------------+\n"
+    table = f"{rule}| BROKER ADDRESS |\n{rule}| 127.0.0.1:8080 |\n{rule}"
+    reading = read(f"$ pulsarctl brokers list standalone\n{table}")
+    assert reading.found == ("a list of 1 broker",)
+    assert not reading.not_used
+
+
+def test_lookups_of_one_length_are_not_joined() -> None:
+    lines = [f'"persistent://shop/orders/o-partition-{at}    pulsar://10.0.0.{at}:6650"' for at in range(2)]
+    reading = read("$ pulsar-admin topics partitioned-lookup persistent://shop/orders/o\n" + "\n".join([*lines, "So?"]))
+    assert not any("columns" in one for one in reading.assumed)
+    assert "lookups of topics" in " ".join(reading.not_used)
