@@ -12,7 +12,7 @@ _OF_BROKERS: Final = "/broker-time-average/"
 
 def found_in(pieces: Iterable[Piece]) -> tuple[str, ...]:
     """Return what there is: `load reports of 3 brokers`, `topics of 2 brokers`, `9 settings in broker.conf`."""
-    return tuple(_found(list(pieces)))
+    return tuple(dict.fromkeys(_found(list(pieces))))
 
 
 def _brokers(pieces: list[Piece], kind: type[Piece]) -> int:

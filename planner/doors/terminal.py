@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-WORDS: Final = r"pulsar-admin|pulsar-client|pulsar-perf|pulsarctl|zookeeper-shell(?:\.sh)?|curl|kubectl"
+WORDS: Final = r"pulsar-admin|pulsar-client|pulsar-perf|pulsarctl|zookeeper-shell(?:\.sh)?|etcdctl|curl|kubectl"
 """Tools whose commands are recognised wherever they stand in a line."""
 
 _AT: Final = r"(?:\([\w.-]+\) ?)?(?:I have no name!|[\w.-]+)@[\w.-]+"
@@ -22,9 +22,12 @@ PROMPT: Final = (
 _COMMAND: Final = re.compile(
     rf"^(?:[^{{}}\"']{{0,120}}?[\s/])?((?:{WORDS})\s.*|(?:get|ls)\s+(?:-s\s+)?/\S+.*)$|^{PROMPT}[ \t]*(.*)$"
 )
+_NODE: Final = r"/(?:loadbalance|admin|namespace)/"
+"""How the path of a node of the metadata store begins, as `etcdctl` prints it above each value."""
 _HEADING: Final = re.compile(
     r"^(?:={2,}>? *([^=\s].*?) *<?={2,}|\*{2,} *([^*\s].*?) *\*{2,}|>{2,} *([^>\s].*?)(?: *<{2,})?|"
-    r"-{2,} *([\w.%-]+[/:][\w.:/%=-]+) *-{2,}|(\S+) \| (?:CHANGED|SUCCESS|FAILED!?) \| rc=\d+ >>)\s*$"
+    r"-{2,} *([\w.%-]+[/:][\w.:/%=-]+) *-{2,}|"
+    rf"({_NODE}\S+)|(\S+) \| (?:CHANGED|SUCCESS|FAILED!?) \| rc=\d+ >>)\s*$"
 )
 _SURE_WORDS: Final = tuple(
     f"{word} ".encode() for word in (*WORDS.replace("(?:\\.sh)?", "").split("|"), "zookeeper-shell.sh")
@@ -32,7 +35,7 @@ _SURE_WORDS: Final = tuple(
 _LISTING: Final = (b"get ", b"ls ")
 _LISTED: Final = re.compile(rb"(?m)^(?:.{0,80}\] )?(?:get|ls) ")
 _AT_STARTS: Final = tuple(
-    re.compile(f"(?m)^{start}".encode()) for start in (PROMPT, r"(?:==|\*\*|>>|--)", r"\S+ \| \w+ \| rc=")
+    re.compile(f"(?m)^{start}".encode()) for start in (PROMPT, r"(?:==|\*\*|>>|--)", _NODE, r"\S+ \| \w+ \| rc=")
 )
 _MAY_BE_COMMAND: Final = re.compile(
     b"|".join([rf"(?:{WORDS}) ".encode(), _LISTED.pattern[4:], *(one.pattern[4:] for one in _AT_STARTS)]), re.MULTILINE

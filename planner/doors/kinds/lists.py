@@ -84,14 +84,27 @@ TOPICS = _list(
 
 
 def _read_lookup(chunk: Chunk) -> Iterator[Piece]:
-    why = "lookups of topics, which name the service address of the owner; use brokers namespaces for the owners"
-    yield NotUsed(source=chunk.source, why=why)
+    what = (
+        "the owner of a single bundle"
+        if "/namespace/" in f"{chunk.source.command} {chunk.before}"
+        else ("lookups of topics, which name the service address of the owner")
+    )
+    why = f"{what}; use brokers namespaces for the owners"
+    yield NotUsed(source=chunk.source, why=why, is_expected=True)
+
+
+_OF_LOOKUP: Final = frozenset(["httpUrl", "nativeUrl"])
+"""What `/lookup/v2` answers, and the node of a bundle under `/namespace` in the metadata store."""
+
+
+def _recognise_lookup(chunk: Chunk) -> int:
+    return SURE if chunk.keys.keys() >= _OF_LOOKUP else NO
 
 
 LOOKUP = Kind(
     "lookup",
     "pulsar-admin topics partitioned-lookup TOPIC",
-    no_chunk,
+    _recognise_lookup,
     _read_lookup,
     re.compile(rf"\s*\"?(?:{TOPIC.pattern}(?:\s{{2,}}|\t)\"?)?pulsar(?:\+ssl)?://\S+\s*"),
 )
@@ -122,9 +135,13 @@ OWNED = Kind(
 )
 
 
+_OF_LEADER: Final = frozenset(["serviceUrl", "brokerId", "leaderReady"])
+"""The last one is of releases before 2.8, in the metadata store."""
+
+
 def _recognise_leader(chunk: Chunk) -> int:
     keys = chunk.keys.keys()
-    return SURE if keys and keys <= {"serviceUrl", "brokerId"} else NO
+    return SURE if keys and keys <= _OF_LEADER else NO
 
 
 def _read_leader(chunk: Chunk) -> Iterator[Piece]:

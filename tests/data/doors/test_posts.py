@@ -126,3 +126,26 @@ def test_lookups_of_one_length_are_not_joined() -> None:
     reading = read("$ pulsar-admin topics partitioned-lookup persistent://shop/orders/o\n" + "\n".join([*lines, "So?"]))
     assert not any("columns" in one for one in reading.assumed)
     assert "lookups of topics" in " ".join(reading.not_used)
+
+
+def test_nodes_of_a_store_are_named_by_the_line_above_them() -> None:
+    """The command names the folder; what `etcdctl` prints before each value names the node."""
+    path = Path(__file__).parent / "inputs" / "averages" / "etcdctl_4_0.txt"
+    reading = read(path.read_text())
+    assert reading.found == ("averages of 2 bundles",)
+    assert not reading.not_used
+
+
+def test_the_owner_of_a_single_bundle_is_called_so() -> None:
+    path = Path(__file__).parent / "inputs" / "lookups" / "node_2_7.txt"
+    assert "the owner of a single bundle; use brokers namespaces" in " ".join(read(path.read_text()).not_used)
+
+
+@pytest.mark.parametrize("above", ["[zk: zk-0:2181(CONNECTED) 3] get {}", "$ etcdctl get --prefix /admin\n{}"])
+def test_the_path_of_a_node_names_its_namespace(above: str) -> None:
+    edges = '"0x00000000","0x80000000","0xffffffff"'
+    value = f'{{"bundles":{{"boundaries":[{edges}],"numBundles":2}}}}'
+    reading = read(f"{above.format('/admin/local-policies/shop/orders')}\n{value}\n")
+    assert reading.found == ("bundles of 1 namespace",)
+    assert not reading.assumed
+    assert not reading.not_used
