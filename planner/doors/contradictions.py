@@ -116,6 +116,12 @@ class Contradictions:
             self._complete(broker, one)
             self._sums(broker, one)
             self._add_all(plausible.of_report(broker, one))
+        named = [str(one.report.get(LOAD_MANAGER_CLASS_NAME) or "").rpartition(".")[2] for one in reports.values()]
+        if len(managers := dict.fromkeys(filter(None, named))) > 1:
+            self.add(
+                f"Brokers run several load managers, {' and '.join(managers)}, which do not balance together. The"
+                " cluster is shown with one of them."
+            )
         for broker, names in owned.items():
             self._layout(broker, names, bundles)
         for broker, of_broker in topics.items():

@@ -24,7 +24,9 @@ _MOST_PERCENT: Final = 150.0
 """Usage of a container may pass its limit for a moment, by no more than this."""
 _SIZES: Final = ("jvm_memory_bytes_max", "jvm_memory_direct_bytes_max")
 _LEAST_BYTES: Final = 16 * MIB
-"""Less than the memory of any broker."""
+"""Less than the memory of any broker, and than it uses."""
+_BUSY: Final = 100.0
+"""Messages per second that take more than a hundredth of a processor."""
 _COLUMNS: Final = dict(RATES)
 _METRICS: Final = {column: metric for metric, column in TOTALS.items()}
 
@@ -40,6 +42,15 @@ def of_report(broker: str, one: LoadReport) -> Iterator[str]:
             )
         elif limit > most:
             yield f"The load report of {broker} says that the limit of {name} is {limit:,.6g} {unit}: check the unit."
+    heap_mib, rate = _plain(one.report.get("memory"), "usage"), _plain(one.report, "msgRateIn")
+    if 0 < heap_mib * MIB < _LEAST_BYTES:
+        yield f"The load report of {broker} says that memory in use is {heap_mib:,.6g} MiB: check the unit."
+    cpu_percent = _plain(one.report.get("cpu"), "usage")
+    if rate > _BUSY and 0 < cpu_percent < 1:
+        yield (
+            f"The load report of {broker} says that cpu is {cpu_percent:,.6g} percent of a processor, with {rate:,.6g} "
+            "messages per second: check that it is not a fraction."
+        )
     yield from of_rows(f"the load report of {broker}", (one.report, *last_stats(one.report).values()))
 
 

@@ -51,6 +51,8 @@ def change(path: str, value: float) -> Callable[[dict[str, Any]], None]:
         (change("memory.limit", 8.0 * 2**30), "MiB: check the unit"),
         (change("bandwidthIn.limit", 1e10), "kbit/s: check the unit"),
         (change("directMemory.usage", 1e9), "Usage above the limit cannot be"),
+        (change("memory.usage", 2.5), "memory in use is 2.5 MiB: check the unit"),
+        (change("cpu.usage", 0.25), "check that it is not a fraction"),
     ],
 )
 def test_a_limit_in_another_unit_is_said(falsify: Callable[[dict[str, Any]], None], said: str) -> None:
@@ -205,3 +207,14 @@ def test_outputs_of_the_future_are_said() -> None:
     for now_ms, is_said in ((REPORT["lastUpdate"], True), (report["lastUpdate"], False), (0, False)):
         found = read_given([Given("x", io.BytesIO(json.dumps(report).encode()))], now_ms=now_ms)
         assert any("A clock may be wrong" in text for text in found.assumed) is is_said
+
+
+def test_brokers_of_two_load_managers_are_said() -> None:
+    """As in a migration that was cut short, or in reports of two clusters."""
+    said = "Brokers run several load managers, ModularLoadManagerImpl and ExtensibleLoadManagerImpl"
+    pair = [
+        {**REPORT, "webServiceUrl": f"http://b-{at}:8080", "loadManagerClassName": f"org.apache.pulsar.{name}"}
+        for at, name in enumerate(("ModularLoadManagerImpl", "ExtensibleLoadManagerImpl"))
+    ]
+    assert said in contradictions(*pair)
+    assert "several load managers" not in contradictions(pair[0], {**pair[1], "loadManagerClassName": None})
