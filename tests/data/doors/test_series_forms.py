@@ -2,6 +2,7 @@
 
 import io
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -244,3 +245,42 @@ def test_the_format_above_an_export_makes_its_columns_certain(above: str) -> Non
 def test_a_value_that_is_no_number_is_named_as_such() -> None:
     (said,) = [one for one in read(f"{FORMAT}\n{HEADLESS.replace('71.5', 'NaN')}").not_used if "left out" in one]
     assert "not finite numbers" in said
+
+
+LABELS = ("pod", "kubernetes_pod_name", "instance", "k8s_pod_name")
+
+
+def answered(labels_of: Callable[[int], dict[str, str]]) -> Reading:
+    """The answers about two brokers, each with a topic."""
+    texts = []
+    for metric, value in (("pulsar_lb_cpu_usage", 40), ("pulsar_rate_in", 100)):
+        found: list[dict[str, object]] = []
+        for at in range(2):
+            topic = {"topic": f"persistent://shop/orders/t-{at}"} if "rate" in metric else {}
+            labels = {"__name__": metric} | labels_of(at) | topic
+            found.append({"metric": labels, "value": [1_790_000_000, str(value + at)]})
+        texts.append(json.dumps({"status": "success", "data": {"resultType": "vector", "result": found}}))
+    return read_given([Given("x", io.BytesIO("\n".join(texts).encode()))], now_ms=1)
+
+
+@pytest.mark.parametrize("label", LABELS)
+@pytest.mark.parametrize("host", ["mq-broker-{}", "10.0.0.{}", "mq-broker-{}.mq.svc"])
+def test_brokers_without_a_port_are_not_put_together(label: str, host: str) -> None:
+    reading = answered(lambda at: {label: host.format(at)})
+    assert reading.snapshot is not None
+    assert reading.snapshot.brokers.name == tuple(f"{host.format(at)}:8080" for at in range(2))
+    assert reading.snapshot.brokers.cpu_usage_percent.tolist() == [40.0, 41.0]
+    assert f"{host.format(1)} without a port; 8080 is assumed" in " ".join(reading.assumed)
+
+
+def test_pods_behind_one_address_are_brokers_of_their_own() -> None:
+    """A gateway or a collector is scraped at one address."""
+    reading = answered(lambda at: {"instance": "collector:8889", "pod": f"mq-broker-{at}"})
+    assert reading.snapshot is not None
+    assert reading.snapshot.brokers.name == ("mq-broker-0:8080", "mq-broker-1:8080")
+
+
+def test_a_pod_with_an_address_of_its_own_is_called_by_it() -> None:
+    reading = answered(lambda at: {"instance": f"10.0.0.{at}:8080", "pod": f"mq-broker-{at}"})
+    assert reading.snapshot is not None
+    assert reading.snapshot.brokers.name == ("10.0.0.0:8080", "10.0.0.1:8080")
