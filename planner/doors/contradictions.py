@@ -98,6 +98,10 @@ class Contradictions:
                     first[name] = broker
         for (one, other), names in twice.items():
             self.add(f"{one} and {other} both name {listed(names)} as their own; the first counts.")
+        if whole := _overlapping(first):
+            self.add(
+                f"{listed(whole)} overlaps with other bundles that brokers own: its parts count, as after a split."
+            )
 
     def check(
         self,
@@ -262,6 +266,19 @@ class Contradictions:
                 f"{count(len(wrong), 'topic')} of {broker} are listed under a bundle that does not hold their hash "
                 f"({listed(wrong[:1])}). They are shown in the bundle of their hash."
             )
+
+
+def _overlapping(names: Iterable[str]) -> list[str]:
+    """Return the bundles that others lie in."""
+    by_namespace: dict[str, list[tuple[int, int, str]]] = {}
+    for name in names:
+        namespace, low, high = parse_bundle(name)
+        by_namespace.setdefault(namespace, []).append((low, -high, name))
+    found: list[str] = []
+    for rows in by_namespace.values():
+        ordered = sorted(rows)
+        found += [name for (_, end, name), (low, _, _) in pairwise(ordered) if low < -end]
+    return found
 
 
 def _each(topics: TopicsOfBundles) -> Iterator[Json]:

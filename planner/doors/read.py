@@ -269,7 +269,7 @@ def _reading(pieces: Sequence[Piece], cluster: str, release: str, now_ms: int) -
         if not isinstance(one, Configuration)
     ]
     reading = Reading(None, found, (), tuple(assumed), tuple(made.said.texts), not_used, files)
-    if not made.brokers or not (made.owned or made.placed.topics):
+    if not made.brokers or not (any(made.owned.values()) or made.placed.topics or (made.owned and made.known)):
         return replace(reading, missing=tuple(_needed(made)), not_enough=_not_enough(made))
     missing = tuple(missing_of(made))
     snapshot, assumptions = _built(made, reading, missing, release, now_ms)

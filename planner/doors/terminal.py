@@ -76,6 +76,8 @@ _STATUS: Final = re.compile(r"(?:< )?HTTP/[\d.]+ [123]\d\d\b")
 _FIELD: Final = re.compile(r"(?:< )?[A-Za-z][\w-]*: ?")
 _EDGES: Final = ("|", "│")
 """What parts the columns of tables as `pulsarctl` draws them."""
+_QUOTED_ROW: Final = re.compile(r'\s*"([^"\s][^"]* {4}[^"]*)"')
+"""A row as releases before 2.10 print it: `"NAME    VALUE"`."""
 _TITLES: Final = re.compile(r"[|│](?:\s*[A-Z][A-Z _-]*[|│])+")
 """What stands above its columns."""
 _LOOKED_AT: Final = 400
@@ -108,6 +110,8 @@ def _heading_of(line: str) -> str:
 
 def _cells(line: str) -> str:
     """Return the cells of a row with blanks between them; another line as it is."""
+    if quoted := _QUOTED_ROW.fullmatch(line):
+        return quoted[1]
     edge = line[:1]
     if edge not in _EDGES or line[-1:] != edge or line[1:2] == edge:
         return line

@@ -304,8 +304,9 @@ def _take_bundles(made: Together) -> None:
     spans: dict[str, set[str]] = {}
     for piece in made.pieces:
         for name in [piece.bundle] if isinstance(piece, kinds.OwnershipChange) else bundles_of(piece):
-            if BUNDLE.fullmatch(name):
-                namespace, _, span = name.rpartition("/")
+            namespace, _, span = name.rpartition("/")
+            low, _, high = span.partition("_")
+            if BUNDLE.fullmatch(name) and low < high:  # others are named where their broker is
                 spans.setdefault(namespace, set()).add(span)
     for namespace, found in spans.items():
         edges = boundaries_in(made.bundles.get(namespace))

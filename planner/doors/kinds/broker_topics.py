@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import msgspec
 
 from planner.cluster.errors import FormatError
+from planner.cluster.ranges import parse_range
 from planner.doors.chunks import Chunk
 from planner.doors.kind import NO, SURE, Kind
 from planner.doors.pieces import BrokerTopics
@@ -52,6 +53,7 @@ def _read(chunk: Chunk) -> Iterator[BrokerTopics]:
     apart: Counter[str] = Counter()
     for namespace, ranges in given.items():
         for span, domains in ranges.items():
+            parse_range(span, str(chunk.source))
             found = topics.setdefault(namespace, {}).setdefault(span, {})
             for named in domains.values():
                 for name, topic in named.items():

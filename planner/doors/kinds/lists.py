@@ -58,7 +58,7 @@ def _read_brokers(chunk: Chunk) -> Iterator[Piece]:
     """Read brokers, a line each; ZooKeeper's shell lists those of a folder on one line."""
     names = _names(chunk)
     if not chunk.is_json:
-        names = [part for line in names for part in line.strip("[]").split(", ")]
+        names = [part for line in names for part in (line[1:-1] if line[-1:] == "]" else line).split(", ")]
     yield Brokers(source=chunk.source, brokers=tuple(dict.fromkeys(names)))
 
 

@@ -218,3 +218,47 @@ def test_brokers_of_two_load_managers_are_said() -> None:
     ]
     assert said in contradictions(*pair)
     assert "several load managers" not in contradictions(pair[0], {**pair[1], "loadManagerClassName": None})
+
+
+def owned(broker: str, *spans: str) -> str:
+    """What releases before 2.10 print, whose rows are in quotation marks."""
+    rows = [f'"shop/orders/{span}    [broker_assignment=shared is_controlled=false is_active=true]"' for span in spans]
+    return "\n".join([f"$ pulsar-admin brokers namespaces c --url {broker}", *rows, ""])
+
+
+HALVES = ("0x00000000_0x80000000", "0x80000000_0xffffffff")
+
+
+def owners_of(text: str) -> Reading:
+    return read_given([Given("x", io.BytesIO(f"{SCRAPED}{text}".encode()))], now_ms=1)
+
+
+SCRAPED = "".join(f'pulsar_lb_cpu_usage{{instance="b{at}:8080"}} {at + 1}\n' for at in range(2))
+
+
+def test_bundles_that_overlap_are_said() -> None:
+    whole = owners_of(owned("b0:8080", HALVES[0]) + owned("b1:8080", HALVES[1]))
+    assert whole.snapshot is not None
+    assert whole.snapshot.bundles.owner.tolist() == [0, 1]
+    assert not whole.contradictions
+    split = owners_of(owned("b0:8080", *HALVES) + owned("b1:8080", "0x80000000_0xc0000000"))
+    assert "shop/orders/0x80000000_0xffffffff overlaps with other bundles" in " ".join(split.contradictions)
+
+
+def test_brokers_without_a_valid_bundle_are_not_enough() -> None:
+    reading = owners_of(owned("b0:8080", "0x80000000_0x40000000"))
+    assert reading.snapshot is None
+    assert "The files name 2 brokers and no bundle" in reading.not_enough
+
+
+def test_brokers_with_an_address_of_ipv6() -> None:
+    reading = owners_of("$ pulsar-admin brokers list c\n[2001:db8::1]:8080\n[2001:db8::2]:8080\n")
+    assert "a list of 2 brokers" in reading.found
+    assert not any("left out" in text for text in reading.contradictions)
+
+
+def test_topics_below_a_range_that_is_empty_are_named() -> None:
+    wrong = {"shop/orders": {"0x80000000_0x40000000": {"persistent": {LONE: {"msgRateIn": 1.0}}}}}
+    reading = owners_of(f"$ pulsar-admin broker-stats topics\n{json.dumps(wrong)}\n{owned('b0:8080', *HALVES)}")
+    assert reading.snapshot is not None
+    assert "The range 0x80000000_0x40000000 is empty".lower() in " ".join(reading.not_used).lower()
