@@ -37,8 +37,8 @@ def of_report(broker: str, one: LoadReport) -> Iterator[str]:
         usage, limit = (_plain(one.report.get(name), part) for part in ("usage", "limit"))
         if 0 < limit < usage:
             yield (
-                f"The load report of {broker} says that {name} is {usage:,.6g} of {limit:,.6g}. Usage above the limit "
-                "cannot be; the limit or a unit is wrong."
+                f"The load report of {broker} says that {name} is {usage:,.6g} of {limit:,.6g}. Usage is above the "
+                "limit: the limit or a unit may be wrong."
             )
         elif limit > most:
             yield f"The load report of {broker} says that the limit of {name} is {limit:,.6g} {unit}: check the unit."

@@ -46,11 +46,11 @@ def change(path: str, value: float) -> Callable[[dict[str, Any]], None]:
 @pytest.mark.parametrize(
     ("falsify", "said"),
     [
-        (change("cpu.limit", 1.0), "Usage above the limit cannot be"),
-        (change("memory.limit", 1.0), "Usage above the limit cannot be"),
+        (change("cpu.limit", 1.0), "Usage is above the limit"),
+        (change("memory.limit", 1.0), "Usage is above the limit"),
         (change("memory.limit", 8.0 * 2**30), "MiB: check the unit"),
         (change("bandwidthIn.limit", 1e10), "kbit/s: check the unit"),
-        (change("directMemory.usage", 1e9), "Usage above the limit cannot be"),
+        (change("directMemory.usage", 1e9), "Usage is above the limit"),
         (change("memory.usage", 2.5), "memory in use is 2.5 MiB: check the unit"),
         (change("cpu.usage", 0.25), "check that it is not a fraction"),
     ],
