@@ -1,8 +1,8 @@
 """What no plan can beat when whole bundles leave, while what arrives may be cut: a mixed-integer program.
 
 It joins what the ladder and room see apart. Bundles leave a broker as a whole, or not at all; who takes them gets
-shares of all that leaves, of namespaces that may go to the same brokers. The largest bundles may be asked to arrive as a
-whole as well, on one broker. Anti-affinity groups count as follows.
+shares of all that leaves, of namespaces that may go to the same brokers. The largest bundles may be asked to arrive as
+a whole as well, on one broker. Anti-affinity groups count as follows.
 
 - The extensible load manager lets a bundle go to a broker with the fewest bundles of its group. So the fewest that any
   candidate has never rises above a level that the budget of moves can lift all of them to, and a broker that takes one
