@@ -10,6 +10,7 @@ a whole as well, on one broker. Anti-affinity groups count as follows.
   domain in which a broker that may take none has the fewest fills up no further, and keeps the others from taking any.
 - The modular load manager counts namespaces. A broker above that level takes bundles only after all bundles of some
   namespaces have left it.
+- Bundles that no order of moves lets leave stay (`kept.py`).
 
 Each bundle moves once, as in every plan. What is left out can only lower the bound.
 """
@@ -21,6 +22,7 @@ import numpy as np
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray
 from planner.optimize.bound import SLACK
 from planner.optimize.highs import Program
+from planner.optimize.kept import kept_by_order
 from planner.optimize.question import Model
 from planner.optimize.state import State
 
@@ -61,6 +63,7 @@ class Depth:
         near: Share of the known peak above which that is asked of a broker's bundles.
         placed: Columns for the largest bundles of all, which also arrive as a whole, on one broker.
         decided: Brokers x groups up to which it is decided which brokers take bundles of a group at all.
+        states: States of a group that are looked at to see which of its bundles can leave; none without.
         nodes: Nodes of the search.
     """
 
@@ -68,12 +71,13 @@ class Depth:
     near: float
     placed: int
     decided: int
+    states: int
     nodes: int
 
 
-QUICK = Depth(whole=12, near=0.6, placed=0, decided=0, nodes=1)
-CLOSER = Depth(whole=12, near=0.6, placed=0, decided=80, nodes=100)
-CLOSEST = Depth(whole=MOST_BUNDLES, near=0.0, placed=400, decided=1_000, nodes=20)
+QUICK = Depth(whole=12, near=0.6, placed=0, decided=0, states=0, nodes=1)
+CLOSER = Depth(whole=12, near=0.6, placed=0, decided=80, states=150_000, nodes=100)
+CLOSEST = Depth(whole=MOST_BUNDLES, near=0.0, placed=400, decided=1_000, states=150_000, nodes=20)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -152,6 +156,8 @@ class _Arrivals:
         spaces = model.snapshot.bundles.namespace[self.movable].astype(np.int64)
         self.space = spaces
         self.limited = self._limited()
+        if self.limited and depth.states:
+            program.high[-1][kept_by_order(model, start, depth.states)[self.movable]] = 0.0
         self.decides: list[int] = []
         mark = np.array([self._mark(at) for at in range(len(model.snapshot.namespaces))], dtype=np.int64)
         kinds, self.kind = np.unique(np.stack([group_of[spaces], mark[spaces]]), axis=1, return_inverse=True)
