@@ -15,12 +15,13 @@ from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE
 from planner.cluster.setting import SettingValue
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count
-from planner.explain.finding import Finding, Severity, listed
-from planner.explain.isolation import allowed_brokers, even_usage_percent, policies_of, widened
+from planner.explain.finding import Finding, Severity, admin, listed
+from planner.explain.isolation import allowed_brokers, even_usage_percent, lone_groups, policies_of, widened
 from planner.explain.outcome import Outcome
 from planner.explain.split_advice import split_advice
-from planner.pulsar.manager.cycle import FRAME_GATES, ISOLATED, CycleDecision
+from planner.pulsar.manager.cycle import ANTI_AFFINITY, FRAME_GATES, ISOLATED, CycleDecision
 from planner.pulsar.shedding.profile import Gate
+from planner.simulate.edits.registry import GroupChange
 from planner.simulate.what_if import Change, opening_of
 
 APART: Final = 0.15
@@ -155,6 +156,9 @@ def held_by_gate(case: Outcome) -> Iterator[Finding]:
         yield _isolated(case, first, severity, others)
         return
     remedy, changes = _remedy(case, first, opening)
+    edits: tuple[GroupChange, ...] = ()
+    if first.code is ANTI_AFFINITY:
+        remedy, edits = _ungrouped(case, first)
     verb = "keeps bundles there" if first.code in FRAME_GATES else "holds it back"
     due = "is above the threshold" if case.profile.threshold or usage[first.broker] > limit else "is due to shed"
     title = f"{first.broker} {due}, but {what} {verb}"
@@ -172,7 +176,19 @@ def held_by_gate(case: Outcome) -> Iterator[Finding]:
         bundles=first.bundles,
         settings=tuple(dict.fromkeys((*changes, *names))),
         changes=changes,
+        edits=edits,
     )
+
+
+def _ungrouped(case: Outcome, held: Held) -> tuple[str, tuple[GroupChange, ...]]:
+    """Return how bundles get out of the group that keeps them on a full broker, and the edits that do it."""
+    mine = {bundle.rpartition("/")[0] for bundle in held.bundles}
+    alone = [name for names in lone_groups(case.last).values() for name in names if name in mine]
+    if not alone:
+        return "Add brokers, or take a namespace out of the group: the group allows no other broker more.", ()
+    commands = "; ".join(admin("namespaces", "delete-anti-affinity-group", name) for name in alone)
+    only = f"Of its namespaces, only {listed(alone)} has bundles here, so that it keeps nothing apart"
+    return f"Delete the group. {only}: {commands}.", tuple(GroupChange(namespace=name) for name in alone)
 
 
 def _when(case: Outcome, held: Held) -> str:

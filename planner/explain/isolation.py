@@ -1,11 +1,13 @@
-"""What isolation policies come to on the brokers that a cluster has: whom they allow, and how to widen them."""
+"""What isolation policies and anti-affinity groups come to on the brokers and bundles that a cluster has."""
 
 import re
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import IsolationPolicy, Snapshot
-from planner.pulsar.load.namespace_policies import isolation_policy
+from planner.pulsar.load.namespace_policies import anti_affinity_group, isolation_policy
 from planner.pulsar.load.usage import weighted_usage
 from planner.pulsar.placement.filters import broker_host, isolate, matches_any
 from planner.simulate.edits.registry import IsolationChange
@@ -62,3 +64,17 @@ def widened(snapshot: Snapshot, policy: IsolationPolicy) -> IsolationChange | No
         secondary=policy.secondary,
         min_limit=policy.min_limit,
     )
+
+
+def lone_groups(snapshot: Snapshot) -> dict[str, tuple[str, ...]]:
+    """Return the groups of which fewer than two namespaces have bundles, so that they keep nothing apart.
+
+    By name in lower case, each with all its namespaces; those with bundles first.
+    """
+    served = {snapshot.namespaces[i] for i in np.unique(snapshot.bundles.namespace).tolist()}
+    members: dict[str, list[str]] = {}
+    for namespace in sorted(snapshot.policies.anti_affinity_group, key=lambda name: name not in served):
+        group = anti_affinity_group(snapshot.policies, namespace)
+        if group is not None:
+            members.setdefault(group.lower(), []).append(namespace)
+    return {group: tuple(names) for group, names in members.items() if len(names) < 2 or names[1] not in served}  # noqa: PLR2004

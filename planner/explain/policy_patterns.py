@@ -14,11 +14,12 @@ from planner.cluster.snapshot import IsolationPolicy, Snapshot
 from planner.cluster.text import count
 from planner.cluster.topic_names import FOUR_PARTS
 from planner.explain.finding import Finding, Severity, admin, listed
-from planner.explain.isolation import allowed_brokers, allowed_hosts, hosts, literal
+from planner.explain.gate_patterns import held_brokers
+from planner.explain.isolation import allowed_brokers, allowed_hosts, hosts, literal, lone_groups
 from planner.explain.outcome import Outcome
 from planner.explain.upgrade_blockers import namespaces_with_cluster
 from planner.pulsar.load.java_pattern import java_pattern
-from planner.pulsar.load.namespace_policies import anti_affinity_group, isolation_policy
+from planner.pulsar.load.namespace_policies import isolation_policy
 from planner.simulate.breaches import breaches
 from planner.simulate.edits.registry import BundleMoves, IsolationChange
 
@@ -285,26 +286,23 @@ def domains_without_effect(case: Outcome) -> Iterator[Finding]:
 def group_without_effect(case: Outcome) -> Iterator[Finding]:
     """An anti-affinity group has fewer than two namespaces with bundles, so that it keeps nothing apart."""
     end = case.trace.end
-    members: dict[str, list[str]] = {}
-    for namespace in end.policies.anti_affinity_group:
-        group = anti_affinity_group(end.policies, namespace)
-        if group is not None:
-            members.setdefault(group.lower(), []).append(namespace)
-    served = {end.namespaces[i] for i in np.unique(end.bundles.namespace).tolist()}
-    alone = {group: names for group, names in members.items() if len(served.intersection(names)) < 2}  # noqa: PLR2004
+    held = {bundle.rpartition("/")[0] for one in held_brokers(case) for bundle in one.bundles}
+    alone = {group: names for group, names in lone_groups(end).items() if held.isdisjoint(names)}
     if not alone:
         return
     group, names = next(iter(alone.items()))
+    served = names[0] in {end.namespaces[i] for i in np.unique(end.bundles.namespace).tolist()}
+    only = f"Of its namespaces ({listed(names)}), {f'only {names[0]}' if served else 'none'} has bundles here"
+    if len(names) == 1:
+        only = f"Its only namespace is {names[0]}"
+    more = f" {count(len(alone), 'group')} like this." if len(alone) > 1 else ""
     yield Finding(
         code="group_without_effect",
         title=f"The anti-affinity group '{group}' keeps nothing apart",
-        evidence=(
-            f"Of its {count(len(names), 'namespace')} ({listed(names)}), {len(served.intersection(names))} have bundles"
-            f" here. A group separates at least two namespaces. {count(len(alone), 'group')} like this."
-        ),
+        evidence=f"{only}. A group separates at least two.{more}",
         remedy=(
             "Set the same group for a second namespace with pulsar-admin namespaces set-anti-affinity-group, or delete"
-            " the group."
+            f" it: {admin('namespaces', 'delete-anti-affinity-group', names[0])}."
         ),
         severity="low",
     )

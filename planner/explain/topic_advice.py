@@ -111,8 +111,8 @@ def partition_advice(snapshot: Snapshot, row: int, usage: float) -> PartitionAdv
         now, evidence, share = 0, "", 1.0
     wanted = min(max(math.ceil(max(now, 1) * usage / PART), 2 * max(now, 1)), max(_MOST, 2 * now))
     target = base if now else f"{base}{NEW_TOPIC}"  # a topic that is there cannot get partitions
-    bundles, brokers = _destinations(snapshot, target, wanted, row)
-    remedy = _more(target, now, wanted, bundles, brokers)
+    bundles, brokers, unowned = _destinations(snapshot, target, wanted, row)
+    remedy = _more(target, now, wanted, _where(len(bundles), brokers, unowned))
     edit = MorePartitions(topic=base, partitions=wanted, new_topic="" if now else target)
     edits = (edit,) if bundles else ()
     return PartitionAdvice(base, now, share, False, evidence, wanted, bundles, brokers, remedy, edits)
@@ -125,18 +125,19 @@ def cure_of(snapshot: Snapshot, row: int) -> str:
     return "Add partitions to this topic."
 
 
-def _destinations(snapshot: Snapshot, base: str, wanted: int, row: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the bundles that so many partitions hash to, and the brokers that own those now."""
+def _destinations(snapshot: Snapshot, base: str, wanted: int, row: int) -> tuple[tuple[str, ...], tuple[str, ...], int]:
+    """Return the bundles that so many partitions hash to, the brokers that own those now, and how many nobody owns."""
     bundle = int(snapshot.topics.bundle[row])
     if bundle < 0:
-        return (), ()
+        return (), (), 0
     table = snapshot.bundles
     mine = np.flatnonzero(table.namespace == table.namespace[bundle])
     mine = mine[np.argsort(table.low[mine], kind="stable")]
     hashes = np.array([topic_hash(f"{base}{PARTITION}{at}") for at in range(wanted)], dtype=np.int64)
     held = sorted(set(mine[bundles_of_hashes(table.low[mine].astype(np.int64), hashes)].tolist()))
-    owners = dict.fromkeys(int(table.owner[at]) for at in held if table.owner[at] >= 0)
-    return tuple(snapshot.bundle_names[at] for at in held), tuple(snapshot.brokers.name[at] for at in owners)
+    owned = [int(table.owner[at]) for at in held if table.owner[at] >= 0]
+    names = tuple(snapshot.bundle_names[at] for at in held)
+    return names, tuple(snapshot.brokers.name[at] for at in dict.fromkeys(owned)), len(held) - len(owned)
 
 
 def _against_skew(name: str) -> str:
@@ -147,12 +148,17 @@ def _against_skew(name: str) -> str:
     )
 
 
-def _more(base: str, now: int, wanted: int, bundles: tuple[str, ...], brokers: tuple[str, ...]) -> str:
-    where = (
-        f" They hash to {count(len(bundles), 'bundle')} on {count(len(brokers), 'broker')} ({listed(brokers)})."
-        if bundles
-        else ""
-    )
+def _where(bundles: int, brokers: tuple[str, ...], unowned: int) -> str:
+    """Return where partitions go, as a sentence with a space before it; empty where that is unknown."""
+    if not bundles:
+        return ""
+    on = f" on {count(len(brokers), 'broker')} ({listed(brokers)})" if brokers else ""
+    rest = f"; Pulsar places {'it' if bundles == 1 else 'those'} when clients connect" if unowned == bundles else ""
+    rest = f"; Pulsar places the other {unowned} when clients connect" if 0 < unowned < bundles else rest
+    return f" They hash to {count(bundles, 'bundle')}{on}{rest}."
+
+
+def _more(base: str, now: int, wanted: int, where: str) -> str:
     if now:
         command = admin("topics", "update-partitioned-topic", base, "--partitions", str(wanted))
         return (

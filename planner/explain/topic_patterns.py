@@ -1,6 +1,6 @@
 """Failure patterns of single topics: too much for a broker, most of a partitioned topic, or above a bundle's limits."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import ceil
 from typing import Final
@@ -29,6 +29,8 @@ _ABOVE_AVERAGE: Final = 0.1
 _NEARLY_ALL: Final = 0.995
 _LOOKED_AT: Final = 50
 """Topics that may be skewed partitions, the most used first."""
+_DIVIDED: Final = 5
+"""Hot topics that one remedy divides."""
 
 
 def hot_topic(case: Outcome) -> Iterator[Finding]:
@@ -46,12 +48,29 @@ def hot_topic(case: Outcome) -> Iterator[Finding]:
     looked_at = [int(at) for at in order[:_LOOKED_AT] if hot[at] or usage[at] >= PART]
     advice = {at: partition_advice(end, int(rows[at]), float(usage[at])) for at in looked_at}
     skewed = [at for at in looked_at if advice[at].skewed]
-    others = [int(at) for at in order if hot[at] and at not in skewed]
-    for places in (skewed, others):
+    divisible = [int(at) for at in order if hot[at] and at not in skewed]
+    for places in (skewed, divisible):
         if places:
             first = advice.get(places[0]) or partition_advice(end, int(rows[places[0]]), float(usage[places[0]]))
             found = _topics(case, model, first, rows[places], usage[places], share[places], hot[places])
-            yield replace(found, code="key_skew") if first.skewed else found
+            if first.skewed:
+                yield replace(found, code="key_skew")
+                continue
+            others = [partition_advice(end, int(rows[at]), float(usage[at])) for at in places[1:_DIVIDED]]
+            yield _divided(found, first, others)
+
+
+def _divided(finding: Finding, first: PartitionAdvice, others: Sequence[PartitionAdvice]) -> Finding:
+    """Return a finding whose remedy divides other hot topics as well."""
+    more = {one.topic: one for one in others if one.topic != first.topic and one.edits}
+    if not more or not first.edits:
+        return finding
+    names = listed([f"{one.topic} ({one.wanted} partitions)" for one in more.values()])
+    return replace(
+        finding,
+        remedy=f"{finding.remedy} Likewise for {names}.",
+        edits=(*first.edits, *(edit for one in more.values() for edit in one.edits)),
+    )
 
 
 def _is_hot(case: Outcome, end: Snapshot, owner: IntArray, usage: FloatArray, share: FloatArray) -> BoolArray:

@@ -13,6 +13,7 @@ from planner.cluster.names import (
     DISTRIBUTE_BUNDLES_EVENLY_ENABLED,
     LOAD_MANAGER_CLASS_NAME,
     SHEDDING_ENABLED,
+    SHEDDING_INTERVAL_MINUTES,
     SUPPORTED_NAMESPACE_BUNDLE_SPLIT_ALGORITHMS,
 )
 from planner.cluster.setting import SettingValue
@@ -23,13 +24,23 @@ from planner.explain.diagnosis import diagnose
 from planner.explain.finding import Finding
 from planner.explain.outcome import Outcome
 from planner.explain.split_advice import split_advice
+from planner.optimize.absorb import left_by, settled
 from planner.optimize.answer import best_plan
 from planner.optimize.question import Question
 from planner.optimize.waves import scenario_of
 from planner.pulsar.shedding.registry import offered_shedders, shedder_by_name
 from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
 from planner.remedy.action import Action, Kind, settings_action
-from planner.simulate.edits.registry import BundleMoves, BundleSplit, MachineChange, MorePartitions, NewBrokers
+from planner.simulate.edits.registry import (
+    BalancerHold,
+    BundleMoves,
+    BundleSplit,
+    MachineChange,
+    MorePartitions,
+    NewBrokers,
+)
+from planner.simulate.judge import Result
+from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario
 from planner.simulate.strategies import under_strategy
 
@@ -84,7 +95,7 @@ def candidates(snapshot: Snapshot, scenario: Scenario, outcome: Outcome) -> Iter
         lambda: _strategies(snapshot, scenario, outcome),
         lambda: _switches(config),
         lambda: _thresholds(config, outcome),
-        lambda: _moves(snapshot, scenario),
+        lambda: moves_after(snapshot, scenario, outcome.result),
         lambda: _splits(snapshot, config),
         lambda: iter((more_brokers(scenario, 1),)),
     )
@@ -166,22 +177,53 @@ def _fits(config: Settings, name: str, value: SettingValue) -> bool:
     return True
 
 
-def _moves(snapshot: Snapshot, scenario: Scenario) -> Iterator[Action]:
-    """Yield the best plans of few moves; only from the cluster as captured, where no edit has moved anything before."""
-    if scenario.edits:
+def moves_after(snapshot: Snapshot, scenario: Scenario, result: Result, *, few: bool = True) -> Iterator[Action]:
+    """Yield the best plans of few moves, and the fewest moves that end an overload, once the edits have happened.
+
+    Args:
+        snapshot: The cluster as captured.
+        scenario: What is changed already.
+        result: What comes of it.
+        few: Whether to yield the plans of few moves too.
+    """
+    try:
+        start, at_min = _after_edits(snapshot, scenario)
+        if start is None:
+            return
+        budgets = [min(budget, len(start.bundles) // _MOVED) for budget in _MOVES] if few else []
+        asked = [Question(moves=budget, rounds=2) for budget in budgets]
+        if result.end_peak_percent > result.limit_percent:
+            asked.append(Question(under_percent=float(result.limit_percent), cost="moves", rounds=2))
+        for question in asked:
+            plan = best_plan(start, question)
+            if plan.moves:
+                edits = (
+                    replace(edit, at_min=edit.at_min + at_min)
+                    for edit in scenario_of(plan, held=False).edits
+                    if isinstance(edit, BalancerHold | BundleSplit | BundleMoves)
+                )
+                cuts = f"Split {count(len(plan.splits), 'bundle')} and move" if plan.splits else "Move"
+                words = f"{cuts} {count(len(plan.moves), 'bundle')}"
+                yield Action(kind="moves", words=words, edits=tuple(edits))
+    except PlannerError:
         return
-    for budget in (min(budget, len(snapshot.bundles) // _MOVED) for budget in _MOVES):
-        try:
-            plan = best_plan(snapshot, Question(moves=budget, splits=0, rounds=2))
-        except PlannerError:
-            return
-        if not plan.moves:
-            return
-        yield Action(
-            kind="moves", words=f"Move {count(len(plan.moves), 'bundle')}", edits=scenario_of(plan, held=False).edits
-        )
-        if len(plan.moves) < budget:
-            return
+
+
+def _after_edits(snapshot: Snapshot, scenario: Scenario) -> tuple[Snapshot | None, float]:
+    """Return the cluster after the last edit of a scenario, and the minute; None where that is after the last cycle.
+
+    Until then the load balancer decides as it does without any remedy.
+    """
+    last_min = max(
+        (getattr(edit, "at_min", 0.0) + getattr(edit, "duration_min", 0.0) for edit in scenario.edits), default=0.0
+    )
+    if last_min <= 0:
+        return (left_by(snapshot, replace(scenario, cycles=1)) if scenario.edits else snapshot), 0.0
+    every_min = max(scenario.settings_over(snapshot).integer(SHEDDING_INTERVAL_MINUTES), 1)
+    cycles = int(last_min // every_min) + 1
+    if cycles >= scenario.cycles:
+        return None, 0.0
+    return settled(simulate(snapshot, replace(scenario, cycles=cycles))), float(cycles * every_min)
 
 
 def _splits(snapshot: Snapshot, config: Settings) -> Iterator[Action]:

@@ -188,7 +188,10 @@ class Trials:
         if key not in self._results:
             self._results[key] = Result.of(simulate(self.snapshot, variant))
         before = self._results[key]
-        after = self._result(trial.action, variant, self._outcome(trial.action, variant))
+        try:
+            after = self._result(trial.action, variant, self._outcome(trial.action, variant))
+        except PlannerError:  # bundles that were split in another way by then cannot be moved
+            return False
         verdict = judge(before, after)
         best = gained(trial.before, trial.after)
         if best is None or verdict.word == "worse":

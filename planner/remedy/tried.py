@@ -10,13 +10,17 @@ from planner.explain.diagnosis import diagnose
 from planner.explain.finding import Finding
 from planner.explain.outcome import Outcome
 from planner.remedy.action import both
-from planner.remedy.candidates import candidates, more_brokers, of_finding
+from planner.remedy.candidates import candidates, more_brokers, moves_after, of_finding
 from planner.remedy.trials import Trial, Trials, by_gain
+from planner.simulate.edits.registry import NewBrokers
 from planner.simulate.price import price_of
 from planner.simulate.scenario import Scenario
 
 _PAIRED: Final = 4
 """Best single actions of which pairs are tried."""
+_FOLLOWED: Final = 2
+"""Actions that change the cluster itself of which is tried what to move after them."""
+_CHANGING: Final = frozenset({"brokers", "partitions", "split", "machines", "policy"})
 _CONFIRMED: Final = 6
 """Actions at most that are tried under other seeds and traffic."""
 _OFFERED: Final = 3
@@ -98,7 +102,8 @@ class Fix:
         best: The best single action; None where none is offered.
         pair: The best pair, where it is better than the best single action.
         others: Other actions that are offered, the best first.
-        brokers: Brokers to add where only capacity helps; 0 otherwise.
+        capacity: The fewest brokers to add where only capacity helps, with moves onto them where Pulsar makes none;
+            None otherwise.
         tried: How many actions were tried.
         needed: Whether something is above the limit without any action.
     """
@@ -106,20 +111,32 @@ class Fix:
     best: Trial | None
     pair: Trial | None
     others: tuple[Trial, ...]
-    brokers: int
+    capacity: Trial | None
     tried: int
     needed: bool
+
+    @property
+    def brokers(self) -> int:
+        """Brokers to add where only capacity helps; 0 otherwise."""
+        edits = () if self.capacity is None else self.capacity.action.edits
+        return sum(edit.count for edit in edits if isinstance(edit, NewBrokers))
 
     @property
     def sentence(self) -> str:
         """The answer in a sentence."""
         tried = f"{count(self.tried, 'action')} tried"
-        if self.brokers:
-            return f"Only capacity helps: add {count(self.brokers, 'broker')} ({tried})."
+        if self.capacity is not None:
+            words = self.capacity.action.words
+            return f"Only capacity helps: {words[:1].lower()}{words[1:]} ({tried})."
         chosen = self.pair or self.best
         if chosen is None:
             return f"Nothing that was tried makes it better ({tried})."
-        return f"{chosen.action.words} ({tried})."
+        still = (
+            f" Even then {chosen.after.limit_percent:g} % is exceeded."
+            if self.needed and not _ends_below(chosen)
+            else ""
+        )
+        return f"{chosen.action.words} ({tried}).{still}"
 
 
 def fix(trials: Trials, outcome: Outcome, progress: Callable[[int], None] = lambda _: None) -> Fix:
@@ -138,23 +155,27 @@ def fix(trials: Trials, outcome: Outcome, progress: Callable[[int], None] = lamb
         if trial is not None:
             single.append(trial)
             progress(len(single))
-    capacity = [one for one in single if one.action.kind == "brokers"]
+    added = [one for one in single if one.action.kind == "brokers"]
     offered = _offered(trials, [one for one in single if one.action.kind != "brokers"])
-    pairs = list(_pairs(trials, offered[:_PAIRED]))
+    pairs = [*_pairs(trials, offered[:_PAIRED]), *_followed(trials, single)]
     number = len(single) + len(pairs)
     progress(number)
     best = offered[0] if offered else None
-    better = [pair for pair in pairs if best is not None and by_gain([best, pair])[0] is pair]
+    better = [pair for pair in pairs if best is None or by_gain([best, pair])[0] is pair]
     pair = next(iter(_offered(trials, better)), None)
     needed = outcome.result.end_peak_percent > outcome.result.limit_percent
     chosen = pair or best
-    brokers = 0
-    if needed and (chosen is None or chosen.after.end_peak_percent > chosen.after.limit_percent):
-        brokers, more = _brokers_needed(trials)
+    capacity = None
+    if needed and (chosen is None or not _ends_below(chosen)):
+        capacity, more = _more_brokers(trials)
         number += more
-    if best is None and not brokers:
-        best = next(iter(_offered(trials, capacity)), None)
-    return Fix(best, pair, tuple(offered[1:]), brokers, number, needed)
+    if best is None and capacity is None:
+        best = next(iter(_offered(trials, added)), None)
+    return Fix(best, pair, tuple(offered[1:]), capacity, number, needed)
+
+
+def _ends_below(trial: Trial) -> bool:
+    return trial.after.end_peak_percent <= trial.after.limit_percent
 
 
 def _offered(trials: Trials, found: Sequence[Trial]) -> list[Trial]:
@@ -184,26 +205,49 @@ def _pairs(trials: Trials, singles: Sequence[Trial]) -> Iterator[Trial]:
                 yield trial
 
 
-def _brokers_needed(trials: Trials) -> tuple[int, int]:
-    """Return the fewest brokers with which nothing ends above the limit, 0 where none do; and how many were tried."""
-    tried = 0
+def _followed(trials: Trials, singles: Sequence[Trial]) -> Iterator[Trial]:
+    """Yield the best of what changes the cluster itself, each followed by the moves that are best after it."""
+    changing = [one for one in singles if one.action.kind in _CHANGING and one.verdict.word != "worse"]
+    for one in by_gain(changing)[:_FOLLOWED]:
+        changed = one.action.on(trials.scenario)
+        for moves in moves_after(trials.snapshot, changed, one.after):
+            trial = trials.try_out(both(one.action, moves))
+            if trial is not None and trial.is_worth_it:
+                yield trial
 
-    def enough(number: int) -> bool:
+
+def _more_brokers(trials: Trials) -> tuple[Trial | None, int]:
+    """Return the fewest brokers with which nothing ends above the limit, None where none do; and how many were tried.
+
+    Where Pulsar moves too little onto them, the fewest moves that suffice are a part of it.
+    """
+    tried = 0
+    enough: dict[int, Trial] = {}
+
+    def suffice(number: int) -> bool:
         nonlocal tried
+        more = more_brokers(trials.scenario, number)
+        alone = trials.try_out(more)
         tried += 1
-        trial = trials.try_out(more_brokers(trials.scenario, number))
-        return trial is not None and trial.after.end_peak_percent <= trial.after.limit_percent
+        if alone is not None and not _ends_below(alone):
+            for moves in moves_after(trials.snapshot, more.on(trials.scenario), alone.after, few=False):
+                tried += 1
+                alone = trials.try_out(both(more, moves))
+        if alone is None or not _ends_below(alone) or trials.confirmed(alone).steady is False:
+            return False
+        enough[number] = trials.confirmed(alone)
+        return True
 
     most = max(2 * len(trials.snapshot.brokers), 2)
     high = 1
-    while not enough(high):
+    while not suffice(high):
         high *= 2
         if high > most or trials.cancelled():
-            return 0, tried
+            return None, tried
     low = high // 2
     for _ in range(_BETWEEN):
         if high - low <= 1:
             break
         middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high, tried
+        low, high = (low, middle) if suffice(middle) else (middle, high)
+    return enough[high], tried

@@ -13,22 +13,33 @@ from planner.simulate.scenario import Scenario, Step, scenario_to_json
 def fix_text(found: Fix) -> str:
     """Return the answer as lines for a terminal."""
     lines = [found.sentence]
-    shown = [("Best pair", found.pair), ("Best single action", found.best), *(("Also", one) for one in found.others)]
-    lines += [f"{title}: {one.action.words}. {one.text}" for title, one in shown if one is not None]
+    lines += [f"{title}: {one.action.words}. {one.text}" for title, one in shown(found)]
     return printed(lines)
+
+
+def shown(found: Fix) -> tuple[tuple[str, Trial], ...]:
+    """Return what is shown of an answer, each with its title."""
+    titled = [
+        ("Capacity", found.capacity),
+        ("Best pair", found.pair),
+        ("Best single action", found.best),
+        *(("Also", one) for one in found.others),
+    ]
+    return tuple((title, one) for title, one in titled if one is not None)
 
 
 def fix_document(found: Fix) -> dict[str, Any]:
     """Return the answer as JSON values.
 
-    `best` and `pair` have `words`, `settings`, `scenario` (settings and edits as a scenario), `before`, `after` (as
-    `planner.simulate.judge.Result` names them), `verdict`, `restart`, `settles` and `steady`.
+    `best`, `pair` and `capacity` have `words`, `settings`, `scenario` (settings and edits as a scenario), `before`,
+    `after` (as `planner.simulate.judge.Result` names them), `verdict`, `restart`, `settles` and `steady`.
     """
     return {
         "sentence": found.sentence,
         "needed": found.needed,
         "tried": found.tried,
         "brokers": found.brokers,
+        "capacity": _trial(found.capacity),
         "best": _trial(found.best),
         "pair": _trial(found.pair),
         "others": [_trial(one) for one in found.others],

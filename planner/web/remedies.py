@@ -11,6 +11,7 @@ from planner.explain.outcome import Outcome
 from planner.remedy.action import Action
 from planner.remedy.trials import Trials
 from planner.remedy.tried import Fix, Tried, fix, tried_at_once, tried_findings, untried
+from planner.share.fix import shown
 from planner.share.link import scenario_digest
 from planner.web import registry, scenario_history, state, tasks
 from planner.web.session import SessionValue
@@ -88,10 +89,7 @@ def fix_box(view: state.Current, outcome: Outcome) -> None:
 
 def _draw(view: state.Current, found: Fix) -> None:
     st.markdown(f"**Fix it.** {found.sentence}")
-    shown = [("Best pair", found.pair), ("Best single action", found.best), *(("Also", one) for one in found.others)]
-    for title, trial in shown:
-        if trial is None:
-            continue
+    for title, trial in shown(found):
         with st.container(horizontal=True, vertical_alignment="center"):
             st.text(f"{title}: {trial.action.words}. {trial.text}", width="stretch")
             _apply_button(view, trial.action, f"{title}-{trial.action.words}")

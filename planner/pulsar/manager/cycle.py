@@ -72,9 +72,9 @@ _LOOKED_UP = ReasonCode(
 _NOBODY_TAKES_IT = ReasonCode("cycle.nobody_takes_it", "unloaded from {broker}, but no broker may own it", acts=True)
 _EXCLUDED = ReasonCode("cycle.excluded_namespace", "stays: its namespace is in loadBalancerSheddingExcludedNamespaces")
 ISOLATED = ReasonCode("cycle.isolated", "stays: the isolation policies allow no other broker for its namespace")
-_ANTI_AFFINITY = ReasonCode(
+ANTI_AFFINITY = ReasonCode(
     "cycle.anti_affinity",
-    "stays: {broker} has {members:.0f} namespaces of its anti-affinity group, as few as any other broker",
+    "stays: {broker} has as few namespaces of its anti-affinity group ({members:.0f}) as any other broker",
 )
 _NO_DESTINATION = ReasonCode("cycle.no_destination", "stays: the leader finds no broker for it")
 _SAME_BROKER = ReasonCode("cycle.same_broker", "stays: the leader would assign it to {broker} again")
@@ -83,7 +83,7 @@ _PLACEMENT_FAILED = ReasonCode("cycle.placement_failed", "stays: placement fails
 FRAME_GATES: Final[Mapping[ReasonCode, Gate]] = {
     _EXCLUDED: Gate("the excluded namespaces", (SHEDDING_EXCLUDED_NAMESPACES,)),
     ISOLATED: Gate("the isolation policy"),
-    _ANTI_AFFINITY: Gate("the anti-affinity group"),
+    ANTI_AFFINITY: Gate("the anti-affinity group"),
     _NO_DESTINATION: Gate("that no broker may own its bundles"),
     _SAME_BROKER: Gate("that placement would assign its bundles to it again"),
     _PLACEMENT_FAILED: Gate("that placement fails for want of a load report"),
@@ -378,7 +378,7 @@ class _Frame:
         if not filters.may_leave_isolation(namespace, source):
             return self._reason(ISOLATED, move)
         verdict = filters.may_leave_group(namespace, source)
-        return None if verdict.allowed else self._reason(_ANTI_AFFINITY, move, members=float(verdict.members))
+        return None if verdict.allowed else self._reason(ANTI_AFFINITY, move, members=float(verdict.members))
 
     def extensible(self, memory: LeaderMemory, decision: SheddingDecision) -> tuple[LeaderMemory, tuple[Unload, ...]]:
         """Publish every decision; without a destination the next lookup finds one."""

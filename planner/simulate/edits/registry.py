@@ -74,6 +74,9 @@ BundleSplit: TypeAlias = SplitBundle
 IsolationChange: TypeAlias = SetIsolation
 """The edit by which a remedy sets an isolation policy."""
 
+GroupChange: TypeAlias = SetAntiAffinity
+"""The edit by which a remedy takes a namespace out of its anti-affinity group."""
+
 MorePartitions: TypeAlias = SetPartitions
 """The edit by which a remedy spreads a topic over partitions."""
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
+import numpy as np
 from pydantic import Field
 
 from planner.cluster.partitions import NEW_TOPIC, partitions_of
@@ -28,8 +29,9 @@ def _new_topic(context: EditContext, values: Mapping[str, Any]) -> str:
 class SetPartitions(Edit):
     """A topic gets more partitions, and its traffic spreads over all of them alike.
 
-    Each partition goes to the bundle that its name hashes to. A topic without partitions cannot get any, so its traffic
-    goes to a new, partitioned one. Keys that are hot stay on one partition, which is not simulated.
+    Each partition goes to the bundle that its name hashes to; clients look up bundles that no broker served until then.
+    A topic without partitions cannot get any, so its traffic goes to a new, partitioned one. Keys that are hot stay on
+    one partition, which is not simulated.
 
     Attributes:
         topic: Full topic name without `-partition-N`.
@@ -58,6 +60,7 @@ class SetPartitions(Edit):
 
     def apply(self, run: Running, now: int) -> None:
         run.cluster.partition(self.topic, self.new_topic or self.topic, self.partitions)
+        run.look_up(np.flatnonzero(run.cluster.owner < 0), now)
         if now == run.start_ms:
             run.cluster.report_at_once(now)
 

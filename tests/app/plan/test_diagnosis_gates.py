@@ -22,6 +22,7 @@ from planner.pulsar.shedding.registry import SHEDDERS
 from planner.simulate.assumptions import Assumptions
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.edits.edit import Edit
+from planner.simulate.edits.registry import GroupChange
 from planner.simulate.generate import generate
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Step, unchanged
@@ -142,6 +143,33 @@ def test_a_policy_that_allows_only_the_hot_broker_is_named(strategy: str) -> Non
 def test_the_extensible_load_manager_names_the_policy_as_well() -> None:
     found = gate_of(asked(hot("TransferShedder", policies=ONLY_B1, settings={WITH_POLICIES: True})))
     assert "isolation policy 'only'" in found.title
+
+
+@pytest.mark.parametrize("strategy", ["ThresholdShedder", "OverloadShedder", "UniformLoadShedder"])
+def test_a_group_of_one_namespace_that_keeps_bundles_is_deleted(strategy: str) -> None:
+    """It keeps nothing apart, but every broker has as few of it as any other, so that nothing may leave."""
+    full = hot(strategy, policies=Policies(anti_affinity_group={"acme/orders": "apart"}))
+    outcome = asked(full)
+    found = gate_of(outcome)
+    assert found.edits == (GroupChange(namespace="acme/orders"),)
+    assert "delete-anti-affinity-group acme/orders" in found.remedy
+    assert {one.code for one in diagnose(outcome)}.isdisjoint({"group_without_effect"})
+    assert not outcome.summary.shed
+    assert asked(full, steps=found.edits).summary.shed
+
+
+def test_a_group_that_keeps_namespaces_apart_is_not_deleted() -> None:
+    full = hot("ThresholdShedder", {0: (20.0,) * 8, 1: (10.0,) * 2, 2: (10.0,) * 2})
+    where = (np.arange(len(full.bundles)) % 2).astype(full.bundles.namespace.dtype)
+    both = replace(
+        full,
+        namespaces=("acme/orders", "acme/other"),
+        bundles=replace(full.bundles, namespace=where),
+        policies=Policies(anti_affinity_group={"acme/orders": "apart", "acme/other": "apart"}),
+    )
+    found = [one for one in diagnose(asked(both)) if one.code == "held_by_gate"]
+    assert found
+    assert not found[0].edits
 
 
 def test_cycles_that_are_skipped_after_an_unload_hide_no_gate() -> None:

@@ -211,7 +211,11 @@ class TestDomains:
     def test_a_group_of_one_keeps_nothing_apart(self) -> None:
         policies = Policies(anti_affinity_group={"t/one": "alone", "t/none": "alone"})
         (finding,) = found(asked(spread({"t/one": (0,), "t/two": (1,)}, policies)), "group_without_effect")
-        assert "Of its 2 namespaces (t/one, t/none), 1 have bundles here" in finding.evidence
+        assert "Of its namespaces (t/one, t/none), only t/one has bundles here." in finding.evidence
+        policies = Policies(anti_affinity_group={"t/two": "alone"})
+        (finding,) = found(asked(spread({"t/one": (0,), "t/two": (1,)}, policies)), "group_without_effect")
+        assert finding.evidence.startswith("Its only namespace is t/two.")
+        assert "delete-anti-affinity-group t/two" in finding.remedy
         assert not found(self.domains(), "group_without_effect")
 
 

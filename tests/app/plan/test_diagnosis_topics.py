@@ -1,5 +1,6 @@
 """Topics: hot by a broker's capacity, skewed partitions, above a bundle's limits; where partitions would go."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -21,7 +22,10 @@ from planner.explain.outcome import Outcome
 from planner.explain.split_advice import split_advice
 from planner.explain.topic_advice import PART, partition_advice, raised
 from planner.simulate.assumptions import Assumptions
+from planner.simulate.cluster_spec import ClusterSpec
+from planner.simulate.edits.set_partitions import SetPartitions
 from planner.simulate.event import Event
+from planner.simulate.generate import generate
 from planner.simulate.run import simulate
 from planner.simulate.scenario import unchanged
 from planner.simulate.usage_model import standing
@@ -116,6 +120,20 @@ def test_equal_partitions_are_no_skew_and_get_more(count: int) -> None:
     assert "order" in remedy
 
 
+def test_one_remedy_divides_several_hot_topics() -> None:
+    names = [f"{STREAM}-{at}" for at in range(8)]
+    finding = found(served(names, [50.0] * 3 + [0.1] * 5))["hot_topic"]
+    divided = [edit for edit in finding.edits if isinstance(edit, SetPartitions)]
+    assert {edit.topic for edit in divided} == set(names[:3])
+    others = [one for one in names[:3] if one not in finding.evidence]
+    assert "Likewise for " in finding.remedy
+    for one in others:
+        assert re.search(rf"{one} \(\d+ partitions\)", finding.remedy)
+    assert names[5] not in finding.remedy
+    (only,) = found(served(names, [50.0] + [0.1] * 7))["hot_topic"].edits
+    assert isinstance(only, SetPartitions)
+
+
 def test_siblings_are_those_of_the_same_topic() -> None:
     names = [*partitions(4), *partitions(4, f"{STREAM}-partition-1x"), f"{STREAM}-partition-one", f"{STREAM}s"]
     snapshot = served(names, [1.0, 1.0, 1.0, 30.0, *[9.0] * 6])
@@ -196,3 +214,14 @@ def test_the_real_cluster_is_healthy() -> None:
     assert "hot_topic" not in seen
     assert seen["topic_above_limit"].severity == "low"
     assert f"alone exceed {NAMESPACE_BUNDLE_MAX_MSG_RATE} = 50" in seen["topic_above_limit"].title
+
+
+def test_partitions_may_hash_to_bundles_that_no_broker_serves() -> None:
+    """The remedy named one broker for three bundles, two of which had none."""
+    sparse = generate(ClusterSpec(brokers=3, bundles=60, topics=9, namespaces=3, topic_skew=1.2), 1)
+    rows = np.flatnonzero(sparse.bundles.owner[sparse.topics.bundle] >= 0)
+    advice = partition_advice(sparse, int(rows[0]), 0.9)
+    position = sparse.bundle_position
+    unowned = sum(int(sparse.bundles.owner[position[name]]) < 0 for name in advice.bundles)
+    assert 0 < unowned < len(advice.bundles)
+    assert f"; Pulsar places the other {unowned} when clients connect." in advice.remedy

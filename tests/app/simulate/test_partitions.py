@@ -77,6 +77,16 @@ def test_partitions_are_equal_and_where_they_hash_to(cluster: Snapshot, *, new: 
     assert end.bundles.topics.sum() == cluster.bundles.topics.sum() + 24 - (0 if new else len(rates(cluster, topic)))
 
 
+def test_bundles_that_get_their_first_topics_are_looked_up() -> None:
+    """They stayed without a broker, so that more partitions seemed to leave clients unserved."""
+    sparse = generate(ClusterSpec(brokers=3, bundles=60, topics=9, namespaces=3, topic_skew=1.2), 1)
+    assert (sparse.bundles.owner < 0).any()
+    topic = plain(sparse)
+    end = after(sparse, SetPartitions(topic=topic, partitions=12, new_topic=f"{topic}-new"))
+    served = end.bundles.owner[end.topics.bundle]
+    assert (served >= 0).all()
+
+
 def test_the_old_topic_is_left_without_traffic(cluster: Snapshot) -> None:
     topic = plain(cluster)
     end = after(cluster, SetPartitions(topic=topic, partitions=4, new_topic=f"{topic}-new"))
