@@ -21,6 +21,8 @@ from planner.optimize.state import State
 
 _NEVER = 2**31
 """More bundles than there are."""
+_STATES_PER_MOVE = 100
+"""States that take as long as it takes to look at one more move."""
 
 
 def kept_by_order(model: Model, start: State, most_states: int) -> BoolArray:
@@ -154,7 +156,7 @@ class _Group:
                 break
             layer = _States.joined(after)
             found.append(layer)
-            count += len(layer)
+            count += len(layer) + _STATES_PER_MOVE
             if count > most:
                 return None
         return _States.joined(found)
@@ -187,11 +189,9 @@ class _Group:
         """Return the same where what leaves frees a low place, as far as that can be."""
         freed, left = after.freed[:, source], before.left[:, source]
         mine = self._in(source)
-        most = np.array(
-            [np.maximum(self.few + 2 + gone - self.here[mine], 0).sum() + gone for gone in range(left.max() + 1)]
-        )
+        most = np.maximum(self.few + 2 + left[:, np.newaxis] - self.here[mine], 0).sum(axis=1) + left
         enough = np.array([self._leave(source, np.zeros_like(self.must), many) for many in range(freed.max() + 2)])
-        rows = (before.come[:, source] <= most[left]) & (after.left[:, source] >= enough[freed + 1])
+        rows = (before.come[:, source] <= most) & (after.left[:, source] >= enough[freed + 1])
         found = after.of(rows)
         places, freed_now = found.places.copy(), found.freed.copy()
         places[:, source] += 1

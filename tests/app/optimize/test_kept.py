@@ -124,7 +124,7 @@ def test_too_many_states_keep_nothing() -> None:
     last = 0
     for model in models:
         start = State(model)
-        enough = [kept_by_order(model, start, most).any() for most in range(200)]
+        enough = [kept_by_order(model, start, most).any() for most in range(0, 1_000, 10)]
         assert enough == sorted(enough)
         last += not enough[0]
     assert last
