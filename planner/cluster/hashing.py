@@ -39,6 +39,11 @@ def partition_index(full_name: str) -> int:
     return index if index <= _INT and len(str(index)) == len(number) else -1
 
 
+def partitioned_topic(full_name: str) -> str:
+    """Return the topic that a partition belongs to; the name as it is for one that is no partition."""
+    return full_name.rpartition(PARTITION)[0] if partition_index(full_name) >= 0 else full_name
+
+
 def java_string_hash(text: str) -> int:
     """Return `String.hashCode` as a signed 32-bit integer, over UTF-16 code units as Java counts them."""
     value = 0

@@ -7,21 +7,28 @@ from typing import Final
 import numpy as np
 
 from planner.cluster.arrays import FloatArray, Int64Array
-from planner.cluster.hashing import PARTITION, partition_index, topic_hash
+from planner.cluster.hashing import PARTITION, partition_index, partitioned_topic, topic_hash
+from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE
 from planner.cluster.partitions import NEW_TOPIC, partitions_of
 from planner.cluster.ranges import bundles_of_hashes
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count
+from planner.cluster.units import KBIT_PER_GBIT
 from planner.explain.finding import admin, listed
-from planner.simulate.edits.edit import Edit
-from planner.simulate.edits.registry import MorePartitions
+from planner.simulate.edits.edit import Edit, size_text
+from planner.simulate.edits.registry import MachineChange, MorePartitions
 from planner.simulate.usage_model import UsageModel
 
 PART: Final = 0.1
 """Share of a broker that a partition should use at most, so that it can be moved about like any bundle."""
 _ROOM: Final = 1.25
 """What a limit leaves above the largest of today."""
+LOOK_FOR_KEY: Final = (
+    "Look for a hot key, or for producers that send to one partition only: more partitions help only if keys spread."
+)
 _MOST: Final = 64
+_FILLED: Final = 0.9
+"""Share of the threshold up to which a machine is filled that is made large enough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +39,14 @@ class PartitionAdvice:
         topic: The topic without the number of a partition.
         partitions: How many it has now; 0 when it is not partitioned.
         share: Share of the traffic of all partitions that it has (1.0 = 100 %); 1 for a topic without.
-        skewed: Whether one partition has far more than its share, so that more of them do not help.
+        skewed: Whether a partition of the topic has far more than its share, so that more of them do not help.
         evidence: The rates of its partitions in words; empty for a topic without.
         wanted: Number of partitions that would help; 0 where they do not.
         bundles: Bundles that these would hash to.
         brokers: Brokers that own them now.
         remedy: What to do, with the command.
         edits: The edit that tries it; none where it does not help.
+        is_largest: Whether it is itself a partition that has far more than its share.
     """
 
     topic: str
@@ -51,6 +59,7 @@ class PartitionAdvice:
     brokers: tuple[str, ...]
     remedy: str
     edits: tuple[Edit, ...] = ()
+    is_largest: bool = False
 
 
 def topic_usage(model: UsageModel, rows: Int64Array) -> FloatArray:
@@ -86,7 +95,7 @@ def partition_advice(snapshot: Snapshot, row: int, usage: float) -> PartitionAdv
     """
     name = str(snapshot.topics.name[row].as_py())
     index = partition_index(name)
-    base = name if index < 0 else name.rpartition(PARTITION)[0]
+    base = partitioned_topic(name)
     if index >= 0:
         siblings = partitions_of(snapshot.topics, base)
         rates = snapshot.topics.msg_rate_in_per_s[siblings]
@@ -104,8 +113,13 @@ def partition_advice(snapshot: Snapshot, row: int, usage: float) -> PartitionAdv
             evidence = (
                 f"It is one of {count(len(siblings), 'partition')}: it has {mine:,.0f} {which}, the others {each} each."
             )
-        if len(others) and whole > 0 and share >= min(2 * fair, (1 + fair) / 2):
-            return PartitionAdvice(base, len(siblings), share, True, evidence, 0, (), (), _against_skew(name))
+        skew = min(2 * fair, (1 + fair) / 2)
+        if len(others) and whole > 0 and float(rates.max()) / whole >= skew:
+            largest = row if share >= skew else int(siblings[rates.argmax()])
+            remedy = _against_skew(str(snapshot.topics.name[largest].as_py()))
+            return PartitionAdvice(
+                base, len(siblings), share, True, evidence, 0, (), (), remedy, is_largest=largest == row
+            )
         now = len(siblings)
     else:
         now, evidence, share = 0, "", 1.0
@@ -116,6 +130,31 @@ def partition_advice(snapshot: Snapshot, row: int, usage: float) -> PartitionAdv
     edit = MorePartitions(topic=base, partitions=wanted, new_topic="" if now else target)
     edits = (edit,) if bundles else ()
     return PartitionAdvice(base, now, share, False, evidence, wanted, bundles, brokers, remedy, edits)
+
+
+def larger_machine(model: UsageModel, broker: int) -> tuple[MachineChange, str] | None:
+    """Return the machine with which a broker carries what it has well below its threshold, and the change in words.
+
+    None where it is large enough.
+
+    Args:
+        model: The cluster, with more than 100 % where demand exceeds capacity.
+        broker: Position of the broker.
+    """
+    threshold = model.config.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
+    now = model.limit[:, broker]
+    demand = (model.own + model.served())[:, broker] * model.weight[:, 0]
+    needed = np.divide(demand, threshold * _FILLED, out=np.zeros_like(demand), where=np.isfinite(now))
+    cores, *nic = np.where(needed > now, needed, 0.0).tolist()
+    if threshold <= 0 or not (cores or any(nic)):
+        return None
+    edit = MachineChange(
+        brokers=(model.snapshot.brokers.name[broker],),
+        cores=float(math.ceil(cores / 100)),
+        nic_gbps=float(math.ceil(max(nic) / KBIT_PER_GBIT)),
+    )
+    size = size_text(float(now[0]) / 100 if cores else 0.0, float(now[1:].min()) / KBIT_PER_GBIT if any(nic) else 0.0)
+    return edit, f"{edit.what()} (now {size})"
 
 
 def cure_of(snapshot: Snapshot, row: int) -> str:
@@ -142,9 +181,8 @@ def _destinations(snapshot: Snapshot, base: str, wanted: int, row: int) -> tuple
 
 def _against_skew(name: str) -> str:
     return (
-        "Look for a hot key, or for producers that send to one partition only: more partitions help only if keys"
-        f" spread. Until then, move the other bundles off the broker of {name.rpartition('/')[2]} (Best plan does), or"
-        " give that broker a larger machine."
+        f"{LOOK_FOR_KEY} Until then, move the other bundles off the broker of {name.rpartition('/')[2]} (Best plan"
+        " does), or give that broker a larger machine."
     )
 
 

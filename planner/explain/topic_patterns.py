@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray
+from planner.cluster.hashing import partitioned_topic
 from planner.cluster.internal_bundles import internal_bundles, internal_topics
 from planner.cluster.names import (
     BROKER_OVERLOADED_THRESHOLD_PERCENTAGE,
@@ -19,7 +20,15 @@ from planner.cluster.text import count
 from planner.cluster.units import MIB
 from planner.explain.finding import Finding, Severity, listed
 from planner.explain.outcome import Outcome
-from planner.explain.topic_advice import PART, PartitionAdvice, partition_advice, raised, topic_usage
+from planner.explain.topic_advice import (
+    LOOK_FOR_KEY,
+    PART,
+    PartitionAdvice,
+    larger_machine,
+    partition_advice,
+    raised,
+    topic_usage,
+)
 from planner.simulate.usage_model import UsageModel, at_the_end
 
 _HOT: Final = 1 / 3
@@ -47,17 +56,45 @@ def hot_topic(case: Outcome) -> Iterator[Finding]:
     order = np.lexsort((rows, -usage))
     looked_at = [int(at) for at in order[:_LOOKED_AT] if hot[at] or usage[at] >= PART]
     advice = {at: partition_advice(end, int(rows[at]), float(usage[at])) for at in looked_at}
-    skewed = [at for at in looked_at if advice[at].skewed]
-    divisible = [int(at) for at in order if hot[at] and at not in skewed]
+    skewed = [at for at in looked_at if advice[at].is_largest]
+    topics = {advice[at].topic for at in skewed}
+    skewed = [
+        at for at in looked_at if at in skewed or (advice[at].skewed and advice[at].topic not in topics and hot[at])
+    ]
+    divisible = [
+        int(at)
+        for at in order
+        if hot[at] and partitioned_topic(_name(end, int(rows[at]))) not in topics and at not in skewed
+    ]
     for places in (skewed, divisible):
         if places:
             first = advice.get(places[0]) or partition_advice(end, int(rows[places[0]]), float(usage[places[0]]))
             found = _topics(case, model, first, rows[places], usage[places], share[places], hot[places])
             if first.skewed:
-                yield replace(found, code="key_skew")
+                yield _carried(replace(found, code="key_skew"), model, rows[places], usage[places])
                 continue
             others = [partition_advice(end, int(rows[at]), float(usage[at])) for at in places[1:_DIVIDED]]
             yield _divided(found, first, others)
+
+
+def _name(end: Snapshot, row: int) -> str:
+    return str(end.topics.name[row].as_py())
+
+
+def _carried(finding: Finding, model: UsageModel, rows: Int64Array, usage: FloatArray) -> Finding:
+    """Return a finding whose remedy makes machines large enough for partitions that fill theirs by themselves."""
+    limit = model.config.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
+    owners = model.snapshot.bundles.owner[model.snapshot.topics.bundle[rows[usage >= limit]]]
+    wanted = [larger_machine(model, int(owner)) for owner in dict.fromkeys(owners[:_DIVIDED].tolist()) if owner >= 0]
+    larger = [one for one in wanted if one is not None]
+    if not larger:
+        return finding
+    machines = "; ".join(words for _, words in larger)
+    return replace(
+        finding,
+        remedy=f"{LOOK_FOR_KEY} Until then, only a larger machine carries it: {machines}.",
+        edits=tuple(edit for edit, _ in larger),
+    )
 
 
 def _divided(finding: Finding, first: PartitionAdvice, others: Sequence[PartitionAdvice]) -> Finding:
@@ -98,7 +135,7 @@ def _topics(
 ) -> Finding:
     """Return what is to be said of hot topics, or of skewed partitions, the most used first."""
     end, topics = model.snapshot, model.snapshot.topics
-    names = [str(topics.name[int(row)].as_py()) for row in rows]
+    names = [_name(end, int(row)) for row in rows]
     first = int(rows[0])
     bundles = [int(at) for at in topics.bundle[rows]]
     brokers = [end.brokers.name[int(end.bundles.owner[at])] for at in bundles if end.bundles.owner[at] >= 0]

@@ -21,12 +21,16 @@ _PAIRED: Final = 4
 _FOLLOWED: Final = 2
 """Actions that change the cluster itself of which is tried what to move after them."""
 _CHANGING: Final = frozenset({"brokers", "partitions", "split", "machines", "policy"})
+_BOUGHT: Final = frozenset({"brokers", "machines"})
+"""Kinds of actions that cost machines: they count where nothing else is enough."""
 _CONFIRMED: Final = 6
 """Actions at most that are tried under other seeds and traffic."""
 _OFFERED: Final = 3
 """Actions that are offered at most."""
 _BETWEEN: Final = 4
 """Halvings by which the number of brokers is found."""
+_MOST_TIMES: Final = 4
+"""How many times as many brokers are added at most as there are."""
 AT_ONCE_S: Final = 1.0
 """Price of one simulation up to which remedies are tried without being asked for."""
 
@@ -77,6 +81,8 @@ def tried_findings(findings: Iterable[Finding], trials: Trials) -> tuple[Tried, 
         action = of_finding(finding, config)
         trial = None if action is None else trials.try_out(action)
         trial = None if trial is None else trials.confirmed(trial)
+        if trial is not None and not trial.offered and trial.action.kind == "brokers":
+            finding, trial = _filled(finding, trial, trials)  # noqa: PLW2901 - one remedy in place of the other
         found.append(_tried(finding, trial, trials))
     best = by_gain([one.trial for one in found if one.trial is not None and one.trial.offered])
     place = {id(trial): at for at, trial in enumerate(best)}
@@ -84,6 +90,20 @@ def tried_findings(findings: Iterable[Finding], trials: Trials) -> tuple[Tried, 
     return tuple(
         sorted(found, key=lambda one: (severities.index(one.finding.severity), place.get(id(one.trial), len(best))))
     )
+
+
+def _filled(finding: Finding, trial: Trial, trials: Trials) -> tuple[Finding, Trial]:
+    """Return a finding whose new brokers come with moves onto them, where only so they help; else as they are."""
+    followed = dict(_with_moves(trials, trial))
+    best = next(iter(_offered(trials, list(followed))), None)
+    if best is None:
+        return finding, trial
+    what = next(words for one, words in followed.items() if one.action is best.action)
+    said = (
+        f"{finding.remedy} Pulsar moves too little onto them by itself, so {what[:1].lower()}{what[1:]} as well"
+        " (Best plan)."
+    )
+    return replace(finding, remedy=said, edits=best.action.edits), best
 
 
 def _tried(finding: Finding, trial: Trial | None, trials: Trials) -> Tried:
@@ -155,15 +175,19 @@ def fix(trials: Trials, outcome: Outcome, progress: Callable[[int], None] = lamb
         if trial is not None:
             single.append(trial)
             progress(len(single))
+    needed = outcome.result.end_peak_percent > outcome.result.limit_percent
     added = [one for one in single if one.action.kind == "brokers"]
-    offered = _offered(trials, [one for one in single if one.action.kind != "brokers"])
-    pairs = [*_pairs(trials, offered[:_PAIRED]), *_followed(trials, single)]
+    free = [one for one in single if one.action.kind not in _BOUGHT]
+    offered = _offered(trials, free)
+    if not offered or (needed and not _ends_below(offered[0])):
+        free = single
+        offered = _offered(trials, [one for one in single if one.action.kind != "brokers"])
+    pairs = [*_pairs(trials, offered[:_PAIRED]), *_followed(trials, free)]
     number = len(single) + len(pairs)
     progress(number)
     best = offered[0] if offered else None
     better = [pair for pair in pairs if best is None or by_gain([best, pair])[0] is pair]
     pair = next(iter(_offered(trials, better)), None)
-    needed = outcome.result.end_peak_percent > outcome.result.limit_percent
     chosen = pair or best
     capacity = None
     if needed and (chosen is None or not _ends_below(chosen)):
@@ -209,11 +233,15 @@ def _followed(trials: Trials, singles: Sequence[Trial]) -> Iterator[Trial]:
     """Yield the best of what changes the cluster itself, each followed by the moves that are best after it."""
     changing = [one for one in singles if one.action.kind in _CHANGING and one.verdict.word != "worse"]
     for one in by_gain(changing)[:_FOLLOWED]:
-        changed = one.action.on(trials.scenario)
-        for moves in moves_after(trials.snapshot, changed, one.after):
-            trial = trials.try_out(both(one.action, moves))
-            if trial is not None and trial.is_worth_it:
-                yield trial
+        yield from (trial for trial, _ in _with_moves(trials, one))
+
+
+def _with_moves(trials: Trials, one: Trial) -> Iterator[tuple[Trial, str]]:
+    """Yield a trial followed by the moves that are best after it, in words too, as far as that is worth it."""
+    for moves in moves_after(trials.snapshot, one.action.on(trials.scenario), one.after):
+        trial = trials.try_out(both(one.action, moves))
+        if trial is not None and trial.is_worth_it:
+            yield trial, moves.words
 
 
 def _more_brokers(trials: Trials) -> tuple[Trial | None, int]:
@@ -238,12 +266,12 @@ def _more_brokers(trials: Trials) -> tuple[Trial | None, int]:
         enough[number] = trials.confirmed(alone)
         return True
 
-    most = max(2 * len(trials.snapshot.brokers), 2)
+    most = _MOST_TIMES * max(len(trials.snapshot.brokers), 1)
     high = 1
     while not suffice(high):
-        high *= 2
-        if high > most or trials.cancelled():
+        if high == most or trials.cancelled():
             return None, tried
+        high = min(2 * high, most)
     low = high // 2
     for _ in range(_BETWEEN):
         if high - low <= 1:

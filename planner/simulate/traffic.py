@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, UInt32Array, frozen
 from planner.cluster.errors import ScenarioError
-from planner.cluster.hashing import PARTITION, partition_index, topic_hashes
+from planner.cluster.hashing import PARTITION, partitioned_topic, topic_hashes
 from planner.cluster.ranges import FULL_HIGH, bundles_of_hashes
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.tables import TRAFFIC_COLUMNS, TopicTable
@@ -464,10 +464,7 @@ class Traffic:
         rows: Int64Array = held[self.namespace[self.topics.bundle[held]] == space]
         if left <= 1 or not len(rows):
             return rows
-        names = [
-            name.rpartition(PARTITION)[0] if partition_index(name) >= 0 else name
-            for name in self.topics.name.take(pa.array(rows)).to_pylist()
-        ]
+        names = [partitioned_topic(name) for name in self.topics.name.take(pa.array(rows)).to_pylist()]
         _, group = np.unique(np.array(names, dtype=object), return_inverse=True)
         clients = (self.topics.producers + self.topics.consumers)[rows].astype(np.float64)
         by_group = np.bincount(group, weights=clients if clients.any() else np.ones(len(rows)))

@@ -23,11 +23,12 @@ from planner.explain.split_advice import split_advice
 from planner.explain.topic_advice import PART, partition_advice, raised
 from planner.simulate.assumptions import Assumptions
 from planner.simulate.cluster_spec import ClusterSpec
+from planner.simulate.edits.registry import MachineChange
 from planner.simulate.edits.set_partitions import SetPartitions
 from planner.simulate.event import Event
 from planner.simulate.generate import generate
 from planner.simulate.run import simulate
-from planner.simulate.scenario import unchanged
+from planner.simulate.scenario import Step, unchanged
 from planner.simulate.usage_model import standing
 from planner.workspace.samples import load_sample, samples
 from tests.app.simulate.traces import MB, START_MS, cluster, trace_of
@@ -118,6 +119,34 @@ def test_equal_partitions_are_no_skew_and_get_more(count: int) -> None:
     remedy = seen["hot_topic"].remedy
     assert f"instead of {count}: pulsar-admin topics update-partitioned-topic {STREAM} --partitions " in remedy
     assert "order" in remedy
+
+
+def test_a_partition_that_no_broker_carries_needs_a_larger_machine() -> None:
+    """Moving all others off its broker was advised, which is not enough, and nothing was tried."""
+    names = partitions(4)
+    snapshot = served(names, [1.0, 1.0, 90.0, 1.0])
+    finding = found(snapshot)["key_skew"]
+    (edit,) = finding.edits
+    assert isinstance(edit, MachineChange)
+    assert edit.brokers == finding.brokers[:1]
+    assert f"only a larger machine carries it: {edit.what()} (now " in finding.remedy
+    changed = Outcome(simulate(snapshot, unchanged("4.2.4", cycles=2).with_steps(Step(edit))))
+    assert changed.result.end_peak_percent <= 85 < outcome(snapshot).result.end_peak_percent
+    assert "move the other bundles off" in found(served(names, [1.0, 1.0, 50.0, 1.0]))["key_skew"].remedy
+
+
+def test_siblings_of_a_skewed_partition_are_no_hot_topics() -> None:
+    """More partitions were advised for the second largest one, as if the traffic of the hot key spread over them."""
+    names = partitions(4)
+    snapshot = served(names, [5.0, 45.0, 75.0, 0.1])
+    seen = found(snapshot)
+    assert "hot_topic" not in seen
+    finding = seen["key_skew"]
+    assert finding.evidence.startswith(names[2])
+    assert "such partitions in total" not in finding.evidence
+    second = partition_advice(snapshot, 1, 0.5)
+    assert (second.skewed, second.wanted, second.edits) == (True, 0, ())
+    assert f"the broker of {names[2].rpartition('/')[2]}" in second.remedy
 
 
 def test_one_remedy_divides_several_hot_topics() -> None:

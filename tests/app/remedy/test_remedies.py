@@ -240,6 +240,32 @@ def test_brokers_that_get_nothing_by_themselves_come_with_moves(manager: LoadMan
     assert "move_bundles" in edits
 
 
+def test_new_brokers_that_a_finding_asks_for_come_with_moves() -> None:
+    """With shedding off they stay empty, so that the card said "worse" of what it advised."""
+    full = ClusterSpec(brokers=4, bundles=60, topics=240, heterogeneity=0, ownership_skew=0.1, topic_skew=0.2)
+    cluster = generate(full, seed=3)
+    off = {SHEDDING_ENABLED: False}
+    busy = unchanged(cluster.info.pulsar_version, steps=(Step(ScaleTraffic(factor=3.2)),), settings=off)
+    outcome = Outcome(simulate(cluster, busy))
+    (finding,) = [one for one in diagnosed(outcome) if one.code == "out_of_capacity"]
+    assert {edit.kind for edit in finding.edits} >= {"add_brokers", "move_bundles"}
+    assert "Pulsar moves too little onto them by itself, so move " in finding.remedy
+    assert finding.tried.startswith("Tried: better")
+
+
+def test_machines_are_bought_only_where_nothing_else_is_enough() -> None:
+    """A broker more was the best pair where moves alone end the overload nearly as well."""
+    cluster, scenario = uneven()
+    busy = replace(scenario, steps=(Step(ScaleTraffic(factor=2.0)),))
+    outcome = Outcome(simulate(cluster, busy))
+    found = fix(Trials(cluster, busy, outcome), outcome)
+    best = found.best
+    assert best is not None
+    assert best.after.end_peak_percent <= best.after.limit_percent < outcome.result.end_peak_percent
+    for one in filter(None, (best, found.pair)):
+        assert not {edit.kind for edit in one.action.edits} & {"add_brokers", "change_capacity"}
+
+
 def test_a_change_of_the_cluster_is_followed_by_the_moves_that_are_best_after_it() -> None:
     cluster, scenario = odd_cluster()
     outcome = Outcome(simulate(cluster, scenario))
