@@ -3,12 +3,9 @@
 from collections.abc import Mapping
 from typing import Final
 
-from planner.history.prometheus import BROKER_METRICS, BUNDLE_METRICS, COUNTER_METRICS, TOPIC_METRICS
+from planner.history.prometheus import BROKER_METRICS, BUNDLE_METRICS, COUNTER_METRICS, JAVA_METRICS, TOPIC_METRICS
 
-JVM_METRICS: Final = ("jvm_memory_bytes_max", "jvm_memory_direct_bytes_max", "process_start_time_seconds")
-"""Metrics of any Java program, which count where a broker is scraped."""
-
-_LOAD: Final = tuple(name for name in BROKER_METRICS if name not in JVM_METRICS)
+_LOAD: Final = tuple(name for name in BROKER_METRICS if name not in JAVA_METRICS)
 _OF_A_BROKER: Final = ("pulsar_lb_cpu_usage", "pulsar_topics_count", "pulsar_broker_topics_count")
 _OTEL: Final = (
     r"pulsar[._]broker[._]topic[._]message[._](?:incoming|outgoing)[._](?:count|size)(?:[._]bytes)?(?:[._]total)?"
@@ -49,7 +46,7 @@ def query_of(group: str, matchers: str) -> str:
     if group != "brokers":
         return selector(names_of(group), matchers)
     brokers = selector("|".join(_OF_A_BROKER), matchers)
-    java = selector("|".join(JVM_METRICS), f'area=~"heap|",{matchers}')
+    java = selector("|".join(JAVA_METRICS), f'area=~"heap|",{matchers}')
     load = selector("|".join(_LOAD), f'feature=~"max_ema|",{matchers}')
     return f"{load} or ({java} and on (instance) {brokers})"
 

@@ -1,6 +1,6 @@
 """Where pieces do not agree with each other, or with themselves, and which one counts."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final
 
@@ -12,8 +12,9 @@ from planner.cluster.names import LOAD_MANAGER_CLASS_NAME
 from planner.cluster.pulsar_json import BROKER_COUNTS, BUNDLE_STATS, RATES, RESOURCES, Json, bundle_numbers, last_stats
 from planner.cluster.ranges import FULL_HIGH, parse_bundle, parse_range
 from planner.cluster.text import count
+from planner.doors import plausible
 from planner.doors.boundaries import boundaries_in
-from planner.doors.pieces import Brokers, LoadReport, TopicsOfBundles
+from planner.doors.pieces import Brokers, BrokerTopics, LoadReport, Metrics, TopicsOfBundles, TopicStatsOf
 from planner.doors.words import BUNDLE
 from planner.history.assumed import listed
 
@@ -29,6 +30,7 @@ _SUMS: Final = {
     **dict(RATES.items()),
     **{BROKER_COUNTS[c][0]: c for c in ("topics", "producers", "consumers")},
 }
+_COUNTS: Final = {"numTopics": "topics", "numProducers": "producerCount", "numConsumers": "consumerCount"}
 
 
 class Contradictions:
@@ -44,6 +46,10 @@ class Contradictions:
     def add(self, text: str) -> None:
         """Remember a sentence once."""
         self.texts[text] = None
+
+    def _add_all(self, texts: Iterable[str]) -> None:
+        for text in texts:
+            self.add(text)
 
     def newer_report(self, before: LoadReport, after: LoadReport) -> LoadReport:
         """Return the newer one of two reports of a broker; one that is there twice is one."""
@@ -92,6 +98,10 @@ class Contradictions:
                     first[name] = broker
         for (one, other), names in twice.items():
             self.add(f"{one} and {other} both name {listed(names)} as their own; the first counts.")
+        if whole := _overlapping(first):
+            self.add(
+                f"{listed(whole)} overlaps with other bundles that brokers own: its parts count, as after a split."
+            )
 
     def check(
         self,
@@ -109,12 +119,62 @@ class Contradictions:
         for broker, one in reports.items():
             self._complete(broker, one)
             self._sums(broker, one)
+            self._add_all(plausible.of_report(broker, one))
+        named = [str(one.report.get(LOAD_MANAGER_CLASS_NAME) or "").rpartition(".")[2] for one in reports.values()]
+        if len(managers := dict.fromkeys(filter(None, named))) > 1:
+            self.add(
+                f"Brokers run several load managers, {' and '.join(managers)}, which do not balance together. The"
+                " cluster is shown with one of them."
+            )
         for broker, names in owned.items():
             self._layout(broker, names, bundles)
         for broker, of_broker in topics.items():
             self._hashes(broker, of_broker)
+            self._add_all(plausible.of_rows(f"the topics of {broker}", _each(of_broker)))
             if broker in reports:
                 self._totals(broker, reports[broker], of_broker)
+
+    def parts(self, one: BrokerTopics | TopicStatsOf) -> None:
+        """Note topics whose producers and subscriptions do not add up to their rates."""
+        if one.apart:
+            shown = ", ".join(f"{name} ({count(number, 'topic')})" for name, number in one.apart.items())
+            self.add(
+                f"{one.source}: topics and their producers, subscriptions and sizes of messages say different rates:"
+                f" {shown}. Those of the topics count; a unit may be wrong."
+            )
+
+    def check_metrics(self, metrics: Mapping[str, Metrics], placed: Mapping[str, TopicsOfBundles]) -> None:
+        """Note what metrics say that cannot be, or that does not agree.
+
+        Args:
+            metrics: By broker.
+            placed: The topics that they name, by broker.
+        """
+        for broker, one in metrics.items():
+            self._add_all(plausible.of_metrics(broker, one))
+            self._add_all(plausible.of_totals(broker, one))
+            self._bundles_of_metrics(broker, one, placed.get(broker, {}))
+        clusters = dict.fromkeys(one.cluster for one in metrics.values() if one.cluster)
+        if len(clusters) > 1:
+            self.add(
+                f"The metrics are of several clusters: {listed(clusters)}. They are shown as one; read those of each"
+                " cluster apart."
+            )
+
+    def _bundles_of_metrics(self, broker: str, one: Metrics, topics: TopicsOfBundles) -> None:
+        """Compare the metrics of bundles with those of the topics in them."""
+        apart: dict[str, int] = {}
+        for namespace, spans in topics.items():
+            for span, found in spans.items():
+                stated = one.bundles.get(f"{namespace}/{span}", {})
+                for name in plausible.far_apart(stated, _sums_of(found.values())):
+                    apart[name] = apart.get(name, 0) + 1
+        if apart:
+            shown = ", ".join(f"{name} ({count(number, 'bundle')})" for name, number in apart.items())
+            self.add(
+                f"Metrics of bundles of {broker} do not agree with those of the topics in them: {shown}. A unit may be"
+                " wrong, or the boundaries of bundles."
+            )
 
     def _complete(self, broker: str, one: LoadReport) -> None:
         """Note the fields that every report of its kind has, and this one does not."""
@@ -166,12 +226,8 @@ class Contradictions:
 
     def _totals(self, broker: str, one: LoadReport, topics: TopicsOfBundles) -> None:
         """Compare what a report says of topics and clients with the topics that the broker lists."""
-        listed_topics = [stats for spans in topics.values() for found in spans.values() for stats in found.values()]
-        totals = {
-            "numTopics": len(listed_topics),
-            "numProducers": sum(stats["producerCount"] for stats in listed_topics),
-            "numConsumers": sum(len(stats["subscriptions"][""]["consumers"]) for stats in listed_topics),
-        }
+        sums = _sums_of(list(_each(topics)))
+        totals = {key: int(sums[name]) for key, name in _COUNTS.items()}
         differing = {
             key: total
             for key, total in totals.items()
@@ -180,6 +236,12 @@ class Contradictions:
         if differing:
             shown = ", ".join(f"{key} {one.report[key]:,} but lists {total:,}" for key, total in differing.items())
             self.add(f"{broker} reports {shown} with its topics. The two answers may be of different moments.")
+        stated = {key: float(value) for key in RATES if isinstance(value := one.report.get(key), int | float)}
+        if totals["numTopics"] and (apart := plausible.far_apart(stated, sums)):
+            self.add(
+                f"{broker} reports other rates than its topics add up to: {plausible.said(apart, stated, sums)}. The"
+                " answers may be of different moments, or one of them in another unit."
+            )
 
     def _layout(self, broker: str, names: Sequence[str], bundles: Mapping[str, Json]) -> None:
         for name in names:
@@ -204,6 +266,36 @@ class Contradictions:
                 f"{count(len(wrong), 'topic')} of {broker} are listed under a bundle that does not hold their hash "
                 f"({listed(wrong[:1])}). They are shown in the bundle of their hash."
             )
+
+
+def _overlapping(names: Iterable[str]) -> list[str]:
+    """Return the bundles that others lie in."""
+    by_namespace: dict[str, list[tuple[int, int, str]]] = {}
+    for name in names:
+        namespace, low, high = parse_bundle(name)
+        by_namespace.setdefault(namespace, []).append((low, -high, name))
+    found: list[str] = []
+    for rows in by_namespace.values():
+        ordered = sorted(rows)
+        found += [name for (_, end, name), (low, _, _) in pairwise(ordered) if low < -end]
+    return found
+
+
+def _each(topics: TopicsOfBundles) -> Iterator[Json]:
+    """Yield the statistics of each topic of a broker."""
+    for spans in topics.values():
+        for found in spans.values():
+            yield from found.values()
+
+
+def _sums_of(topics: Collection[Json]) -> dict[str, float]:
+    """Return the sums over topics, by the names of `NamespaceBundleStats`."""
+    return {
+        **{key: sum(stats[key] for stats in topics) for key in RATES},
+        "topics": len(topics),
+        "producerCount": sum(stats["producerCount"] for stats in topics),
+        "consumerCount": sum(len(stats["subscriptions"][""]["consumers"]) for stats in topics),
+    }
 
 
 def _rounded(value: Any) -> Any:

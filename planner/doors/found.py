@@ -1,15 +1,18 @@
 """Says in a line what the files hold."""
 
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from planner.cluster.text import count
 from planner.doors import pieces as kinds
 from planner.doors.pieces import Piece
 
+_OF_BROKERS: Final = "/broker-time-average/"
+
 
 def found_in(pieces: Iterable[Piece]) -> tuple[str, ...]:
     """Return what there is: `load reports of 3 brokers`, `topics of 2 brokers`, `9 settings in broker.conf`."""
-    return tuple(_found(list(pieces)))
+    return tuple(dict.fromkeys(_found(list(pieces))))
 
 
 def _brokers(pieces: list[Piece], kind: type[Piece]) -> int:
@@ -67,8 +70,11 @@ def _names(pieces: list[Piece]) -> Iterator[str]:
             yield count(len(names), "topic name" if kind is kinds.TopicNames else "namespace")
     if limits := {(one.kind, one.target) for one in pieces if isinstance(one, kinds.DispatchLimit)}:
         yield count(len(limits), "dispatch limit")
-    if averages := {one.path for one in pieces if isinstance(one, kinds.Averages)}:
-        yield f"averages of {count(len(averages), 'bundle')}"
+    averages = {one.path for one in pieces if isinstance(one, kinds.Averages)}
+    of_brokers = {path for path in averages if _OF_BROKERS in path}
+    for found, what in ((averages - of_brokers, "bundle"), (of_brokers, "broker")):
+        if found:
+            yield f"averages of {count(len(found), what)}"
     if stats := {one.topic for one in pieces if isinstance(one, kinds.TopicStatsOf)}:
         yield f"statistics of {count(len(stats), 'topic')}"
     if changes := {one.bundle for one in pieces if isinstance(one, kinds.OwnershipChange)}:

@@ -8,10 +8,10 @@ from planner.cluster.pulsar_json import BUNDLE_METRICS, MOST, RATES, USAGE_METRI
 from planner.cluster.text import count, moment
 from planner.cluster.units import MS_PER_MIN
 from planner.doors.pieces import Metrics, NotUsed, Piece, Source
-from planner.doors.words import BUNDLE
+from planner.doors.words import BROKER, BUNDLE
 from planner.history.assumed import listed
-from planner.history.labels import broker_of, topic_of
-from planner.history.prometheus import COUNTER_METRICS, TOPIC_METRICS
+from planner.history.labels import WEB_PORT, broker_of, topic_of
+from planner.history.prometheus import COUNTER_METRICS, JAVA_METRICS, TOPIC_METRICS
 
 VALID_MS: Final = 5 * MS_PER_MIN
 """How long a sample counts, as in Prometheus."""
@@ -26,9 +26,16 @@ _OF_BROKERS: Final = (
     "jvm_memory_direct_bytes_max",
 )
 _ONLY: Final = {"jvm_memory_bytes_max": ("area", "heap")}
+_POD_LABELS: Final = ("pod", "kubernetes_pod_name", "kubernetes_pod", "pod_name", "k8s_pod_name", "exported_pod")
 _KEPT_LABELS: Final = ("area", "feature", "reason", "result", "stat")
 
-USED: Final = frozenset([*_OF_BROKERS, *BUNDLE_METRICS, *TOPIC_METRICS])
+TOTALS: Final[Mapping[str, str]] = {
+    **{name.replace("pulsar_", "pulsar_broker_"): column for name, column in TOPIC_METRICS.items()},
+    "pulsar_broker_topics_count": "topics",
+}
+"""Sums over the topics of a broker, with which they are compared."""
+
+USED: Final = frozenset([*_OF_BROKERS, *BUNDLE_METRICS, *TOPIC_METRICS, *TOTALS])
 """Metrics of which a value at one moment is used."""
 
 COUNTERS: Final = frozenset(COUNTER_METRICS)
@@ -44,6 +51,17 @@ class _Broker:
     plain: dict[tuple[str, tuple[tuple[str, str], ...]], float] = field(default_factory=dict)
     bundles: dict[str, dict[str, float]] = field(default_factory=dict)
     topics: dict[str, dict[str, float]] = field(default_factory=dict)
+    totals: dict[str, float] = field(default_factory=dict)
+
+    def add(self, other: "_Broker") -> None:
+        """Take what another has of the same broker."""
+        self.host, self.cluster = self.host or other.host, self.cluster or other.cluster
+        self.at_ms = max(self.at_ms, other.at_ms)
+        self.plain |= other.plain
+        self.totals |= other.totals
+        for mine, theirs in ((self.bundles, other.bundles), (self.topics, other.topics)):
+            for name, values in theirs.items():
+                mine.setdefault(name, {}).update(values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,16 +92,17 @@ class MetricsReader:
     def __init__(self, source: Source, broker: str = "") -> None:
         self._source = source
         self._broker = broker
-        self._brokers: dict[str, _Broker] = {}
+        self._brokers: dict[tuple[str, str], _Broker] = {}
         self._wrong: dict[str, int] = {}
         self._odd_bundles = 0
         self._of_namespaces = 0
-        self._counted: dict[tuple[str, str, str], float] = {}
+        self._counted: dict[tuple[int, str, str], tuple[_Broker, float]] = {}
 
     def place(self, labels: Mapping[str, str]) -> Place:
         """Return what samples with these labels are about; it can be kept for others with the same labels."""
-        broker = broker_of(labels)[0] or self._broker
-        found = self._brokers.setdefault(broker, _Broker(broker))
+        pod = next((value for name in _POD_LABELS if (value := labels.get(name))), "")
+        broker = broker_of(labels)[0] or self._broker or _host_in(labels) or pod
+        found = self._brokers.setdefault((broker, pod), _Broker(broker))
         found.cluster = found.cluster or labels.get("cluster", "")
         found.host = found.host or labels.get("broker", "")
         return Place(labels, found, topic_of(labels), labels.get("bundle", ""))
@@ -115,6 +134,8 @@ class MetricsReader:
                 self._odd_bundles += 1
         elif name in COUNTER_METRICS:
             self._count(place, COUNTER_METRICS[name], value)
+        elif name in TOTALS:
+            found.totals[TOTALS[name]] = value
         else:
             kept = tuple((label, place.labels[label]) for label in _KEPT_LABELS if label in place.labels)
             found.plain[name, kept] = value
@@ -125,14 +146,14 @@ class MetricsReader:
             self._of_namespaces += 1
             return
         place.broker.topics.setdefault(place.topic, {})
-        key = (place.broker.name, place.topic, column)
-        self._counted[key] = self._counted.get(key, 0.0) + value
+        key = (id(place.broker), place.topic, column)
+        self._counted[key] = (place.broker, self._counted.get(key, (place.broker, 0.0))[1] + value)
 
     def pieces(self) -> Iterator[Piece]:
         """Yield the metrics of each broker, and what was left out."""
-        for (broker, topic, column), rate in self._counted.items():
-            self._brokers[broker].topics[topic].setdefault(column, rate)
-        for broker, one in self._brokers.items():
+        for (_, topic, column), (one, rate) in self._counted.items():
+            one.topics[topic].setdefault(column, rate)
+        for broker, one in self._by_name():
             if not (one.plain or one.bundles or one.topics):
                 continue
             yield Metrics(
@@ -144,8 +165,23 @@ class MetricsReader:
                 plain=[(name, dict(labels), value) for (name, labels), value in one.plain.items()],
                 bundles=one.bundles,
                 topics=one.topics,
+                totals=one.totals,
             )
         yield from self._left_out()
+
+    def _by_name(self) -> Iterator[tuple[str, _Broker]]:
+        """Yield each broker; several pods behind one address, as of a gateway, are brokers of their own."""
+        pods: dict[str, dict[str, _Broker]] = {}
+        for (broker, pod), one in self._brokers.items():
+            pods.setdefault(broker, {})[pod] = one
+        for broker, found in pods.items():
+            if len(found.keys() - {""}) > 1:
+                yield from ((pod or broker, one) for pod, one in found.items())
+                continue
+            first, *others = found.values()
+            for one in others:
+                first.add(one)
+            yield broker, first
 
     def _left_out(self) -> Iterator[NotUsed]:
         if self._wrong:
@@ -158,6 +194,19 @@ class MetricsReader:
         if self._of_namespaces and not any(one.topics for one in self._brokers.values()):
             why = "rates are of namespaces; set exposeTopicLevelMetricsInPrometheus=true for those of topics"
             yield NotUsed(source=self._source, why=why)
+
+
+def _host_in(labels: Mapping[str, str]) -> str:
+    """Return the host that `instance` names without a port; empty where it names none."""
+    instance = labels.get("instance", "")
+    return instance if BROKER.fullmatch(f"{instance}:{WEB_PORT}") else ""
+
+
+def is_of_any_program(metrics: Metrics) -> bool:
+    """Say whether metrics are those of Java alone, which are no sign of a broker."""
+    return not (metrics.bundles or metrics.topics or metrics.totals) and all(
+        n in JAVA_METRICS for n, *_ in metrics.plain
+    )
 
 
 def lacking_of(metrics: Metrics) -> dict[str, int]:

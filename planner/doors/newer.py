@@ -5,15 +5,18 @@ Loads of some brokers alone are not mixed with those of another moment: that wou
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
 from planner.cluster.arrays import frozen
 from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace
+from planner.cluster.load_manager import LoadManager
+from planner.cluster.names import REPORT_UPDATE_MAX_INTERVAL_MINUTES
 from planner.cluster.pulsar_json import USAGE_METRICS
 from planner.cluster.setting import conf_value
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.tables import BundleTable
 from planner.cluster.text import count, moment
 from planner.cluster.units import MS_PER_MIN
 from planner.doors import pieces as kinds
@@ -22,6 +25,7 @@ from planner.doors.pieces import Piece, Source
 from planner.doors.together import Together, capture_of, moment_of, together
 from planner.formats.raw_capture.snapshot import snapshot_of_capture
 from planner.history.assumed import listed
+from planner.pulsar.load.averages import LONG_TERM_SAMPLES, refresh
 
 Loads: TypeAlias = (
     kinds.LoadReport
@@ -78,6 +82,7 @@ def renewed(old: Snapshot, pieces: Sequence[Piece], now_ms: int) -> Renewed:
         return Renewed(why_not=f"they lack the load or the topics of {listed(lacking)}")
     fresh = snapshot_of_capture(capture_of(made, at_ms), source=old.info.source)
     fresh, kept = _with_idle_owners(fresh, old, made)
+    fresh, samples = _with_long_term(fresh, old, at_ms)
     apart_min = (at_ms - old.info.captured_at_ms) / MS_PER_MIN
     age = f"{apart_min:,.0f} min" if apart_min < 120 else f"{apart_min / 60:,.0f} h"  # noqa: PLR2004 - two hours
     found = listed(found_in(one for one in made.pieces if isinstance(one, Loads)))
@@ -85,6 +90,11 @@ def renewed(old: Snapshot, pieces: Sequence[Piece], now_ms: int) -> Renewed:
     said = [f"Rates, usage and owners are of {moment(at_ms)} ({found}). {rest}"]
     if kept:
         said.append(f"{count(kept, 'bundle')} that the outputs do not name have the owner of the snapshot.")
+    if samples:
+        said.append(
+            f"Long-term averages go on from those of the snapshot with {count(samples, 'sample')} of the newer rates,"
+            " as brokers report at least so often. Short-term averages start again with these rates."
+        )
     if not moment_of(made):
         said.append(f"The outputs do not say when they were printed; {moment(at_ms)} is assumed.")
     said += [*made.who.assumed, *made.said.texts]
@@ -141,3 +151,28 @@ def _with_idle_owners(fresh: Snapshot, old: Snapshot, made: Together) -> tuple[S
             owner[at] = place.get(before.get(name, ""), -1)
     kept = int(np.count_nonzero(owner != fresh.bundles.owner))
     return (fresh.with_columns(bundles=replace(fresh.bundles, owner=frozen(owner))) if kept else fresh), kept
+
+
+def _with_long_term(fresh: Snapshot, old: Snapshot, at_ms: int) -> tuple[Snapshot, int]:
+    """Let long-term averages go on from those of the snapshot; return the samples that they take, 0 where none goes on.
+
+    The leader takes a sample with each report, and each broker reports at least once in a time that is a setting. How
+    often it did is unknown. Ten samples are all that a short-term average holds, so that the newer rates alone are
+    nearer to it; of a long-term average they are a small part.
+    """
+    bundles = fresh.bundles
+    rows = np.array([old.bundle_position.get(name, -1) for name in fresh.bundle_names], dtype=np.int64)
+    sampled = np.append(old.bundles.has_data & (old.bundles.long_term_samples > 0), False)[rows]
+    goes_on = bundles.has_data & bundles.averages_estimated & sampled
+    if fresh.info.load_manager is not LoadManager.MODULAR or not goes_on.any():
+        return fresh, 0
+    longest_ms = max(old.settings.number(REPORT_UPDATE_MAX_INTERVAL_MINUTES), 1.0) * MS_PER_MIN
+    each = max(int((at_ms - old.info.captured_at_ms) / longest_ms), 1)
+    samples = min(each * int(np.count_nonzero(fresh.brokers.has_load_data)), LONG_TERM_SAMPLES)
+    names = [name for name in BundleTable.__dataclass_fields__ if name.startswith("long_term_")]
+    before = {name: getattr(old.bundles, name)[rows] for name in names}
+    table = replace(bundles, **{n: np.where(goes_on, before[n], getattr(bundles, n)) for n in names})
+    for _ in range(samples):
+        table = refresh(table)
+    after: dict[str, Any] = {n: frozen(np.where(goes_on, getattr(table, n), getattr(bundles, n))) for n in names}
+    return fresh.with_columns(bundles=replace(bundles, **after)), samples

@@ -26,8 +26,7 @@ def in_json(chunk: Chunk) -> Chunk | None:
     """Return a chunk as JSON where it is written otherwise; None where it is not, or is JSON already."""
     if len(chunk.data) > _MOST_BYTES or (chunk.is_json and chunk.outline is not None):
         return None
-    text = "\n".join(chunk.lines) if not chunk.is_json else bytes(chunk.data).decode("utf-8", "replace")
-    value = _value_of(text, str(chunk.source), is_json=chunk.is_json)
+    value = _value_of(chunk)
     if not isinstance(value, dict | list) or not value:
         return None
     try:
@@ -39,15 +38,22 @@ def in_json(chunk: Chunk) -> Chunk | None:
     return made
 
 
-def _value_of(text: str, where: str, *, is_json: bool) -> Any:
-    head = text[:_LOOKED_AT]  # so that no pattern goes on for long
+def _value_of(chunk: Chunk) -> Any:
+    """Return the value; None where the first lines show that there is none, before all lines are looked at."""
+    start = chunk.head if chunk.is_json else "\n".join(chunk.first_lines or chunk.lines)
+    head = start[:_LOOKED_AT]  # so that no pattern goes on for long
     if _PYTHON.match(head):
+        text = _text_of(chunk)
         return _of_python(text) if len(text) <= _MOST_OF_PYTHON else None
-    if is_json:
+    if chunk.is_json:
         return None
     if _TEXT.match(head):
-        return _of_text(text)
-    return _of_yaml(text, where) if _YAML.match(head.lstrip()) else None
+        return _of_text(_text_of(chunk))
+    return _of_yaml(_text_of(chunk), str(chunk.source)) if _YAML.match(head.lstrip()) else None
+
+
+def _text_of(chunk: Chunk) -> str:
+    return bytes(chunk.data).decode("utf-8", "replace") if chunk.is_json else "\n".join(chunk.lines)
 
 
 def _of_python(text: str) -> Any:

@@ -120,11 +120,13 @@ class BrokerTopics(Piece):
         topics: The topics.
         broker: The broker, where it is known.
         lacking: How many topics lack a field, by its name.
+        apart: How many topics have a rate that their parts do not add up to, by its name.
     """
 
     topics: TopicsOfBundles
     broker: str = ""
     lacking: Mapping[str, int] = field(default_factory=dict)
+    apart: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,12 +138,14 @@ class TopicStatsOf(Piece):
         stats: What is used of its statistics.
         broker: The owner, where it is named.
         lacking: Which fields are not there.
+        apart: Which rates its parts do not add up to.
     """
 
     topic: str
     stats: Json
     broker: str = ""
     lacking: Mapping[str, int] = field(default_factory=dict)
+    apart: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,6 +268,7 @@ class Metrics(Piece):
         plain: Name, labels and value of the metrics of the broker itself.
         bundles: Values of `NamespaceBundleStats` by bundle.
         topics: Values of `TopicStats` by topic.
+        totals: What the broker says of all its topics, by the column of topics, and their number as `topics`.
     """
 
     broker: str = ""
@@ -273,6 +278,7 @@ class Metrics(Piece):
     plain: Sequence[tuple[str, Mapping[str, str], float]] = ()
     bundles: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     topics: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    totals: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -296,8 +302,17 @@ class NotUsed(Piece):
         why: What it is and why it is not used, one sentence.
         shows_extensible: Whether it shows that the cluster runs the extensible load manager.
         is_expected: Whether nothing is lost by it.
+        letters: How long it is without blanks, where it is single lines among others.
     """
 
     why: str
     shows_extensible: bool = False
     is_expected: bool = False
+    letters: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assumed(Piece):
+    """What is assumed about how a file is to be read, one sentence."""
+
+    text: str

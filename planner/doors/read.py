@@ -12,12 +12,14 @@ from planner.cluster.errors import FormatError, PlannerError
 from planner.cluster.files import reading
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count, moment
+from planner.cluster.units import DAY_MS
 from planner.doors.beside import mixed
 from planner.doors.chunks import chunks_of
 from planner.doors.found import found_in
 from planner.doors.metrics_reader import lacking_of
 from planner.doors.missing import missing_of
 from planner.doors.pieces import (
+    Assumed,
     BrokerTopics,
     Configuration,
     Metrics,
@@ -30,9 +32,11 @@ from planner.doors.pieces import (
 from planner.doors.reading import Missing, Reading
 from planner.doors.recognise import pieces_of
 from planner.doors.settings import against_runtime, among_files, applied, spelling
+from planner.doors.terminal import may_have_commands
 from planner.doors.together import Together, capture_of, moment_of, together
 from planner.doors.unpack import unpacked
 from planner.doors.vocabulary import is_before_and_after
+from planner.doors.wrapped import BROKEN_BYTES, may_be_broken, readings_of, worth_of
 from planner.formats.archive import members_of_zip
 from planner.formats.folder import MAX_UNPACKED_BYTES
 from planner.formats.raw_capture.snapshot import snapshot_of_capture
@@ -185,14 +189,40 @@ def _of_file(given: Given, depth: int) -> Iterator[Piece]:
         yield NotUsed(source=Source(given.name), why="the file is empty", is_expected=True)
     elif is_own(data, given.name):
         yield WholeSnapshot(source=Source(given.name), snapshot=_whole(replace(given, data=io.BytesIO(data))))
+    elif len(data) <= BROKEN_BYTES:
+        yield from _best_of(data, given.name)
     else:
-        found = False
-        for chunk in chunks_of(data, given.name):
-            for piece in pieces_of(chunk):
-                found = True
-                yield piece
-        if not found:
-            yield NotUsed(source=Source(given.name), why="it holds log lines, prompts and headings alone")
+        yield from _of_text(data, given.name)
+
+
+def _of_text(data: bytes, name: str) -> Iterator[Piece]:
+    found = False
+    for chunk in chunks_of(data, name):
+        for piece in pieces_of(chunk):
+            found = True
+            yield piece
+    if not found:
+        what = "commands without their answers" if may_have_commands(data) else "log lines, prompts and headings alone"
+        yield NotUsed(source=Source(name), why=f"it holds {what}")
+
+
+def _best_of(data: bytes, name: str) -> list[Piece]:
+    """Return the pieces of a text; lines that were broken are joined again where it can be read better so."""
+    best = list(_of_text(data, name))
+    text = data.decode("utf-8", "replace")
+    worth, width = worth_of(best), 0
+    if not worth.not_read and not may_be_broken(text):
+        return best
+    for readings in readings_of(text):
+        for joined, at in readings if not width else ():
+            pieces = list(_of_text(joined.encode(), name))
+            found = worth_of(pieces)
+            if found.is_better_than(worth):
+                best, worth, width = pieces, found, at
+    if width:
+        said = f"{name}: its lines were broken at {width} columns, and are joined again."
+        best.append(Assumed(source=Source(name), text=said))
+    return best
 
 
 def _of_zip(given: Given, depth: int) -> Iterator[Piece]:
@@ -231,7 +261,7 @@ def _reading(pieces: Sequence[Piece], cluster: str, release: str, now_ms: int) -
         return _of_whole(wholes, pieces, files, not_used, now_ms)
     made = together(pieces, cluster)
     found = found_in(made.pieces)
-    assumed = list(made.who.assumed)
+    assumed = [*(one.text for one in pieces if isinstance(one, Assumed)), *made.who.assumed]
     assumed += [
         f"{one.source}: it does not say which broker or namespace it is about. Put the command above it, or name the "
         "file after it."
@@ -239,7 +269,7 @@ def _reading(pieces: Sequence[Piece], cluster: str, release: str, now_ms: int) -
         if not isinstance(one, Configuration)
     ]
     reading = Reading(None, found, (), tuple(assumed), tuple(made.said.texts), not_used, files)
-    if not made.brokers or not (made.owned or made.placed.topics):
+    if not made.brokers or not (any(made.owned.values()) or made.placed.topics or (made.owned and made.known)):
         return replace(reading, missing=tuple(_needed(made)), not_enough=_not_enough(made))
     missing = tuple(missing_of(made))
     snapshot, assumptions = _built(made, reading, missing, release, now_ms)
@@ -263,6 +293,11 @@ def _built(
     if not at_ms:
         at_ms = now_ms
         assumed.append(f"The files do not say when they were written; {moment(at_ms)} is assumed.")
+    elif 0 < now_ms < at_ms - DAY_MS:
+        assumed.append(
+            f"The outputs say that they are of {moment(at_ms)}, but the files are of {moment(now_ms)}. A clock may be"
+            " wrong."
+        )
     assumed += _placed_notes(made)
     snapshot = snapshot_of_capture(capture_of(made, at_ms, release), source=f"Outputs: {reading.text}")
     assumed += among_files(reading.configurations)
@@ -285,9 +320,9 @@ def _placed_notes(made: Together) -> Iterator[str]:
             f"{listed(made.unowned)}."
         )
     if made.placed.nameless:
-        yield f"{made.placed.nameless:,} topics have names that the release does not accept; they were left out."
+        yield f"{count(made.placed.nameless, 'topic')} left out, whose names the release does not accept."
     if made.placed.of_no_bundle:
-        yield f"{made.placed.of_no_bundle:,} topics have the hash 0xffffffff, for which Pulsar finds no bundle."
+        yield f"{count(made.placed.of_no_bundle, 'topic')} with the hash 0xffffffff, for which Pulsar finds no bundle."
     lacking = [(one.source, one.lacking) for kind in (BrokerTopics, TopicStatsOf) for one in made.of(kind)]
     lacking += [(one.source, lacking_of(one)) for one in made.metrics.values()]
     for source, found in lacking:
@@ -311,7 +346,10 @@ def _of_whole(
 ) -> Reading:
     """Return a snapshot of the planner's own, with the outputs beside it that count."""
     said = [f"There are {len(wholes)} snapshots; the last one counts."] if len(wholes) > 1 else []
-    beside = mixed(wholes[-1], [one for one in pieces if not isinstance(one, WholeSnapshot | NotUsed)], now_ms)
+    beside = mixed(
+        wholes[-1], [one for one in pieces if not isinstance(one, WholeSnapshot | NotUsed | Assumed)], now_ms
+    )
+    said += [one.text for one in pieces if isinstance(one, Assumed)]
     said += beside.said
     not_used = (*not_used, *beside.left)
     snapshot, more = applied(beside.snapshot, files[:1] if is_before_and_after(files) else files)

@@ -16,6 +16,7 @@ from planner.doors.kinds import configuration, manifests
 from planner.doors.notations import in_json
 from planner.doors.pieces import NotUsed, Piece, Source
 from planner.doors.registry import KINDS
+from planner.doors.terminal import letters_of
 from planner.doors.words import BROKER, NAMESPACE
 
 _SETTINGS: Final = (configuration.JSON, manifests.KIND)
@@ -186,4 +187,4 @@ def _not_known(source: Source, lines: list[str], *, is_all: bool) -> NotUsed:
         what = f"the answer to {which}, which the planner does not use ({count(len(lines), 'line')})"
         if asked[2] in _USED.get(asked[1], ()):
             what = f"{count(len(lines), 'line')} that {which} does not print; save its answer unchanged"
-    return NotUsed(source=source, why=what)
+    return NotUsed(source=source, why=what, letters=letters_of(lines))

@@ -4,10 +4,10 @@ None of it is an answer, so none of it is reported as unread; a prompt and a hea
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
-WORDS: Final = r"pulsar-admin|pulsar-client|pulsar-perf|pulsarctl|zookeeper-shell(?:\.sh)?|curl|kubectl"
+WORDS: Final = r"pulsar-admin|pulsar-client|pulsar-perf|pulsarctl|zookeeper-shell(?:\.sh)?|etcdctl|curl|kubectl"
 """Tools whose commands are recognised wherever they stand in a line."""
 
 _AT: Final = r"(?:\([\w.-]+\) ?)?(?:I have no name!|[\w.-]+)@[\w.-]+"
@@ -22,9 +22,12 @@ PROMPT: Final = (
 _COMMAND: Final = re.compile(
     rf"^(?:[^{{}}\"']{{0,120}}?[\s/])?((?:{WORDS})\s.*|(?:get|ls)\s+(?:-s\s+)?/\S+.*)$|^{PROMPT}[ \t]*(.*)$"
 )
+_NODE: Final = r"/(?:loadbalance|admin|namespace)/"
+"""How the path of a node of the metadata store begins, as `etcdctl` prints it above each value."""
 _HEADING: Final = re.compile(
     r"^(?:={2,}>? *([^=\s].*?) *<?={2,}|\*{2,} *([^*\s].*?) *\*{2,}|>{2,} *([^>\s].*?)(?: *<{2,})?|"
-    r"-{2,} *([\w.%-]+[/:][\w.:/%=-]+) *-{2,}|(\S+) \| (?:CHANGED|SUCCESS|FAILED!?) \| rc=\d+ >>)\s*$"
+    r"-{2,} *([\w.%-]+[/:][\w.:/%=-]+) *-{2,}|"
+    rf"({_NODE}\S+)|(\S+) \| (?:CHANGED|SUCCESS|FAILED!?) \| rc=\d+ >>)\s*$"
 )
 _SURE_WORDS: Final = tuple(
     f"{word} ".encode() for word in (*WORDS.replace("(?:\\.sh)?", "").split("|"), "zookeeper-shell.sh")
@@ -32,7 +35,7 @@ _SURE_WORDS: Final = tuple(
 _LISTING: Final = (b"get ", b"ls ")
 _LISTED: Final = re.compile(rb"(?m)^(?:.{0,80}\] )?(?:get|ls) ")
 _AT_STARTS: Final = tuple(
-    re.compile(f"(?m)^{start}".encode()) for start in (PROMPT, r"(?:==|\*\*|>>|--)", r"\S+ \| \w+ \| rc=")
+    re.compile(f"(?m)^{start}".encode()) for start in (PROMPT, r"(?:==|\*\*|>>|--)", _NODE, r"\S+ \| \w+ \| rc=")
 )
 _MAY_BE_COMMAND: Final = re.compile(
     b"|".join([rf"(?:{WORDS}) ".encode(), _LISTED.pattern[4:], *(one.pattern[4:] for one in _AT_STARTS)]), re.MULTILINE
@@ -65,10 +68,18 @@ _NOISE: Final = re.compile(
     # logs
     rf"\d{{4}}-\d\d-\d\d[T ]{_CLOCK}|\[\d{{4}}-\d\d-\d\d|{_CLOCK}[.,]\d{{3}} \[)"
 )
+LOGGED_SETTINGS: Final = "ServiceConfiguration"
+"""The class whose fields a broker logs when it starts."""
+LOGGED_RELEASE: Final = "Starting Pulsar Broker service"
+"""What a broker logs before its release."""
 _STATUS: Final = re.compile(r"(?:< )?HTTP/[\d.]+ [123]\d\d\b")
 _FIELD: Final = re.compile(r"(?:< )?[A-Za-z][\w-]*: ?")
 _EDGES: Final = ("|", "│")
 """What parts the columns of tables as `pulsarctl` draws them."""
+_QUOTED_ROW: Final = re.compile(r'\s*"([^"\s][^"]* {4}[^"]*)"')
+"""A row as releases before 2.10 print it: `"NAME    VALUE"`."""
+_TITLES: Final = re.compile(r"[|│](?:\s*[A-Z][A-Z _-]*[|│])+")
+"""What stands above its columns."""
 _LOOKED_AT: Final = 400
 """Longest heading, and how much of a line shows that it is part of no answer."""
 
@@ -81,9 +92,15 @@ def said(text: str) -> list[str]:
         line = given.rstrip()
         start = line.lstrip()
         in_header = bool(_STATUS.match(start)) or (in_header and bool(_FIELD.match(start)))
-        if start and not in_header and not _NOISE.match(start, 0, _LOOKED_AT) and not _heading_of(start):
+        is_noise = _NOISE.match(start, 0, _LOOKED_AT) and LOGGED_SETTINGS not in line and LOGGED_RELEASE not in line
+        if start and not in_header and not is_noise and not _heading_of(start) and not _TITLES.fullmatch(line):
             kept.append(_without_mark(_cells(line)))
     return kept
+
+
+def letters_of(lines: Iterable[str]) -> int:
+    """Return how many signs lines have that are no blanks: as many as when they are joined."""
+    return sum(len(line) - line.count(" ") for line in lines)
 
 
 def _heading_of(line: str) -> str:
@@ -93,6 +110,8 @@ def _heading_of(line: str) -> str:
 
 def _cells(line: str) -> str:
     """Return the cells of a row with blanks between them; another line as it is."""
+    if quoted := _QUOTED_ROW.fullmatch(line):
+        return quoted[1]
     edge = line[:1]
     if edge not in _EDGES or line[-1:] != edge or line[1:2] == edge:
         return line

@@ -20,6 +20,7 @@ from planner.doors import pieces as kinds
 from planner.doors.boundaries import boundaries_in
 from planner.doors.capture_form import CaptureForm
 from planner.doors.contradictions import Contradictions
+from planner.doors.metrics_reader import is_of_any_program
 from planner.doors.metrics_text import as_text
 from planner.doors.pieces import Piece, TopicsOfBundles
 from planner.doors.placing import Placed, edges_of, place
@@ -157,16 +158,20 @@ def together(pieces: Sequence[Piece], cluster: str = "") -> Together:
     unknown = {id(piece) for piece in who.unknown}
     made = Together([piece for piece in named if id(piece) not in unknown], who, Contradictions(), cluster)
     _leave_out_odd_brokers(made)
+    _leave_out_other_programs(made)
     _take_reports(made)
     _take_configurations(made)
     by_broker: dict[str, list[kinds.Metrics]] = {}
     for one in made.of(kinds.Metrics):
         by_broker.setdefault(one.broker, []).append(one)
-    made.metrics = {broker: _merged_metrics(pieces) for broker, pieces in by_broker.items()}
+    made.metrics = {broker: _merged_metrics(made, pieces) for broker, pieces in by_broker.items()}
     _take_topics(made)
     _take_bundles(made)
     _place_the_rest(made)
     _take_owned(made)
+    for topics in (*made.of(kinds.BrokerTopics), *made.of(kinds.TopicStatsOf)):
+        made.said.parts(topics)
+    made.said.check_metrics(made.metrics, made.placed.topics)
     made.said.check(made.reports, made.owned, made.topics, made.bundles, made.brokers, made.of(kinds.Brokers))
     return made
 
@@ -174,12 +179,29 @@ def together(pieces: Sequence[Piece], cluster: str = "") -> Together:
 def _leave_out_odd_brokers(made: Together) -> None:
     """Leave out what is called a broker and cannot be one, with all that is said of it."""
     odd = [name for name in made.who.brokers if not BROKER.fullmatch(name)]
-    if odd:
-        made.said.add(f"{listed(odd)} left out: not a broker id, which is host:port.")
-        made.pieces = [piece for piece in made.pieces if getattr(piece, "broker", "") not in odd]
+    _leave_out(made, odd, "not a broker id, which is host:port.")
+
+
+def _leave_out_other_programs(made: Together) -> None:
+    """Leave out what has metrics of Java alone, and is named by nothing else: ZooKeeper, bookies and proxies do."""
+    named = {name for one in made.of(kinds.Brokers) for name in one.brokers}
+    pieces = [(name, one) for one in made.pieces if (name := getattr(one, "broker", ""))]
+    named |= {name for name, one in pieces if not (isinstance(one, kinds.Metrics) and is_of_any_program(one))}
+    _leave_out(
+        made,
+        [name for name, _ in pieces if name not in named],
+        "they have only the metrics of any Java program, such as a bookie, ZooKeeper or a proxy.",
+    )
+
+
+def _leave_out(made: Together, names: Sequence[str], why: str) -> None:
+    if names:
+        gone = set(names)
+        made.said.add(f"{listed(dict.fromkeys(names))} left out: {why}")
+        made.pieces = [piece for piece in made.pieces if getattr(piece, "broker", "") not in gone]
         made._by_type.clear()  # noqa: SLF001 - our own
-        for name in odd:
-            del made.who.brokers[name]
+        for name in gone:
+            made.who.brokers.pop(name, None)
 
 
 def _take_reports(made: Together) -> None:
@@ -198,29 +220,47 @@ def _take_configurations(made: Together) -> None:
             made.runtime[one.broker] = {**made.runtime.get(one.broker, {}), **one.values}
 
 
-def _merged_metrics(pieces: Sequence[kinds.Metrics]) -> kinds.Metrics:
-    """Return the metrics of a broker of several texts as one; the newest value counts."""
+def _merged_metrics(made: Together, pieces: Sequence[kinds.Metrics]) -> kinds.Metrics:
+    """Return the metrics of a broker of several texts as one; of what several say, the newest counts.
+
+    An export has each metric in a text of its own, so that those of one moment are put together.
+    """
     ordered = sorted(pieces, key=lambda one: one.at_ms)
     if len(ordered) == 1:
         return ordered[0]
     plain: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
-    bundles: dict[str, dict[str, float]] = {}
-    topics: dict[str, dict[str, float]] = {}
+    rows: dict[str, dict[str, dict[str, float]]] = {"bundles": {}, "topics": {}}
+    totals: dict[str, float] = {}
+    again = False
     for one in ordered:
-        plain |= {(name, tuple(sorted(labels.items()))): value for name, labels, value in one.plain}
-        # An export has each value of a topic in a text of its own.
-        for name, values in one.bundles.items():
-            bundles.setdefault(name, {}).update(values)
-        for name, values in one.topics.items():
-            topics.setdefault(name, {}).update(values)
+        said = {(name, tuple(sorted(labels.items()))): value for name, labels, value in one.plain}
+        again = again or any(plain.get(key, value) != value for key, value in said.items())
+        plain |= said
+        totals |= one.totals
+        for what, before in rows.items():
+            given: Mapping[str, Mapping[str, float]] = getattr(one, what)
+            if _are_again(before, given):  # a later scrape says which topics are there now
+                again = again or before != given
+                before.clear()
+            for name, values in given.items():
+                before.setdefault(name, {}).update(values)
+    if again:
+        made.said.add(f"There are metrics of several moments of {ordered[-1].broker}; the last ones count.")
     return replace(
         ordered[-1],
         host=next((one.host for one in ordered if one.host), ""),
         cluster=next((one.cluster for one in ordered if one.cluster), ""),
         plain=[(name, dict(labels), value) for (name, labels), value in plain.items()],
-        bundles=bundles,
-        topics=topics,
+        bundles=rows["bundles"],
+        topics=rows["topics"],
+        totals=totals,
     )
+
+
+def _are_again(before: Mapping[str, Mapping[str, float]], after: Mapping[str, Mapping[str, float]]) -> bool:
+    """Say whether a text has every value of topics or bundles that an earlier one has, and some of the same."""
+    first, then = ({name for values in rows.values() for name in values} for rows in (before, after))
+    return first <= then and not before.keys().isdisjoint(after)
 
 
 def _take_topics(made: Together) -> None:
@@ -264,8 +304,9 @@ def _take_bundles(made: Together) -> None:
     spans: dict[str, set[str]] = {}
     for piece in made.pieces:
         for name in [piece.bundle] if isinstance(piece, kinds.OwnershipChange) else bundles_of(piece):
-            if BUNDLE.fullmatch(name):
-                namespace, _, span = name.rpartition("/")
+            namespace, _, span = name.rpartition("/")
+            low, _, high = span.partition("_")
+            if BUNDLE.fullmatch(name) and low < high:  # others are named where their broker is
                 spans.setdefault(namespace, set()).add(span)
     for namespace, found in spans.items():
         edges = boundaries_in(made.bundles.get(namespace))

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from planner.cluster.errors import FormatError
 from planner.cluster.units import MIB
-from planner.doors.prefixes import without_prefixes
+from planner.doors.prefixes import begins_with_pod, without_prefixes
 from planner.formats.folder import MAX_UNPACKED_BYTES
 from planner.formats.tar import is_tar
 
@@ -59,16 +59,25 @@ _LINE_ENDS: Final = re.compile(rb"\r+\n?")
 _MARK_INSIDE: Final = re.compile(rb"(?m)^\xef\xbb\xbf")
 _HARD_BLANKS: Final = re.compile(rb"(?m)(?:^|(?<=[ \t]))(?:\xc2\xa0)+|(?:\xc2\xa0)+(?=[ \t])|(?:\xc2\xa0){2,}")
 _STAMP: Final = re.compile(rb"(?m)^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6,9}(?:Z|[-+]\d\d:\d\d) ")
-_QUOTE: Final = re.compile(rb"(?m)^> ?")
-_QUOTED_TEXT: Final = re.compile(rb"(?:>(?: [^\n]*)?(?:\n|\Z)|\n)+\Z")
+_QUOTE: Final = re.compile(rb"(?m)^[ \t]*(?:> ?)+")
+_QUOTED_TEXT: Final = re.compile(rb"(?:[ \t]*>[^\n]*(?:\n|\Z)|[ \t]*\n)+\Z")
+_MARKED_UP: Final = (
+    (re.compile(rb"(?m)(?<=\S)[ \t]*`{1,3}(?=[\[{][ \t]*[\"\[{\n])"), b"\n"),
+    (re.compile(rb"(?m)(?<=[\]}])`{1,3}(?=\W|$)"), b"\n"),
+    (re.compile(rb"(?m)^(?:[ \t]*</?[a-z]+(?: [^<>\n]*)?>)+(?=[ \t]*(?:[\[{]|$))"), b""),
+    (re.compile(rb"(?m)(?<=[\]}])(?:</[a-z]+>)+[ \t]*$"), b""),
+)
+"""Marks of Markdown and HTML on the line of an answer, and what to put there."""
 _CURLED: Final = re.compile(rb"\xe2\x80[\x9c-\x9e]")
 """Typographic quotation marks."""
 _WHOSE: Final = re.compile(rb"(?m)^((?:I have no name!|[\w.-]+)@[\w.-]+):[~/]")
 _BRACKETED: Final = re.compile(rb"(?m)(?<=[^\s(])(?=\[[\w.-]+@[\w.-]+ [^\]\n]{1,80}\][$#](?: |$))")
 """Between the end of an answer without a line end and the prompt after it."""
 _GOES_ON: Final = re.compile(rb"(?<!\\)\\\n(?:[ \t]+(?:> )?|> )")
-_PASTED_BYTES: Final = 4 * MIB
+PASTED_BYTES: Final = 4 * MIB
 """More than any person pastes."""
+_LOGGED_BYTES: Final = 64 * MIB
+"""More than any container logs of the answers to a few commands."""
 
 
 def unpacked(data: bytes, file: str) -> bytes:
@@ -97,7 +106,7 @@ def unpacked(data: bytes, file: str) -> bytes:
 def _decoded(data: bytes) -> bytes:
     """Return the text in base64, as resources of Kubernetes hold it; other data as it is."""
     lines = data.split()
-    if len(data) > _PASTED_BYTES or len(data) < _SHORTEST_BASE64 or not all(map(_BASE64.fullmatch, lines)):
+    if len(data) > PASTED_BYTES or len(data) < _SHORTEST_BASE64 or not all(map(_BASE64.fullmatch, lines)):
         return data
     try:
         text = base64.b64decode(b"".join(lines), validate=True)
@@ -146,8 +155,10 @@ def plain(data: bytes) -> bytes:
         data = _HARD_BLANKS.sub(lambda found: b" " * (len(found[0]) // 2), data)
     if _STAMP.match(data):
         data = _STAMP.sub(b"", data)
-    if len(data) <= _PASTED_BYTES:
+    if len(data) <= PASTED_BYTES:
         data = _as_printed(data)
+    elif len(data) <= _LOGGED_BYTES and begins_with_pod(data):
+        data = without_prefixes(data)
     if b"\xe2\x80" in data and b'"' not in data:  # a word processor has replaced all of them
         data = _CURLED.sub(b'"', data)
     return data
@@ -156,12 +167,15 @@ def plain(data: bytes) -> bytes:
 def _as_printed(data: bytes) -> bytes:
     """Return pasted text without signs of a quotation, without indentation, and with each prompt on its own line."""
     data = without_prefixes(data)
-    if data[:1] == b">" and _QUOTED_TEXT.match(data):
+    if data.lstrip()[:1] == b">" and _QUOTED_TEXT.match(data):
         data = _QUOTE.sub(b"", data)
     if b"\\\n" in data:  # properties and commands go on in the next line
         data = _GOES_ON.sub(b"", data)
-    if b"&quot;" in data and b'"' not in data:  # copied from the source of a page
+    if data.count(b"&quot;") > data.count(b'"'):  # copied from the source of a page
         data = html.unescape(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+    if b"`" in data or b"<" in data:
+        for mark, instead in _MARKED_UP:
+            data = mark.sub(instead, data)
     if data[:1] in (b" ", b"\t"):
         data = textwrap.dedent(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
     for name in set(_WHOSE.findall(data)):

@@ -155,7 +155,8 @@ class Who:
         if not isinstance(piece, _OF_BROKERS) or not piece.broker or has_port(piece.broker):
             return piece
         hosts = Hosts(self.brokers)
-        broker = hosts.broker_of(piece.broker)
+        pods = [one for one in self.brokers if one.partition(".")[0] == piece.broker]
+        broker = pods[0] if len(pods) == 1 else hosts.broker_of(piece.broker)
         if hosts.assumed:
             self.assumed[f"{piece.source} names {piece.broker} without a port; {_DEFAULT_PORT} is assumed."] = None
         if hosts.unclear:

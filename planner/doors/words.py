@@ -26,7 +26,7 @@ TOPIC: Final = re.compile(r"(?i:(?:non-)?persistent|topic|segment)://[^/\s]+/[^/
 _OWN: Final = re.compile(r"(?:pulsar|sla-monitor)/(?:[^/]+/)?([^/]+:[0-9]+)")
 _URL: Final = re.compile(r"https?://[^\s/'\"]+")
 _ADMIN_URL: Final = re.compile(r"(?:--admin-url|--url|-u)[ =]['\"]?(\S+?)['\"]?(?:\s|$)")
-_REST_NAMESPACE: Final = re.compile(r"/admin/v2/namespaces/([^/\s]+/[^/\s'\"?]+)")
+_REST_NAMESPACE: Final = re.compile(r"/admin/(?:v2/namespaces|policies|local-policies)/([^/\s]+/[^/\s'\"?]+)")
 _STORE_PATH: Final = re.compile(r"/loadbalance/brokers/([^\s/'\"]+:[0-9]+)")
 
 

@@ -53,7 +53,11 @@ def out_of_capacity(case: Outcome) -> Iterator[Finding]:
     )
     yield Finding(
         code="out_of_capacity",
-        title="Out of capacity: every broker is full",
+        title=(
+            "Out of capacity: every broker is full"
+            if found.over_threshold == brokers
+            else f"Out of capacity: brokers are used to {mean * 100:.0f} % on average"
+        ),
         evidence=evidence,
         remedy=(
             f"No strategy or threshold can fix this. Add at least {count(more, 'broker')} of the same size, so that"

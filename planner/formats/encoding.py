@@ -114,6 +114,18 @@ def parse_json(data: bytes | str, file: str, *, is_bounded: bool = False) -> Any
     except FormatError as error:
         raise FormatError(error.what, where=file, remedy=error.remedy) from None
     except json.JSONDecodeError as error:
+        if text[error.pos : error.pos + 1] == "\n" and "control character" in error.msg:
+            raise FormatError(
+                f"Line {error.lineno} ends inside a text, as where a terminal or a mail program breaks long lines.",
+                where=file,
+                remedy="Save the output to a file instead of copying it.",
+            ) from error
+        if text.startswith(("...", "…"), error.pos):
+            raise FormatError(
+                f"The text was shortened: dots stand for what is left out, line {error.lineno}, column {error.colno}.",
+                where=file,
+                remedy="Use the whole output.",
+            ) from error
         raise FormatError(
             f"Not valid JSON: {error.msg}, line {error.lineno}, column {error.colno}.",
             where=file,

@@ -141,6 +141,8 @@ class DayAssembler:
 
     def _notes_of_labels(self) -> Iterator[str]:
         hosts = self.state.hosts
+        if programs := self.state.programs:
+            yield f"{listed(programs)} left out: they have only the metrics of any Java program, such as a bookie."
         if hosts.assumed:
             yield (
                 f"Series name {listed(hosts.assumed)} without a port; {WEB_PORT} is assumed. Keep the label instance"

@@ -74,9 +74,10 @@ class MomentMaker:
         """
         self.state.brokers.fit()
         present = self.state.present(time_ms)
-        names = sorted(self.state.brokers.names)
+        every = self.state.brokers.names
+        names = sorted(name for name in every if name not in self.state.programs)
         order = np.array([self.state.brokers.number[name] for name in names], dtype=np.int64)
-        place = np.empty(len(names) + 1, dtype=np.int64)
+        place = np.full(len(every) + 1, -1, dtype=np.int64)
         place[order] = np.arange(len(names))
         place[-1] = -1
         topics, of_topics = self._topic_rows(time_ms, present)

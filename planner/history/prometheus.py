@@ -33,6 +33,9 @@ BROKER_METRICS: Mapping[str, str] = {
 }
 """Metrics of a broker, and the column each is about; usages are percentages of a limit."""
 
+JAVA_METRICS = ("jvm_memory_bytes_max", "jvm_memory_direct_bytes_max", "process_start_time_seconds")
+"""Metrics of any Java program, which are no sign of a broker."""
+
 BUNDLE_METRICS: Mapping[str, str] = {metric: BUNDLE_STATS[key] for metric, key in pulsar_json.BUNDLE_METRICS.items()}
 """Metrics of a bundle (modular load manager, with `exposeBundlesMetricsInPrometheus`)."""
 

@@ -29,7 +29,7 @@ from planner.history.columns import (
     topic_columns,
 )
 from planner.history.layout import Layout
-from planner.history.prometheus import BUNDLE_METRICS
+from planner.history.prometheus import BUNDLE_METRICS, JAVA_METRICS
 from planner.history.rates import CounterRates
 from planner.history.records import BROKER_VALUES, BUNDLE_VALUES, COUNTERS, TOPIC_VALUES, Kind, Record
 from planner.history.samples import Samples, Series
@@ -58,6 +58,7 @@ class ClusterState:
         hosts: Which broker is meant where a series names a host alone.
         assumed: Namespaces whose bundles are unknown.
         cut: Namespaces with a bundle that several brokers serve, so that there are more than anybody reports.
+        programs: What has only series of Java, as a bookie or ZooKeeper has, and is therefore no broker.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class ClusterState:
         self.topics = topic_columns()
         self.spaces: list[str] = []
         self.space_number: dict[str, int] = {}
+        self.programs: dict[str, None] = {}
         self.samples = Samples(options.sample_ms)
         self.counters = CounterRates(options.report_ms)
         self.assumed: list[str] = []
@@ -122,6 +124,7 @@ class ClusterState:
 
     def _broker(self, name: str) -> int:
         row = self.brokers.row(name)
+        self.programs.pop(name, None)
         if row == len(self.broker_texts):
             self.broker_texts.append({})
             self.brokers.fit()
@@ -286,7 +289,10 @@ class ClusterState:
             return
         if named != record.broker:
             record = replace(record, broker=named)
+        is_known = named in self.brokers.number and named not in self.programs
         broker = self._broker(named)
+        if not is_known and record.metric in JAVA_METRICS:
+            self.programs[named] = None
         name = -1
         if record.metric in BUNDLE_METRICS:
             name = self.layout.add(record.names[0])

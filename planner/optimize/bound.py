@@ -7,7 +7,7 @@ Several relaxations, each of which allows more than a plan may do; the highest o
 - *Alone*: a bundle needs a broker that suits it, on which nothing else lies but what cannot leave.
 - *Room*: all traffic, which may be cut, must fit on the brokers that its policies allow, within the budgets (linear).
 - *Cover*: what must leave a broker costs something, in whole bundles (mixed-integer, broker by broker).
-- *Leaving*: whole bundles leave, and what arrives may be cut (`leaving.py`, mixed-integer).
+- *Leaving*: whole bundles leave, and what arrives may be cut, but for the largest (`leaving.py`, mixed-integer).
 - *Whole*: the question itself, where it is small enough (mixed-integer).
 
 Anti-affinity counts in the last two alone. It is about the order: who takes a bundle has the fewest at that moment, so

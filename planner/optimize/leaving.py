@@ -1,7 +1,8 @@
 """What no plan can beat when whole bundles leave, while what arrives may be cut: a mixed-integer program.
 
 It joins what the ladder and room see apart. Bundles leave a broker as a whole, or not at all; who takes them gets
-shares of all that leaves, of namespaces that may go to the same brokers. Anti-affinity groups count as follows.
+shares of all that leaves, of namespaces that may go to the same brokers. The largest bundles may be asked to arrive as
+a whole as well, on one broker. Anti-affinity groups count as follows.
 
 - The extensible load manager lets a bundle go to a broker with the fewest bundles of its group. So the fewest that any
   candidate has never rises above a level that the budget of moves can lift all of them to, and a broker that takes one
@@ -9,6 +10,7 @@ shares of all that leaves, of namespaces that may go to the same brokers. Anti-a
   domain in which a broker that may take none has the fewest fills up no further, and keeps the others from taking any.
 - The modular load manager counts namespaces. A broker above that level takes bundles only after all bundles of some
   namespaces have left it.
+- Bundles that no order of moves lets leave stay (`kept.py`).
 
 Each bundle moves once, as in every plan. What is left out can only lower the bound.
 """
@@ -20,19 +22,16 @@ import numpy as np
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray
 from planner.optimize.bound import SLACK
 from planner.optimize.highs import Program
+from planner.optimize.kept import kept_by_order
 from planner.optimize.question import Model
 from planner.optimize.state import State
 
 MOST_BUNDLES = 3_000
 """Bundles up to which the program is asked."""
-_WHOLE_PER_BROKER = 12
-"""Largest bundles of a broker that leave as a whole; smaller ones may be cut."""
 _TOGETHER = (3, 8)
 """Least used brokers that are looked at together, for what the largest bundles of a group can bring them."""
 _COUNTED = (0, 1, 3, 8)
 """Bundles for each of them that are counted as the largest."""
-_NEAR = 0.6
-"""Share of the known peak above which a broker's bundles leave as a whole."""
 
 
 def _ever_take(here: Int64Array, reach: Int64Array, may: BoolArray, most: int) -> BoolArray:
@@ -53,10 +52,32 @@ def _ever_take(here: Int64Array, reach: Int64Array, may: BoolArray, most: int) -
 
 
 _GAP = 2e-3
-_NODES = 100
-"""Nodes of the search for which brokers take bundles of a group at all."""
-_MOST_DECIDED = 80
-"""Brokers x groups up to which that is asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Depth:
+    """How much is decided as a whole: more proves more, and takes longer.
+
+    Attributes:
+        whole: Largest bundles of a broker that leave as a whole; smaller ones may be cut.
+        near: Share of the known peak above which that is asked of a broker's bundles.
+        placed: Columns for the largest bundles of all, which also arrive as a whole, on one broker.
+        decided: Brokers x groups up to which it is decided which brokers take bundles of a group at all.
+        states: States of a group that are looked at to see which of its bundles can leave; none without.
+        nodes: Nodes of the search.
+    """
+
+    whole: int
+    near: float
+    placed: int
+    decided: int
+    states: int
+    nodes: int
+
+
+QUICK = Depth(whole=12, near=0.6, placed=0, decided=0, states=0, nodes=1)
+CLOSER = Depth(whole=12, near=0.6, placed=0, decided=80, states=150_000, nodes=100)
+CLOSEST = Depth(whole=MOST_BUNDLES, near=0.0, placed=400, decided=1_000, states=150_000, nodes=20)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -72,7 +93,7 @@ class Leaving:
     bundles: Int64Array
 
 
-def leaving(model: Model, start: State, *, low: float, high: float, closely: bool = False) -> Leaving:
+def leaving(model: Model, start: State, *, low: float, high: float, depth: Depth = QUICK) -> Leaving:
     """Return the least peak when whole bundles leave, and which do.
 
     Args:
@@ -80,11 +101,11 @@ def leaving(model: Model, start: State, *, low: float, high: float, closely: boo
         start: The cluster before anything moves.
         low: A bound that is known already.
         high: The peak of a plan that is known already.
-        closely: Whether to decide which brokers take bundles of a group at all: it takes longer, and proves more.
+        depth: How much is decided as a whole.
     """
     program = Program()
     peak = program.add(1, cost=1.0, low=low, high=high)
-    found = _Arrivals(model, start, program, high)
+    found = _Arrivals(model, start, program, high, depth)
     for row in range(len(model.scale)):
         parts = found.of(row)
         for broker in np.flatnonzero(model.counts & (model.scale[row] > 0)).tolist():
@@ -95,10 +116,10 @@ def leaving(model: Model, start: State, *, low: float, high: float, closely: boo
     for row in np.flatnonzero(np.isfinite(model.budgets)).tolist():
         program.row(found.out, model.cost[row, found.movable], high=float(model.budgets[row]))
     found.groups()
-    if closely and len(found.decides) <= _MOST_DECIDED:
+    if len(found.decides) <= depth.decided:
         for column in found.decides:
             program.whole[column] = True
-    solved = program.solve(nodes=_NODES if closely else 1, gap=_GAP, guess=False)
+    solved = program.solve(nodes=depth.nodes, gap=_GAP, guess=False)
     if not solved.feasible:
         return Leaving(high - SLACK, np.zeros(0, dtype=np.int64))
     chosen = found.movable[solved.values[found.out] > 0.5] if len(solved.values) else found.movable[:0]  # noqa: PLR2004
@@ -113,6 +134,7 @@ class _Arrivals:
         start: The cluster before anything moves.
         program: Gets the columns.
         high: Usage that brokers are at most at.
+        depth: How much is decided as a whole.
 
     Attributes:
         movable: The bundles that may leave. Shape (movable,).
@@ -121,7 +143,7 @@ class _Arrivals:
         decides: Columns of the levels of groups, and of whether brokers take any bundle of them: whole numbers.
     """
 
-    def __init__(self, model: Model, start: State, program: Program, high: float) -> None:
+    def __init__(self, model: Model, start: State, program: Program, high: float, depth: Depth) -> None:
         self.model, self.start, self.program = model, start, program
         self.movable = np.flatnonzero(model.movable)
         self.load = model.usage.bundle[:, self.movable]
@@ -129,26 +151,49 @@ class _Arrivals:
         self.owner = model.owner[self.movable]
         self.out = program.add(len(self.movable), high=1.0)
         program.low[-1][model.forced[self.movable]] = 1.0
-        self._leave_whole(high)
+        self._leave_whole(high, depth)
         group_of, self.masks = model.groups
         spaces = model.snapshot.bundles.namespace[self.movable].astype(np.int64)
         self.space = spaces
         self.limited = self._limited()
+        if self.limited and depth.states:
+            program.high[-1][kept_by_order(model, start, depth.states)[self.movable]] = 0.0
         self.decides: list[int] = []
         mark = np.array([self._mark(at) for at in range(len(model.snapshot.namespaces))], dtype=np.int64)
         kinds, self.kind = np.unique(np.stack([group_of[spaces], mark[spaces]]), axis=1, return_inverse=True)
         self.kind = self.kind.reshape(-1)
         self.kinds: list[tuple[int, int]] = [(int(mask), int(one)) for mask, one in kinds.T]
+        self.takers = [np.flatnonzero(self.masks[mask]) for mask, _ in self.kinds]
+        self.placed: dict[int, Int64Array] = {}
+        self._arrive_whole(depth.placed)
         self.count_in = {
-            at: dict(zip(takers.tolist(), program.add(len(takers)).tolist(), strict=True))
-            for at, (mask, one) in enumerate(self.kinds)
-            if one >= 0
-            for takers in (np.flatnonzero(self.masks[mask]),)
+            at: dict(zip(takers.tolist(), self._counted(at).tolist(), strict=True))
+            for at, ((_, one), takers) in enumerate(zip(self.kinds, self.takers, strict=True))
+            if one >= 0 or at in self.placed
         }
         for at, into in self.count_in.items():
             mine = self.out[self.kind == at]
             columns = np.concatenate([np.array([*into.values()], dtype=np.int64), mine])
             program.row(columns, np.append(np.ones(len(into)), -np.ones(len(mine))), 0.0, 0.0)
+
+    def _arrive_whole(self, most: int) -> None:
+        """Let the largest bundles arrive as a whole: each is a kind of its own. So many columns at most."""
+        counts = self.model.counts
+        size = (self.load * self.model.scale[:, counts].min(axis=1, keepdims=True)).max(axis=0)
+        for one in np.argsort(-size, kind="stable").tolist():
+            takers = self.takers[self.kind[one]]
+            takers = takers[takers != self.owner[one]]
+            most -= len(takers)
+            if most < 0:
+                return
+            self.kinds.append(self.kinds[self.kind[one]])
+            self.takers.append(takers)
+            self.kind[one] = len(self.kinds) - 1
+            self.placed[len(self.kinds) - 1] = self.program.add(len(takers), high=1.0, whole=True)
+
+    def _counted(self, at: int) -> Int64Array:
+        """Return columns that count how many bundles of a kind each of its takers gets. Shape (takers,)."""
+        return self.placed[at] if at in self.placed else self.program.add(len(self.takers[at]))
 
     def _limited(self) -> bool:
         """Say whether groups limit what arrives: not where topics can make a candidate drop out."""
@@ -163,7 +208,7 @@ class _Arrivals:
             return -1
         return namespace if rules.counts_namespaces else list(rules.members).index(rules.group[namespace])
 
-    def _leave_whole(self, high: float) -> None:
+    def _leave_whole(self, high: float, depth: Depth) -> None:
         """Let the largest bundles of brokers above a usage leave as a whole, and as many as it takes in any case."""
         model, start = self.model, self.start
         for broker in np.flatnonzero(model.counts & (start.usage > 0)).tolist():
@@ -178,17 +223,22 @@ class _Arrivals:
                 least = max(least, int(np.searchsorted(sums.cumsum(), excess[row] - SLACK)) + 1)
             if 0 < least <= len(mine):
                 self.program.row(self.out[mine], np.ones(len(mine)), low=float(least))
-            large = mine[np.argsort(-load.max(axis=0), kind="stable")[:_WHOLE_PER_BROKER]]
-            if start.usage[broker] > high * _NEAR:
+            large = mine[np.argsort(-load.max(axis=0), kind="stable")[: depth.whole]]
+            if start.usage[broker] > high * depth.near:
                 for column in self.out[large].tolist():
                     self.program.whole[column] = True
 
     def of(self, row: int) -> dict[int, list[tuple[Int64Array, FloatArray]]]:
         """Add the flows of a resource; return their columns and signs by broker."""
         found: dict[int, list[tuple[Int64Array, FloatArray]]] = {}
-        for at, (mask, _) in enumerate(self.kinds):
+        for at, takers in enumerate(self.takers):
             mine = np.flatnonzero(self.kind == at)
-            takers = np.flatnonzero(self.masks[mask])
+            if at in self.placed:
+                for broker, column in zip(takers.tolist(), self.placed[at], strict=True):
+                    found.setdefault(broker, []).append((column[np.newaxis], self.load[row, mine] / self.unit[row]))
+                continue
+            if not len(mine):
+                continue
             into = self.program.add(len(takers))
             for broker, column in zip(takers.tolist(), into, strict=True):
                 found.setdefault(broker, []).append((column[np.newaxis], np.ones(1)))

@@ -13,6 +13,7 @@ from planner.remedy.action import both
 from planner.remedy.candidates import candidates, more_brokers, moves_after, of_finding
 from planner.remedy.trials import Trial, Trials, by_gain
 from planner.simulate.edits.registry import NewBrokers
+from planner.simulate.judge import judge
 from planner.simulate.price import price_of
 from planner.simulate.scenario import Scenario
 
@@ -179,21 +180,21 @@ def fix(trials: Trials, outcome: Outcome, progress: Callable[[int], None] = lamb
     added = [one for one in single if one.action.kind == "brokers"]
     free = [one for one in single if one.action.kind not in _BOUGHT]
     offered = _offered(trials, free)
-    if not offered or (needed and not _ends_below(offered[0])):
+    if needed and not (offered and _ends_below(offered[0])):
         free = single
         offered = _offered(trials, [one for one in single if one.action.kind != "brokers"])
     pairs = [*_pairs(trials, offered[:_PAIRED]), *_followed(trials, free)]
     number = len(single) + len(pairs)
     progress(number)
     best = offered[0] if offered else None
-    better = [pair for pair in pairs if best is None or by_gain([best, pair])[0] is pair]
+    better = [pair for pair in pairs if best is None or judge(best.after, pair.after).word == "better"]
     pair = next(iter(_offered(trials, better)), None)
     chosen = pair or best
     capacity = None
     if needed and (chosen is None or not _ends_below(chosen)):
         capacity, more = _more_brokers(trials)
         number += more
-    if best is None and capacity is None:
+    if needed and best is None and capacity is None:
         best = next(iter(_offered(trials, added)), None)
     return Fix(best, pair, tuple(offered[1:]), capacity, number, needed)
 

@@ -1,12 +1,13 @@
 """A moment of a Prometheus, asked by this server, as outputs that make a cluster."""
 
+import re
 import time
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import streamlit as st
 
 from planner.capture.permissions import ALLOW, SECRETS, CapturePermissions, capture_permissions
-from planner.capture.prometheus_options import PrometheusOptions, PrometheusSecrets
+from planner.capture.prometheus_options import Coarsest, PrometheusOptions, PrometheusSecrets
 from planner.cluster.errors import CaptureError, PlannerError
 from planner.web.load_files import files_part, read_more
 from planner.web.session import SessionValue
@@ -28,9 +29,27 @@ _FIELDS: Final = {
     "--matchers": "Matchers",
     "--broker-names": "Broker names",
     "--org-id": "Tenant",
-    "--ca-file": "Authorities to trust (PEM)",
+    "--coarsest": "Coarsest samples",
+    "--accept-partial": "Accept partial answers",
+    "--token-file": "Token variable",
+    **{f"--{field.replace('_', '-')}": label for field, label in _SECRET_FILES.items()},
+    "--dry-run": "Report what is there",
 }
 """Fields of the form, by the command-line options that they represent."""
+_OPTION: Final = re.compile(r"--[a-z]+(?:-[a-z]+)*")
+_COARSEST: Final = {
+    "raw": "raw: as they were scraped",
+    "5m": "5m: averages over up to 5 minutes",
+    "1h": "1h: averages over up to an hour",
+}
+_COARSEST_HELP: Final = (
+    "Thanos keeps raw samples for a limited time, and averages for longer. Averages are taken only where raw samples"
+    " are gone, with a note."
+)
+_PARTIAL_HELP: Final = (
+    "Reads what is there when a store of Thanos or VictoriaMetrics does not answer, with a note. Use it where two"
+    " servers scrape the same brokers and one of them is down. Otherwise brokers, bundles or topics can be missing."
+)
 _COMMAND: Final = """
 python -m planner snapshot --prometheus http://prometheus:9090 --at now-1h --dry-run
 python -m planner snapshot --prometheus http://prometheus:9090 --at now-1h --out east.zip
@@ -79,7 +98,14 @@ def allowed_now() -> bool:
 
 
 def _in_words(error: PlannerError) -> PlannerError:
-    return CaptureError(error.what, where=_FIELDS.get(error.where, error.where), remedy=error.remedy)
+    """Return an error with the fields of the form instead of command-line options."""
+    return CaptureError(
+        _of_form(error.what), where=_FIELDS.get(error.where, error.where), remedy=_of_form(error.remedy)
+    )
+
+
+def _of_form(text: str) -> str:
+    return _OPTION.sub(lambda found: f'"{_FIELDS[found[0]]}"' if found[0] in _FIELDS else found[0], text)
 
 
 def _form(allowed: CapturePermissions) -> None:
@@ -105,6 +131,10 @@ def _form(allowed: CapturePermissions) -> None:
         org = left.text_input(
             "Tenant (optional)", max_chars=150, help="X-Scope-OrgID of Mimir, THANOS-TENANT of Thanos."
         )
+        coarsest = right.selectbox(
+            "Coarsest samples", get_args(Coarsest), format_func=lambda one: _COARSEST[one], help=_COARSEST_HELP
+        )
+        partial = st.checkbox("Accept partial answers", help=_PARTIAL_HELP)
         secrets = PrometheusSecrets(token_env="") if allowed.anything else _secrets(allowed)
         with st.container(horizontal=True):
             look = st.form_submit_button("Report what is there", icon=":material/search:")
@@ -117,6 +147,8 @@ def _form(allowed: CapturePermissions) -> None:
         matchers=matchers.strip(),
         broker_names=tuple(names.split()),
         org_id=org.strip(),
+        coarsest=coarsest,
+        accept_partial=partial,
         secrets=secrets,
         request_s=_REQUEST_S,
         attempts=_ATTEMPTS,
@@ -158,8 +190,8 @@ def _ask(options: PrometheusOptions, at: str, *, look: bool) -> None:
 
     at_ms = moment_of(at, "--at", int(time.time() * 1_000))
     if look:
-        _SAID.put(tuple(survey(options, at_ms).lines()))
+        _SAID.put(tuple(map(_of_form, survey(options, at_ms).lines())))
         return
     answers, notes = answers_at(options, at_ms)
     read_more("", answers)
-    _SAID.put(notes)
+    _SAID.put(tuple(map(_of_form, notes)))

@@ -1,6 +1,6 @@
 """Measures how well a Prometheus and captures of the same minutes of one real cluster agree, once both are replayed.
 
-    python -m tests.cluster.agreement --out FOLDER --minutes 60
+    python -m tests.cluster.agreement --out FOLDER --minutes 120 --moves 7 --shift-minutes 11
 
 leaves both histories in FOLDER and prints what docs/history.md says.
 """
@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -80,28 +79,30 @@ class Agreement:
     cycles: tuple[int, int]
 
 
-def record(scene: Scene, folder: Path, minutes: float) -> tuple[Path, Path]:
+def record(scene: Scene, folder: Path, minutes: float, moves: int = 1) -> tuple[Path, Path]:
     """Watch a cluster while a Prometheus scrapes it; return the history of captures, and that of the Prometheus.
 
     The latter begins with one capture, which names bundles and settings: brokers do not export those by default.
-    Half-way, a bundle goes to another broker by hand.
+    At so many moments, evenly spread, a bundle goes to another broker by hand.
     """
     captured, scraped = folder / "captured", folder / "scraped"
     cluster = scene.cluster
     targets = [broker.url.rpartition("/")[2] for broker in cluster.brokers]
     with prometheus(folder / "prometheus", targets=targets) as url:
         stop, until_s = threading.Event(), time.monotonic() + minutes * 60
-        moved = False
+        moved = 0
 
         def follow(watched: Watched) -> None:
             nonlocal moved
             left_s = until_s - time.monotonic()
             if left_s <= 0:
                 stop.set()
-            elif watched.snapshot is not None and not moved and left_s < minutes * 30:
-                moved = True
-                heaviest = [name for name in cluster.owners() if name.startswith(f"{SHED}/")][-1]
-                scene.put({heaviest: cluster.brokers[1].id})
+                return
+            due = int((1 - left_s / minutes / 60) * (moves + 1))
+            if watched.snapshot is not None and moved < due:
+                moved += 1
+                chosen = sorted(name for name in cluster.owners() if name.startswith(f"{SHED}/"))[-moved]
+                scene.put({chosen: cluster.brokers[1].id})
 
         start_ms = time.time_ns() // 1_000_000
         capture = CaptureOptions(cluster.brokers[0].url, captured, metadata_store=cluster.store_url)
@@ -218,12 +219,15 @@ def _moves(result: TaskResult) -> set[tuple[str, str]]:
 def _run(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--minutes", type=float, default=60.0)
+    parser.add_argument("--minutes", type=float, default=120.0)
+    parser.add_argument("--moves", type=int, default=1, help="bundles moved by hand meanwhile, at most 16")
+    parser.add_argument("--shift-minutes", type=float, default=0.0, help="every topic gets another rate so often")
     asked = parser.parse_args(arguments)
     asked.out.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as running:
-        scene = partial(modular_scene, interval_ms=QUICK_MS)(running, classpath(asked.out), asked.out / "cluster")
-        histories = record(scene, asked.out, asked.minutes)
+        paths, shift_s = classpath(asked.out), asked.shift_minutes * 60
+        scene = modular_scene(running, paths, asked.out / "cluster", interval_ms=QUICK_MS, shift_s=shift_s)
+        histories = record(scene, asked.out, asked.minutes, asked.moves)
     sys.stdout.write(f"{compare(*histories)}\n")
 
 

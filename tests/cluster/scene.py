@@ -142,8 +142,10 @@ def shed_flows() -> dict[str, Flow]:
     return {topic: Flow(10.0 * 1.1**rank) for rank, topic in enumerate(one_in_each_bundle(SHED, 16))}
 
 
-def modular_scene(running: contextlib.ExitStack, paths: str, folder: Path, *, interval_ms: int = 0) -> Scene:
-    """Start three brokers with the modular load manager; see `start_cluster`."""
+def modular_scene(
+    running: contextlib.ExitStack, paths: str, folder: Path, *, interval_ms: int = 0, shift_s: float = 0.0
+) -> Scene:
+    """Start three brokers with the modular load manager; see `start_cluster`, and `traffic` for the shift."""
     # All bundles are stored then, and not just the busiest.
     settings = {"loadBalancerMaxNumberOfBundlesInBundleLoadReport": 0}
     cluster = running.enter_context(
@@ -157,7 +159,7 @@ def modular_scene(running: contextlib.ExitStack, paths: str, folder: Path, *, in
     flows |= shed_flows()
     for namespace, bundles in {ORDERS: 4, CALM: 4, LONELY: 4, GROW: 2, SHED: 16}.items():
         cluster.admin().create_namespace(namespace, bundles)
-    running.enter_context(traffic(cluster.brokers[0].service_url, flows))
+    running.enter_context(traffic(cluster.brokers[0].service_url, flows, shift_s=shift_s))
     scene = Scene(cluster, flows)
     first, second, last = (broker.id for broker in cluster.brokers)
     wanted = {name: second for name in cluster.owners() if name.startswith(f"{ORDERS}/")}

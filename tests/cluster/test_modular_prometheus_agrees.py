@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1800)]
 
 def test_replays_agree(modular: Scene, tmp_path: Path) -> None:
     found = compare(*record(modular, tmp_path, 7.0))
-    # A few minutes of a busy machine; docs/history.md has what 40 minutes come to.
+    # A few minutes of a busy machine; docs/history.md has what two hours come to.
     assert found.minutes > 3, found
     assert found.owners_percent > 95, found
     assert found.rate_percent < 15, found

@@ -35,7 +35,8 @@ def test_a_proxy_hides_the_brokers(modular: Scene, tmp_path: Path) -> None:
     cluster = modular.cluster
     ids = [broker.id for broker in cluster.brokers]
     limits = {name: float(mib) for name, mib in zip(ids, SCARCE_FIRST_MIB, strict=True)}
-    with pulsar_proxy(cluster, tmp_path / "proxy") as port:
+    with pulsar_proxy(cluster, tmp_path / "proxy") as running:
+        port = running.port
         proxy = f"http://127.0.0.1:{port}"
         nowhere = tuple(f"{name}=http://127.0.0.1:{free_port()}" for name in ids)
         options = CaptureOptions(proxy, tmp_path / "hidden", broker_at=nowhere, limits=Limits(back_off_s=0.1))

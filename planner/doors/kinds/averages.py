@@ -17,9 +17,11 @@ def _recognise(chunk: Chunk) -> int:
 
 
 def _read(chunk: Chunk) -> Iterator[Piece]:
-    found = _PATH.search(chunk.source.command) or _PATH.search(chunk.before)
+    found = _PATH.search(chunk.before) or _PATH.search(chunk.source.command)
     if found is None:
-        yield NotUsed(source=chunk.source, why="averages that do not name their bundle; put the command above them")
+        yield NotUsed(
+            source=chunk.source, why="averages that do not name their bundle or broker; put the command above them"
+        )
         return
     yield Averages(source=chunk.source, path=found[0], values=chunk.value)
 

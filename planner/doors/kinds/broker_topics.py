@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import msgspec
 
 from planner.cluster.errors import FormatError
+from planner.cluster.ranges import parse_range
 from planner.doors.chunks import Chunk
 from planner.doors.kind import NO, SURE, Kind
 from planner.doors.pieces import BrokerTopics
@@ -49,14 +50,16 @@ def _read(chunk: Chunk) -> Iterator[BrokerTopics]:
         ) from error
     topics: dict[str, dict[str, dict[str, Json]]] = {}
     lacking: Counter[str] = Counter()
+    apart: Counter[str] = Counter()
     for namespace, ranges in given.items():
         for span, domains in ranges.items():
+            parse_range(span, str(chunk.source))
             found = topics.setdefault(namespace, {}).setdefault(span, {})
             for named in domains.values():
                 for name, topic in named.items():
-                    found[name] = slim_topic(topic, lacking)
+                    found[name] = slim_topic(topic, lacking, apart)
     broker = chunk.broker
-    yield BrokerTopics(source=chunk.source, topics=topics, broker=broker, lacking=lacking)
+    yield BrokerTopics(source=chunk.source, topics=topics, broker=broker, lacking=lacking, apart=apart)
 
 
 KIND = Kind("topics of a broker", "pulsar-admin broker-stats topics", _recognise, _read)

@@ -13,13 +13,17 @@ from planner.doors.vocabulary import KNOWN, PREFIX, configuration
 
 _MARK: Final = re.compile(r"@@ -\d|\d+(?:,\d+)?[acd]\d+(?:,\d+)?$|\+\+\+ ")
 _CHANGED: Final = re.compile(rf"[-+<>] *(?:{PREFIX})?(?:{'|'.join(sorted(KNOWN))})\s*[=:]")
+_BARE: Final = re.compile(rf"[-+](?:{PREFIX})?(?:{'|'.join(sorted(KNOWN))})\s*[=:]")
 _HEADER: Final = re.compile(r"(?:---|\+\+\+) ")
 _BEFORE: Final = "-< "
 _AFTER: Final = "+> "
 
 
 def _recognise(chunk: Chunk) -> int:
-    if chunk.is_json or not any(_MARK.match(line) for line in chunk.first_lines):
+    if chunk.is_json:
+        return NO
+    signs = {line[0] for line in chunk.first_lines if _BARE.match(line)}  # what is posted may lack its marks
+    if len(signs) < len("-+") and not any(_MARK.match(line) for line in chunk.first_lines):
         return NO
     return SURE if any(_CHANGED.match(line) for line in chunk.first_lines) else NO
 

@@ -9,7 +9,7 @@ from planner.cluster.pulsar_json import host_and_port
 from planner.doors.chunks import Chunk
 from planner.doors.kind import LIKELY, NO, SURE, Kind, no_chunk
 from planner.doors.pieces import Brokers, Leader, Namespaces, NotUsed, OwnedBundles, Piece, Source, TopicNames, Version
-from planner.doors.words import BROKER, BUNDLE, NAMESPACE, TOPIC
+from planner.doors.words import BROKER, BUNDLE, NAMESPACE, RANGE, TOPIC
 
 _QUOTED: Final = r"[\"']?{}[\"']?,?"
 _OWNED_LINE: Final = re.compile(rf"\s*({BUNDLE.pattern})(?:\s+\[?broker_assignment[=:].*|\s+\[.*\])?\s*")
@@ -58,7 +58,7 @@ def _read_brokers(chunk: Chunk) -> Iterator[Piece]:
     """Read brokers, a line each; ZooKeeper's shell lists those of a folder on one line."""
     names = _names(chunk)
     if not chunk.is_json:
-        names = [part for line in names for part in line.strip("[]").split(", ")]
+        names = [part for line in names for part in (line[1:-1] if line[-1:] == "]" else line).split(", ")]
     yield Brokers(source=chunk.source, brokers=tuple(dict.fromkeys(names)))
 
 
@@ -72,21 +72,39 @@ BROKERS = Kind(
 NAMESPACES = _list(
     "list of namespaces",
     "pulsar-admin namespaces list TENANT",
-    NAMESPACE,
+    re.compile(rf"(?!\S*/{RANGE.pattern}){NAMESPACE.pattern}"),  # a bundle of a broken list is no namespace
     lambda at, names: Namespaces(source=at, namespaces=names),
 )
-TOPICS = _list("list of topics", "pulsar-admin topics list TENANT/NAMESPACE", TOPIC, _topics)
+TOPICS = _list(
+    "list of topics",
+    "pulsar-admin topics list TENANT/NAMESPACE",
+    re.compile(rf"(?!.*\s\"?pulsar(?:\+ssl)?://){TOPIC.pattern}"),  # a damaged lookup is no topic
+    _topics,
+)
 
 
 def _read_lookup(chunk: Chunk) -> Iterator[Piece]:
-    why = "lookups of topics, which name the service address of the owner; use brokers namespaces for the owners"
-    yield NotUsed(source=chunk.source, why=why)
+    what = (
+        "the owner of a single bundle"
+        if "/namespace/" in f"{chunk.source.command} {chunk.before}"
+        else ("lookups of topics, which name the service address of the owner")
+    )
+    why = f"{what}; use brokers namespaces for the owners"
+    yield NotUsed(source=chunk.source, why=why, is_expected=True)
+
+
+_OF_LOOKUP: Final = frozenset(["httpUrl", "nativeUrl"])
+"""What `/lookup/v2` answers, and the node of a bundle under `/namespace` in the metadata store."""
+
+
+def _recognise_lookup(chunk: Chunk) -> int:
+    return SURE if chunk.keys.keys() >= _OF_LOOKUP else NO
 
 
 LOOKUP = Kind(
     "lookup",
     "pulsar-admin topics partitioned-lookup TOPIC",
-    no_chunk,
+    _recognise_lookup,
     _read_lookup,
     re.compile(rf"\s*\"?(?:{TOPIC.pattern}(?:\s{{2,}}|\t)\"?)?pulsar(?:\+ssl)?://\S+\s*"),
 )
@@ -117,16 +135,25 @@ OWNED = Kind(
 )
 
 
+_OF_LEADER: Final = frozenset(["serviceUrl", "brokerId", "leaderReady"])
+"""The last one is of releases before 2.8, in the metadata store."""
+
+
 def _recognise_leader(chunk: Chunk) -> int:
     keys = chunk.keys.keys()
-    return SURE if keys and keys <= {"serviceUrl", "brokerId"} else NO
+    return SURE if keys and keys <= _OF_LEADER else NO
 
 
-def _read_leader(chunk: Chunk) -> Iterator[Leader]:
+def _read_leader(chunk: Chunk) -> Iterator[Piece]:
     value = chunk.value
-    broker = value.get("brokerId") or host_and_port(value.get("serviceUrl"))
+    address = value.get("serviceUrl")
+    broker = value.get("brokerId") or host_and_port(address)
+    if not broker and isinstance(address, str) and BROKER.fullmatch(address):
+        broker = address  # the documentation of older releases has it without http://
     if isinstance(broker, str) and broker:
         yield Leader(source=chunk.source, broker=broker)
+    else:
+        yield NotUsed(source=chunk.source, why="a leader without a valid address")
 
 
 LEADER = Kind("leader", "pulsar-admin brokers leader-broker", _recognise_leader, _read_leader)

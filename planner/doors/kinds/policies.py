@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from planner.cluster.errors import FormatError
 from planner.doors.chunks import Chunk
 from planner.doors.kind import NO, SURE, Kind
-from planner.doors.pieces import FailureDomains, IsolationPolicies
+from planner.doors.pieces import FailureDomains, IsolationPolicies, NotUsed
 
 if TYPE_CHECKING:
     from planner.cluster.pulsar_json import Json
@@ -20,6 +20,7 @@ _ISOLATION_LINE: Final = re.compile(
 _PARAMETERS: Final = re.compile(r"parameters=\{([^}]*)\}?")
 _DOMAIN_LINE: Final = re.compile(r"\s*+(\S++(?: \S++)*+)\s{2,}+FailureDomain\w*[({]\s*brokers=\[(.*?)\]\s*[)}]\s*")
 _ONE_DOMAIN: Final = re.compile(r"get-failure-domain\s.*--domain-name[ =]['\"]?([^\s'\"]+)")
+_OF_BROKER: Final = frozenset(["brokerName", "policyName", "isPrimary", "namespaceRegex"])
 _OF_ISOLATION: Final = frozenset(["namespaces", "primary"])
 
 
@@ -114,4 +115,18 @@ DOMAINS = Kind(
     _recognise_domains,
     _read_domains,
     _DOMAIN_LINE,
+)
+
+
+def _recognise_broker(chunk: Chunk) -> int:
+    return SURE if "brokerName" in chunk.keys and chunk.keys.keys() <= _OF_BROKER else NO
+
+
+def _read_broker(chunk: Chunk) -> Iterator[NotUsed]:
+    why = "a broker with the namespaces that policies give it; use ns-isolation-policy list for the policies themselves"
+    yield NotUsed(source=chunk.source, why=why, is_expected=True)
+
+
+BROKER = Kind(
+    "broker of isolation policies", "pulsar-admin ns-isolation-policy brokers CLUSTER", _recognise_broker, _read_broker
 )

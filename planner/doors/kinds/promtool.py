@@ -9,6 +9,7 @@ from planner.doors.chunks import Chunk
 from planner.doors.kind import NO, SURE, Kind
 from planner.doors.pieces import NotUsed, Piece
 from planner.doors.series_reader import SeriesItem, labels_in, pieces_of_series
+from planner.doors.terminal import letters_of
 
 _HEAD: Final = re.compile(r"(.*) =>")
 _SAMPLE: Final = re.compile(r"(\S+) @\[([0-9.]+)\]")
@@ -30,7 +31,7 @@ def _recognise(chunk: Chunk) -> int:
 def _read(chunk: Chunk) -> Iterator[Piece]:
     found: dict[str, list[list[object]]] = {}
     current: list[list[object]] | None = None
-    odd = 0
+    odd: list[str] = []
     for line in map(str.strip, chunk.lines):
         if (head := _HEAD.fullmatch(line)) and labels_in(head[1]):
             current = found.setdefault(head[1], [])
@@ -41,11 +42,15 @@ def _read(chunk: Chunk) -> Iterator[Piece]:
         elif one := _INSTANT.fullmatch(line):
             found.setdefault(one[1], []).append([one[3], one[2]])
         elif line:
-            odd += 1
+            odd.append(line)
     items = (SeriesItem(labels_in(text), values) for text, values in found.items() if values)
     yield from pieces_of_series(chunk.source, items, is_recording=False)
     if odd:
-        yield NotUsed(source=chunk.source, why=f"{count(odd, 'line')} of an unknown kind among the rest")
+        yield NotUsed(
+            source=chunk.source,
+            why=f"{count(len(odd), 'line')} of an unknown kind among the rest",
+            letters=letters_of(odd),
+        )
 
 
 KIND = Kind("series of promtool", "promtool query range PROMETHEUS 'QUERY'", _recognise, _read)

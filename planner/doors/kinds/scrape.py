@@ -5,10 +5,12 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from planner.cluster.text import count
 from planner.doors.chunks import Chunk
 from planner.doors.kind import NO, SURE, Kind
 from planner.doors.metrics_reader import USED, MetricsReader, Place
 from planner.doors.pieces import Metrics, NotUsed, Piece
+from planner.doors.terminal import letters_of, said
 from planner.history.labels import broker_of
 
 _SAMPLE: Final = re.compile(
@@ -18,6 +20,8 @@ _PROMTOOL: Final = re.compile(r"=> (\S+) @\[([0-9.]+)\]")
 _HEADER: Final = re.compile(r"# (?:TYPE|HELP|UNIT) \S+|# EOF")
 _LABEL: Final = re.compile(r'([A-Za-z_][A-Za-z0-9_]*)="((?:[^"\\]|\\.)*)"')
 _TYPE: Final = "# TYPE "
+_NUMBER_BEGINS: Final = tuple("0123456789-+.NIni@")
+"""First signs of a number, or of a time of `promtool`."""
 _LOOKED_AT: Final = 60
 _SECONDS: Final = 1e11
 """Timestamps of OpenMetrics are in seconds, those of the older text in milliseconds."""
@@ -76,22 +80,37 @@ def _read_part(chunk: Chunk, text: str, given: str) -> Iterator[Piece]:
     alone = given or (named[0] if len(named) == 1 else "")
     reader = MetricsReader(chunk.source, alone)
     places: dict[str, Place] = {}
+    odd: list[str] = []
     for line in text.split("\n"):
         name = line.lstrip().partition("{")[0].partition(" ")[0]
         if name not in USED:
+            if name and name[:1] != "#" and not _is_like_sample(name, line):
+                odd.append(line)
             continue
         labels, value, at_ms = _sample(line.strip())
         place = places.get(labels)
         if place is None:
-            found = {label: _plain(text) for label, text in _LABEL.findall(labels)}
+            pairs = _LABEL.findall(labels)
+            found = {label: _plain(text) for label, text in pairs}
+            if len(found) < len(pairs):  # two samples in one line
+                odd.append(line)
+                continue
             place = places[labels] = reader.place(found)
         reader.take(name, place, value, at_ms)
     pieces = list(reader.pieces())
+    if pieces and odd and (odd := said("\n".join(odd))):
+        why = f"{count(len(odd), 'line')} of an unknown kind among the rest"
+        pieces.append(NotUsed(source=chunk.source, why=why, letters=letters_of(odd)))
     if len(named) > 1 and any(isinstance(one, Metrics) and not one.broker for one in pieces):
         pieces = [one for one in pieces if not isinstance(one, Metrics) or one.broker]
         why = f"{len(named)} brokers are in one text, and its topics do not name theirs; use one file for each broker"
         pieces.append(NotUsed(source=chunk.source, why=why))
     yield from pieces or [NotUsed(source=chunk.source, why="metrics, none of which the planner uses")]
+
+
+def _is_like_sample(name: str, line: str) -> bool:
+    """Say, as quickly as for a million lines, whether a line is of some metric."""
+    return name.replace(":", "_").isidentifier() and line.rstrip().rpartition(" ")[2][:1] in _NUMBER_BEGINS
 
 
 def _sample(line: str) -> tuple[str, float, int]:

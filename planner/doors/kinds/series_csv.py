@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
+from urllib.parse import unquote
 
 from planner.cluster.moments import parse_moment
 from planner.cluster.text import count
@@ -21,10 +22,15 @@ from planner.history.assumed import listed
 _TIMES: Final = frozenset(["time", "timestamp", "_time"])
 _VALUE: Final = re.compile(r"_?values?(?: #[A-Z]+)?", re.IGNORECASE)
 _NUMBER: Final = re.compile(r"[-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?")
+_NO_NUMBER: Final = re.compile(r"[-+]?(?:nan|inf(?:inity)?)", re.IGNORECASE)
 _COMMA: Final = re.compile(r"(-?[0-9]+),([0-9]+)")
 _TOPIC: Final = re.compile(r"(?:non-)?persistent://\S+")
 _FORMAT: Final = re.compile(r"format=([^&\s'\"]+)")
 _OF_FORMAT: Final = ("__value__", "__timestamp__")
+_UNCERTAIN: Final = (
+    "an export of VictoriaMetrics without a header, whose columns cannot be told apart with certainty. Put a first line"
+    " above it with the `format` of the request, such as __name__,instance,topic,__value__,__timestamp__"
+)
 _DELIMITERS: Final = (",", ";", "\t")
 _LOOKED_AT: Final = 20
 _ROWS_LOOKED_AT: Final = 200
@@ -39,12 +45,15 @@ class _Table:
     Attributes:
         delimiter: What parts cells.
         head: The line of the header, from 0; -1 where there is none.
-        columns: What each cell is: the name of a label, a series, `__value__`, `__timestamp__`, or empty for none.
+        columns: What each cell is: the name of a label, a series, `__value__`, `__timestamp__`, or empty for none; none
+            where they cannot be told.
+        is_guessed: Whether what the cells hold is all that shows what they are.
     """
 
     delimiter: str
     head: int
     columns: tuple[str, ...]
+    is_guessed: bool = False
 
     @property
     def is_wide(self) -> bool:
@@ -70,13 +79,17 @@ def _table_of(lines: Sequence[str], command: str) -> _Table | None:
     rows = [cells for line in lines[:_ROWS_LOOKED_AT] if len(cells := _cells(line, ",")) > 2]  # noqa: PLR2004
     if not rows:
         return None
-    columns = _asked(command, len(rows[-1])) or _guessed([one for one in rows if len(one) == len(rows[-1])])
-    return _Table(",", -1, columns) if columns else None
+    if columns := _asked(command, len(rows[-1])):
+        return _Table(",", -1, columns)
+    rows = [one for one in rows if len(one) == len(rows[-1])]
+    return _Table(",", -1, _guessed(rows), is_guessed=True) if _is_export(rows) else None
 
 
 def _header(cells: Sequence[str]) -> tuple[str, ...]:
     """Return what the columns under a header are; nothing where it is none."""
     plain = [cell.removeprefix("\ufeff").strip('"') for cell in cells]
+    if of_format := _columns_in(plain):
+        return of_format
     times = [cell.lower() in _TIMES for cell in plain]
     if not any(times):
         return ()
@@ -93,21 +106,37 @@ def _header(cells: Sequence[str]) -> tuple[str, ...]:
 
 def _asked(command: str, length: int) -> tuple[str, ...]:
     """Return the columns that a command asked VictoriaMetrics for."""
-    found = _FORMAT.search(command)
-    columns = tuple(one.partition(":")[0] for one in found[1].split(",")) if found else ()
-    return columns if len(columns) == length and set(_OF_FORMAT) <= set(columns) else ()
+    found = _FORMAT.search(unquote(command))
+    columns = _columns_in(found[1].split(",")) if found else ()
+    return columns if len(columns) == length else ()
+
+
+def _columns_in(cells: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns of VictoriaMetrics' `format`; nothing where these are none."""
+    columns = tuple(one.partition(":")[0] for one in cells)
+    return columns if set(_OF_FORMAT) <= set(columns) else ()
+
+
+def _is_export(rows: Sequence[Sequence[str]]) -> bool:
+    """Say whether rows have a metric and a moment each, as an export without a header has."""
+    columns = [{_meaning(cell) for cell in cells if cell} for cells in zip(*rows, strict=True)]
+    return {NAME} in columns and any(_OF_FORMAT[1] in found for found in columns)
 
 
 def _guessed(rows: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Return what the cells of an export without a header are, by what they hold; nothing where it is none."""
+    """Return what the cells of an export without a header are, by what they hold; nothing where that is not certain.
+
+    A column with some numbers may be the value or a label, such as a partition; so there may be only one of them.
+    """
     columns: list[str] = []
     for cells in zip(*rows, strict=True):
         found = {_meaning(cell) for cell in cells if cell}
-        if found == set(_OF_FORMAT):  # a value may look like a time
+        if _OF_FORMAT[0] in found:  # a value may look like a time
             found = {_OF_FORMAT[0]}
         columns.append(next(iter(found)) if len(found) == 1 else "")
-    is_plain = all(columns.count(name) == 1 for name in (NAME, *_OF_FORMAT)) and columns.count("instance") < 2  # noqa: PLR2004
-    return tuple(columns) if is_plain else ()
+    is_certain = all(columns.count(name) == 1 for name in (NAME, *_OF_FORMAT))
+    is_certain &= all(columns.count(name) < 2 for name in ("instance", "topic", "bundle"))  # noqa: PLR2004
+    return tuple(columns) if is_certain else ()
 
 
 def _meaning(cell: str) -> str:
@@ -118,7 +147,7 @@ def _meaning(cell: str) -> str:
         ("bundle", BUNDLE.fullmatch(cell)),
         ("instance", BROKER.fullmatch(cell)),
         (_OF_FORMAT[1], _moment_ms(cell)),
-        (_OF_FORMAT[0], _NUMBER.fullmatch(cell)),
+        (_OF_FORMAT[0], _NUMBER.fullmatch(cell) or _NO_NUMBER.fullmatch(cell)),
     ):
         if is_meant:
             return name
@@ -152,8 +181,14 @@ def _read(chunk: Chunk) -> Iterator[Piece]:
     if table is None:  # pragma: no cover - it was recognised
         return
     rows = _Rows(table)
-    for line in lines[table.head + 1 :]:
+    for line in lines[table.head + 1 :] if table.columns else ():
         rows.take(line)
+    if not table.columns or (table.is_guessed and rows.has_two_values):
+        yield NotUsed(source=chunk.source, why=_UNCERTAIN)
+        return
+    if table.is_guessed:
+        what = ", ".join(name or "not used" for name in table.columns)
+        yield NotUsed(source=chunk.source, why=f"it has no header; its columns are taken for {what}", is_expected=True)
     yield from pieces_of_series(chunk.source, rows.items(), is_recording=False)
     if rows.is_local:
         yield NotUsed(source=chunk.source, why="its times have no zone, and are taken for UTC", is_expected=True)
@@ -212,10 +247,15 @@ class _Rows:
             return
         if self._table.delimiter == ";" and (comma := _COMMA.fullmatch(text)):
             text = f"{comma[1]}.{comma[2]}"
-        if _NUMBER.fullmatch(text):
+        if _NUMBER.fullmatch(text) or _NO_NUMBER.fullmatch(text):  # the reader names the latter
             self._series.setdefault(labels, []).append([at_ms / 1_000, text])
         else:
             self.odd += 1
+
+    @property
+    def has_two_values(self) -> bool:
+        """Whether a series has two values at one time, because what tells it from another is in none of its columns."""
+        return any(len({(at, text) for at, text in one}) > len({at for at, _ in one}) for one in self._series.values())
 
     def items(self) -> Iterator[SeriesItem]:
         """Yield the series."""

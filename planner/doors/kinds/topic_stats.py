@@ -55,12 +55,14 @@ def _piece(chunk: Chunk, topic: str, stats: Any) -> TopicStatsOf:
     owner = stats.get("ownerBroker")
     broker = (host_and_port(owner) or owner) if isinstance(owner, str) else ""
     lacking: Counter[str] = Counter()
+    apart: Counter[str] = Counter()
     return TopicStatsOf(
         source=chunk.source,
         topic=topic,
-        stats=slim_stats(stats, str(chunk.source), lacking),
+        stats=slim_stats(stats, str(chunk.source), lacking, apart),
         broker=broker if BROKER.fullmatch(broker) else "",
         lacking=lacking,
+        apart=apart,
     )
 
 

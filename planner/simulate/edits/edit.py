@@ -189,7 +189,7 @@ class EditContext:
 
 def size_text(cores: float, nic_gbps: float) -> str:
     """Return the size of a machine in words; empty where neither number is given."""
-    parts = [f"{cores:g} cores" if cores else "", f"{nic_gbps:g} Gbit/s" if nic_gbps else ""]
+    parts = [f"{cores:g} core{'' if cores == 1 else 's'}" if cores else "", f"{nic_gbps:g} Gbit/s" if nic_gbps else ""]
     return " and ".join(part for part in parts if part)
 
 

@@ -15,7 +15,7 @@ from planner.cluster.names import FAILURE_DOMAINS_ENABLED
 from planner.cluster.snapshot import IsolationPolicy, Policies, Snapshot
 from planner.optimize.answer import best_plan
 from planner.optimize.bound import alone, at_rung, cover, covers, ladder, room
-from planner.optimize.leaving import leaving
+from planner.optimize.leaving import CLOSER, CLOSEST, QUICK, leaving
 from planner.optimize.question import Model, Question, model_of
 from planner.optimize.state import State
 from tests.app.optimize.brute import every_reachable, small_cluster
@@ -190,9 +190,9 @@ def test_no_bound_is_above_what_can_be_reached(seeds: range) -> None:
             continue
         best = float(peaks[done].min())
         repaired += bool(model.repairs.any())
-        for closely in (False, True):
-            found = leaving(model, start, low=0.0, high=max(best, start.peak()), closely=closely)
-            assert found.bound <= best, (seed, closely)
+        for depth in (QUICK, CLOSER, CLOSEST):
+            found = leaving(model, start, low=0.0, high=max(best, start.peak()), depth=depth)
+            assert found.bound <= best, (seed, depth)
         if model.repairs_in_part:  # a plan has as many of them as it can, whatever that costs
             continue
         plan = best_plan(snapshot, question)
@@ -212,6 +212,19 @@ def test_a_broker_that_takes_none_keeps_others_from_taking_any(seed: int) -> Non
     owners, peaks = every_reachable(snapshot, moves, model.movable)
     best = float(peaks[(owners[:, model.forced] != model.owner[model.forced]).all(axis=1)].min())
     assert leaving(model, start, low=0.0, high=start.peak()).bound == pytest.approx(best, abs=1e-6)
+
+
+@pytest.mark.parametrize("seed", [12, 17, 23, 35, 52])
+def test_a_bundle_that_arrives_as_a_whole_proves_the_best_plan(seed: int) -> None:
+    """Cut into shares it would fit; no broker has room for all of it."""
+    snapshot, moves = with_pool(seed), 1 + seed % 3
+    model = model_of(snapshot, Question(moves=moves))
+    start = State(model)
+    owners, peaks = every_reachable(snapshot, moves, model.movable)
+    best = float(peaks[(owners[:, model.forced] != model.owner[model.forced]).all(axis=1)].min())
+    cut = leaving(model, start, low=0.0, high=start.peak(), depth=replace(CLOSEST, placed=0))
+    assert cut.bound < best - 0.04
+    assert leaving(model, start, low=0.0, high=start.peak(), depth=CLOSEST).bound == pytest.approx(best, abs=1e-6)
 
 
 def test_who_gives_one_away_is_the_next_to_take_one() -> None:

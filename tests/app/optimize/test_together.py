@@ -9,10 +9,11 @@ from planner.cluster.load_manager import LoadManager
 from planner.cluster.names import FAILURE_DOMAINS_ENABLED
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
+from planner.optimize.placement import ordered
 from planner.optimize.question import Question, model_of
 from planner.optimize.search import lower_peak, order_moves, place_forced
 from planner.optimize.state import State
-from planner.optimize.together import ordered, place_together
+from planner.optimize.together import place_together
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.generate import generate
 from tests.app.optimize.brute import FREE, refused
@@ -54,7 +55,7 @@ def test_a_lower_peak_that_every_filter_allows(manager: LoadManager, *, domains:
     lower_peak(state, caps, lambda: False)
     order_moves(state, [])
     before = state.peak()
-    place_together(state, caps, lambda: None, lambda: False, goal=0.0, rounds=2)
+    place_together(state, lambda: None, lambda: False, goal=0.0, rounds=2)
     assert state.peak() < before
     assert len(state.order) <= MOVES
     names, brokers = snapshot.bundle_names, snapshot.brokers.name

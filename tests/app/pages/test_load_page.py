@@ -3,13 +3,15 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from planner.doors.commands import script
 from planner.web import registry, state
-from tests.data.capture.recorded_prometheus import Recorded, serving
+from tests.data.capture.recorded_prometheus import Fault, Recorded, serving
+from tests.data.capture.test_thanos import averages_alone, partial
 
 INPUTS = Path(__file__).parents[2] / "data" / "doors" / "inputs"
 
@@ -147,3 +149,26 @@ def test_a_prometheus_becomes_a_cluster(page: Page, monkeypatch: pytest.MonkeyPa
         matchers.set_value('x"} or vector(1)')
         test = press(test, "Read this moment")
         assert "is not a list of label matchers" in text(test)
+
+
+@pytest.mark.parametrize(
+    ("answers", "field", "value", "before", "after"),
+    [
+        (averages_alone, "Coarsest samples", "5m", 'Use "Coarsest samples" 5m.', "only averages over up to 5m"),
+        (partial, "Accept partial answers", True, 'use "Accept partial answers"', "the answer is partial"),
+    ],
+)
+def test_averages_and_partial_answers_are_taken_on_request(
+    page: Page, monkeypatch: pytest.MonkeyPatch, answers: Fault, field: str, value: Any, before: str, after: str
+) -> None:
+    answer = json.loads((INPUTS / "prometheus" / "range_partition_label.json").read_bytes())
+    with serving(Recorded(answer["data"]["result"], answers)) as recorded:
+        monkeypatch.setenv("PLANNER_ALLOW_CAPTURE", recorded.url)
+        test = press(prometheus_page(page), "Read this moment")
+        assert before in text(test)
+        assert "A cluster:" not in text(test)
+        next(one for one in (*test.selectbox, *test.checkbox) if one.label == field).set_value(value)
+        test = press(test, "Read this moment")
+        assert not test.exception
+        assert "A cluster:" in text(test)
+        assert after in text(test)

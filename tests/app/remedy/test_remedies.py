@@ -266,6 +266,19 @@ def test_machines_are_bought_only_where_nothing_else_is_enough() -> None:
         assert not {edit.kind for edit in one.action.edits} & {"add_brokers", "change_capacity"}
 
 
+@pytest.mark.parametrize(("manager", "seed"), [(LoadManager.MODULAR, 0), (LoadManager.EXTENSIBLE, 8)])
+def test_no_machine_is_bought_where_every_broker_has_room(manager: LoadManager, seed: int) -> None:
+    """A calm cluster was advised to add a broker, as nothing else made it better."""
+    spec = ClusterSpec(brokers=3, bundles=6, topics=90, load_manager=manager, topic_skew=0.5, heterogeneity=0)
+    even = generate(spec, seed)
+    plain = unchanged("4.2.4")
+    outcome = Outcome(simulate(even, plain))
+    assert not outcome.result.overloaded_broker_min
+    found = fix(Trials(even, plain, outcome), outcome)
+    for one in filter(None, (found.best, found.pair, found.capacity, *found.others)):
+        assert one.action.kind not in {"brokers", "machines"}
+
+
 def test_a_change_of_the_cluster_is_followed_by_the_moves_that_are_best_after_it() -> None:
     cluster, scenario = odd_cluster()
     outcome = Outcome(simulate(cluster, scenario))

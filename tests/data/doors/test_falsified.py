@@ -60,6 +60,7 @@ CASES: dict[str, tuple[str, ...]] = {
 
 NO_FIELDS = {
     "lookups",
+    "brokers_of_policies",
     "resource_quotas",
     "nothing",
     "anti_affinity",
@@ -72,7 +73,7 @@ NO_FIELDS = {
     "allocator_stats",
 }
 """Kinds that are names alone, or nothing."""
-OTHER_FORMS = {"settings_as_json", "settings_as_java", "options_of_commands", "differences"}
+OTHER_FORMS = {"settings_as_json", "settings_as_java", "options_of_commands", "differences", "log_of_broker"}
 """Settings in other forms; what is wrong about a value is found where they all end."""
 
 WRONG: tuple[Any, ...] = (None, -1, "x", 1e300, [], {})

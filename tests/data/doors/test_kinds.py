@@ -54,7 +54,9 @@ TYPES: dict[str, type[Piece] | tuple[type[Piece], ...]] = {
     "dispatch_limit": kinds.DispatchLimit,
     "resource_quotas": kinds.NotUsed,
     "lookups": kinds.NotUsed,
+    "brokers_of_policies": kinds.NotUsed,
     "errors": kinds.NotUsed,
+    "log_of_broker": (kinds.Configuration, kinds.Version),
     "allocator_stats": kinds.NotUsed,
 }
 """What the inputs of each folder are read into."""

@@ -196,3 +196,57 @@ def test_the_extensible_load_manager_is_renewed_from_its_system_topic() -> None:
     assert after.info.captured_at_ms == later_ms
     assert after.brokers.cpu_usage_percent[:2].tolist() == [300.0, 200.0]
     assert after.info.load_manager is before.info.load_manager
+
+
+def long_term(snapshot: Snapshot) -> dict[str, tuple[int, float]]:
+    """The samples and the rate of the long-term average of each bundle that has one."""
+    bundles = snapshot.bundles
+    rows = zip(bundles.long_term_samples.tolist(), bundles.long_term_msg_rate_in_per_s.tolist(), strict=True)
+    return {name: row for name, row in zip(snapshot.bundle_names, rows, strict=True) if row[0]}
+
+
+@pytest.mark.parametrize(
+    ("minutes", "longest", "each"), [(1, 15, 1), (44, 15, 2), (45, 15, 3), (4, 1, 4), (1e6, 1, 999)]
+)
+def test_long_term_averages_go_on(minutes: float, longest: int, each: int) -> None:
+    """With the fewest samples that the leader took: each broker reports at least once in a time that is a setting."""
+    document = json.loads(write_document(OLD))
+    document["settings"]["loadBalancerReportUpdateMaxIntervalMinutes"] = longest
+    text = reports(at_ms=OLD.info.captured_at_ms + int(minutes * 60_000))
+    reading, after = read(text, raw=json.dumps(document).encode())
+    taken = min(each * len(TAGS), 1_000)
+    before, now = long_term(OLD), dict(zip(after.bundle_names, after.bundles.msg_rate_in_per_s.tolist(), strict=True))
+    found = long_term(after)
+    going_on = set(found) & set(before)
+    assert len(going_on) > 5
+    for name in going_on:
+        samples, rate = before[name]
+        for _ in range(taken):
+            samples = min(samples + 1, 1_000)
+            rate += (now[name] - rate) / samples
+        assert found[name][0] == samples
+        assert found[name][1] == pytest.approx(rate)
+    assert after.bundles.averages_estimated[after.bundles.has_data].all()
+    assert set(after.bundles.short_term_samples[after.bundles.has_data].tolist()) == {1}
+    [said] = [text for text in reading.contradictions if text.startswith("Long-term averages go on")]
+    assert f"with {taken:,} samples of the newer rates" in said
+    assert said in after.info.warnings
+
+
+def test_averages_beside_newer_loads_count() -> None:
+    name = next(iter(long_term(OLD)))
+    terms = {"numSamples": 7, "msgRateIn": 77.0, "msgRateOut": 0.0, "msgThroughputIn": 7.0, "msgThroughputOut": 0.0}
+    data = json.dumps({"shortTermData": terms, "longTermData": terms, "topics": 1})
+    _, after = read(reports(), f"get /loadbalance/bundle-data/{name}\n{data}\n")
+    assert long_term(after)[name] == (7, 77.0)
+
+
+def test_bundles_without_averages_take_none() -> None:
+    """A bundle that the snapshot has no samples of starts with one."""
+    document = json.loads(write_document(OLD))
+    for bundle in document["bundles"]:
+        for key in ("short_term", "long_term"):
+            bundle.pop(key, None)
+    reading, after = read(reports(), raw=json.dumps(document).encode())
+    assert {samples for samples, _ in long_term(after).values()} == {1}
+    assert not any(text.startswith("Long-term averages") for text in reading.contradictions)

@@ -47,14 +47,6 @@ def test_what_tools_write_before_each_line_is_taken_away(path: Path, name: str) 
     assert shown(pieces(PREFIXES[name](text).encode(), path.name)) == shown(pieces(text.encode(), path.name))
 
 
-def test_lines_of_several_pods_are_no_answer() -> None:
-    lines = (INPUTS / "brokers" / "lines_4_2.txt").read_text().splitlines()
-    mixed = "".join(f"[pod/pulsar-broker-{at}/broker] {line}\n" for at, line in enumerate(lines))
-    reading = read_given([Given("x", io.BytesIO(mixed.encode()))])
-    assert "unknown kind" in " ".join(reading.not_used)
-    assert reading.found == ()
-
-
 @pytest.mark.parametrize("path", ANSWERS, ids=lambda path: f"{path.parent.name}-{path.name}")
 def test_answers_in_yaml_python_and_a_text_of_json(path: Path) -> None:
     """As `yq`, `print(json.loads(…))` and a log of JSON write them."""

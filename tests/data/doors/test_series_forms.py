@@ -2,6 +2,7 @@
 
 import io
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -190,3 +191,96 @@ def test_parameters_of_argo_cd_are_paths() -> None:
         "loadBalancerLoadSheddingStrategy": "org.apache.pulsar.broker.loadbalance.impl.ThresholdShedder",
         "loadBalancerSheddingIntervalMinutes": "2",
     }
+
+
+HEADLESS = text_of("series_csv/victoria.csv")
+"""Name, instance, topic, value and time in seconds."""
+FORMAT = "__name__,instance,topic,__value__,__timestamp__"
+UNCERTAIN = {
+    "a label of numbers": HEADLESS.replace(",mq", ",-1,mq"),
+    "a label of numbers beside a value that is none": HEADLESS.replace(",mq", ",-1,mq").replace("71.5", "NaN"),
+    "two addresses": HEADLESS.replace(",mq", ",vm:8429,mq"),
+    "no value": "".join(",".join([*(cells := line.split(","))[:-2], cells[-1]]) for line in HEADLESS.splitlines(True)),
+    "two values of a series": HEADLESS.replace(",mq", ",east,mq")
+    + HEADLESS.replace(",mq", ",west,mq").replace("71.5", "33.25"),
+}
+
+
+@pytest.mark.parametrize("text", UNCERTAIN.values(), ids=UNCERTAIN.keys())
+def test_an_export_without_a_header_is_refused_where_its_columns_are_not_certain(text: str) -> None:
+    reading = read(text)
+    assert reading.snapshot is None
+    assert reading.found == ()
+    (why,) = reading.not_used
+    assert f"such as {FORMAT}" in why
+
+
+def test_what_the_columns_of_an_export_without_a_header_are_taken_for_is_said() -> None:
+    reading = read(HEADLESS.replace(",mq", ",east,mq"))
+    said = "its columns are taken for __name__, not used, instance, topic, __value__, __timestamp__"
+    assert [said in one for one in reading.not_used] == [True]
+    assert reading.snapshot is not None
+
+
+@pytest.mark.parametrize(
+    "above",
+    [
+        f"{FORMAT}\n",
+        f"{FORMAT}:unix_s\n",
+        f"$ curl -s 'http://vm:8428/api/v1/export/csv?format={FORMAT.replace(',', '%2C')}'\n",
+    ],
+)
+def test_the_format_above_an_export_makes_its_columns_certain(above: str) -> None:
+    made = read(above + HEADLESS)
+    assert not made.not_used
+    assert made.snapshot is not None
+    bare = read(HEADLESS).snapshot
+    assert bare is not None
+    assert snapshot_digest(made.snapshot) == snapshot_digest(bare)
+    with_partition = read(above.replace("instance", "partition,instance") + UNCERTAIN["a label of numbers"])
+    assert with_partition.snapshot is not None
+    assert with_partition.snapshot.topics.name.to_pylist() == bare.topics.name.to_pylist()
+
+
+def test_a_value_that_is_no_number_is_named_as_such() -> None:
+    (said,) = [one for one in read(f"{FORMAT}\n{HEADLESS.replace('71.5', 'NaN')}").not_used if "left out" in one]
+    assert "not finite numbers" in said
+
+
+LABELS = ("pod", "kubernetes_pod_name", "instance", "k8s_pod_name")
+
+
+def answered(labels_of: Callable[[int], dict[str, str]]) -> Reading:
+    """The answers about two brokers, each with a topic."""
+    texts = []
+    for metric, value in (("pulsar_lb_cpu_usage", 40), ("pulsar_rate_in", 100)):
+        found: list[dict[str, object]] = []
+        for at in range(2):
+            topic = {"topic": f"persistent://shop/orders/t-{at}"} if "rate" in metric else {}
+            labels = {"__name__": metric} | labels_of(at) | topic
+            found.append({"metric": labels, "value": [1_790_000_000, str(value + at)]})
+        texts.append(json.dumps({"status": "success", "data": {"resultType": "vector", "result": found}}))
+    return read_given([Given("x", io.BytesIO("\n".join(texts).encode()))], now_ms=1)
+
+
+@pytest.mark.parametrize("label", LABELS)
+@pytest.mark.parametrize("host", ["mq-broker-{}", "10.0.0.{}", "mq-broker-{}.mq.svc"])
+def test_brokers_without_a_port_are_not_put_together(label: str, host: str) -> None:
+    reading = answered(lambda at: {label: host.format(at)})
+    assert reading.snapshot is not None
+    assert reading.snapshot.brokers.name == tuple(f"{host.format(at)}:8080" for at in range(2))
+    assert reading.snapshot.brokers.cpu_usage_percent.tolist() == [40.0, 41.0]
+    assert f"{host.format(1)} without a port; 8080 is assumed" in " ".join(reading.assumed)
+
+
+def test_pods_behind_one_address_are_brokers_of_their_own() -> None:
+    """A gateway or a collector is scraped at one address."""
+    reading = answered(lambda at: {"instance": "collector:8889", "pod": f"mq-broker-{at}"})
+    assert reading.snapshot is not None
+    assert reading.snapshot.brokers.name == ("mq-broker-0:8080", "mq-broker-1:8080")
+
+
+def test_a_pod_with_an_address_of_its_own_is_called_by_it() -> None:
+    reading = answered(lambda at: {"instance": f"10.0.0.{at}:8080", "pod": f"mq-broker-{at}"})
+    assert reading.snapshot is not None
+    assert reading.snapshot.brokers.name == ("10.0.0.0:8080", "10.0.0.1:8080")

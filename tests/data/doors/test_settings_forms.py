@@ -74,3 +74,45 @@ def test_names_without_values_are_no_settings() -> None:
 def test_settings_as_java_prints_them_are_dynamic_below_their_command() -> None:
     reading = read_outputs(INPUTS / "settings_as_java" / "dynamic.txt")
     assert reading.found == ("dynamic settings",)
+
+
+@pytest.mark.parametrize(
+    ("name", "release", "nic_gbps"),
+    [("commons_2_3.txt", "2.3.0", None), ("lombok_3_0.txt", "3.0.7", 10.0), ("standalone_4_0.txt", "", None)],
+)
+def test_a_broker_logs_its_settings_when_it_starts(name: str, release: str, nic_gbps: float | None) -> None:
+    """The fields count, and not the file that it read them from."""
+    reading = read_outputs(INPUTS / "load_report" / "simple_2_5.json", INPUTS / "log_of_broker" / name)
+    assert "settings of a running broker" in reading.text
+    assert reading.snapshot is not None
+    settings, info = reading.snapshot.settings, reading.snapshot.info
+    assert settings.overrides[INTERVAL] == 7
+    assert settings.overrides.get("loadBalancerOverrideBrokerNicSpeedGbps") == nic_gbps
+    assert info.settings_from == "brokers"
+    assert info.pulsar_version == release or not release
+    assert not reading.not_used
+    assert "not-kept" not in repr(reading)
+
+
+def logged(text: str) -> Reading:
+    report = (INPUTS / "load_report" / "simple_2_5.json").read_bytes()
+    files = [Given("report.json", io.BytesIO(report)), Given("log.txt", io.BytesIO(text.encode()))]
+    return read_given(files, now_ms=1)
+
+
+@pytest.mark.parametrize("width", [100, 136, 200])
+def test_a_log_that_a_terminal_broke_is_joined(width: int) -> None:
+    text = (INPUTS / "log_of_broker" / "standalone_4_0.txt").read_text()
+    reading = logged("\n".join(text[at : at + width] for at in range(0, len(text), width)))
+    assert reading.snapshot is not None
+    assert reading.snapshot.settings.overrides[INTERVAL] == 7
+    assert not reading.not_used
+
+
+def test_a_log_that_was_cut_is_named() -> None:
+    """What stands last may be cut as well: 1 of 15."""
+    text = (INPUTS / "log_of_broker" / "standalone_4_0.txt").read_text()
+    reading = logged(text[: text.index(f"{INTERVAL}=7") + len(INTERVAL) + 2])
+    assert reading.snapshot is not None
+    assert INTERVAL not in reading.snapshot.settings.overrides
+    assert "is cut" in " ".join(reading.not_used)

@@ -184,3 +184,69 @@ def test_comments_that_look_like_headings_do_not_part_a_settings_file() -> None:
     text = "### --- Load balancer --- ###\nloadBalancerEnabled=true\n# ==== a ====\nloadBalancerSheddingEnabled=false\n"
     found = [piece for piece in pieces(text.encode()) if not isinstance(piece, NotUsed)]
     assert len(found) == 1
+
+
+POD_PREFIXES = {
+    "kubectl logs --prefix": "[pod/pulsar-broker-{}/broker] ",
+    "kubectl logs --prefix --timestamps": "[pod/pulsar-broker-{}/broker] 2026-11-25T02:00:00.123456789Z ",
+    "stern": "pulsar-broker-{} broker ",
+    "stern --all-namespaces": "messaging pulsar-broker-{} broker ",
+    "docker compose logs": "pulsar-broker-{}  | ",
+    "docker service logs": "pulsar_broker.{}.x7k2@node-4    | ",
+    "journalctl": "Nov 25 02:00:0{0} broker-{0} pulsar[812]: ",
+    "pdsh": "pulsar-broker-{}: ",
+}
+
+
+@pytest.mark.parametrize("prefix", POD_PREFIXES.values(), ids=POD_PREFIXES.keys())
+@pytest.mark.parametrize("name", ["load_report/pretty_4_0.json", "metrics/scrape_4_2.prom"])
+def test_lines_of_several_pods_are_sorted_by_pod(prefix: str, name: str) -> None:
+    """Pods log at the same time; each line has the name of its pod."""
+    one = (INPUTS / name).read_text().rstrip()
+    other = one.replace("mq-0", "mq-1").replace("10.2.0.11", "10.2.0.12").replace("0x00000000_0x4", "0x40000000_0x8")
+    lines = [
+        prefix.format(pod) + line
+        for pair in zip(one.split("\n"), other.split("\n"), strict=True)
+        for pod, line in enumerate(pair)
+    ]
+    assert shown(pieces("\n".join(lines).encode())) == shown(pieces(f"{one}\n== other ==\n{other}\n".encode()))
+
+
+def test_the_pod_of_a_log_names_its_broker() -> None:
+    """An answer that does not say whose it is follows a report of the same pod."""
+    reports = REPORT[0], REPORT[1]
+    owned = [
+        f"{name}    [broker_assignment=shared is_controlled=false is_active=true]"
+        for name in ("a/b/0x00000000_0x80000000", "a/b/0x80000000_0xffffffff")
+    ]
+    logged = [f"[pod/broker-{pod}/broker] {line}" for pod, line in enumerate(reports)]
+    logged += [f"[pod/broker-{pod}/broker] {line}" for pod, line in reversed(list(enumerate(owned)))]
+    mixed, apart = read("\n".join(logged)), read("\n".join(reports))
+    assert mixed.snapshot is not None
+    assert apart.snapshot is not None
+    owner = dict(zip(mixed.snapshot.bundle_names, mixed.snapshot.bundles.owner.tolist(), strict=True))
+    assert [owner["a/b/0x00000000_0x80000000"], owner["a/b/0x80000000_0xffffffff"]] == [0, 1]
+
+
+def test_a_pod_that_logs_nothing_but_messages_is_no_matter() -> None:
+    lines = [
+        f"[pod/broker-0/broker] {line}" for line in (INPUTS / "load_report" / "pretty_4_0.json").read_text().split("\n")
+    ]
+    lines[3:3] = ["[pod/broker-1/broker] 2026-11-25T02:00:00,123+0000 [main] INFO  org.apache.pulsar - started", ""]
+    assert not read("\n".join(lines)).not_used
+
+
+@pytest.mark.parametrize(
+    "text", ["loadBalancerEnabled | true\nloadBalancerSheddingEnabled | false\n", "a: {}\nb: []\nc: {}\n"]
+)
+def test_keys_are_no_pods(text: str) -> None:
+    assert unpacked(text.encode(), "x") == text.encode()
+
+
+def test_long_logs_of_several_pods_are_sorted() -> None:
+    report = (INPUTS / "load_report" / "pretty_4_0.json").read_text().split("\n")
+    noise = "2026-11-25T02:00:00,123+0000 [main] INFO  org.apache.pulsar - " + "x" * 200
+    lines = [f"[pod/broker-{at % 2}/broker] {line}" for at, line in enumerate([noise] * 20_000)]
+    lines += [f"[pod/broker-{pod}/broker] {line}" for line in report for pod in (0, 1)]
+    found = read("\n".join(lines))
+    assert found.found == ("load reports of 1 broker",)

@@ -124,6 +124,20 @@ def test_each_broker_gets_its_own_traffic_where_bundles_are_assumed() -> None:
     assert assembler.state.layout.changes == 0  # nothing was split, as far as anybody said
 
 
+@pytest.mark.parametrize(
+    "metric", ["jvm_memory_bytes_max", "jvm_memory_direct_bytes_max", "process_start_time_seconds"]
+)
+@pytest.mark.parametrize("order", ["first", "last"])
+def test_other_java_programs_are_no_brokers(metric: str, order: str) -> None:
+    """A Prometheus has these series of ZooKeeper, bookies and proxies as well."""
+    java = [one(metric, [2e9] * 3, instance=name, area="heap") for name in ("zookeeper-0:8000", "a:8080")]
+    found = [rate([100] * 3), *java]
+    assembler, snapshots = assemble([answer(*(reversed(found) if order == "first" else found))])
+    assert {snapshot.brokers.name for snapshot in snapshots} == {("a:8080",)}
+    assert rates(snapshots[-1]) == {"a:8080": 100.0}
+    assert "zookeeper-0:8000 left out" in " ".join(assembler.notes())
+
+
 def test_bundles_are_cut_no_finer_than_owners_alternate() -> None:
     """Topics of a namespace with 16 bundles: at most those 16 are found, whatever is assumed."""
     owner = [n * 5 % 3 for n in range(16)]

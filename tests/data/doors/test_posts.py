@@ -1,0 +1,151 @@
+"""Outputs as people post them in issues, mails and chats are read, or it is said what is wrong with them."""
+
+import html
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from planner.cluster.digest import snapshot_digest
+from planner.doors.read import Given, read_given
+from planner.doors.reading import Reading
+
+INPUTS = Path(__file__).parent / "inputs"
+REPORT = (INPUTS / "load_report" / "pretty_4_0.json").read_text().strip()
+
+
+def read(text: str) -> Reading:
+    return read_given([Given("pasted text", io.BytesIO(text.encode()))], now_ms=1795225795494)
+
+
+def each_line(prefix: Callable[[int], str]) -> Callable[[str], str]:
+    return lambda text: "\n".join(prefix(number) + line for number, line in enumerate(text.split("\n"), 1))
+
+
+POSTED: dict[str, Callable[[str], str]] = {
+    "a fence": lambda text: f"the report:\n\n```json\n{text}\n```\n\nThanks!",
+    "a fence in a line": lambda text: f"hi all, my report ```{text}``` any idea?",
+    "code in a line": lambda text: f"broker A: `{json.dumps(json.loads(text))}`\nB is idle",
+    "a list": lambda text: "- broker 1:\n\n  ```\n" + each_line(lambda _: "  ")(text) + "\n  ```\n",
+    "details": lambda text: f"<details>\n<summary>report</summary>\n\n```\n{text}\n```\n\n</details>\n",
+    "a page": lambda text: f"<pre><code>{html.escape(text)}</code></pre>",
+    "a page with attributes": lambda text: f'<p class="x">\n<pre>{html.escape(text)}</pre></p>',
+    "a quotation": each_line(lambda _: "> "),
+    "a quotation without blanks": each_line(lambda _: ">"),
+    "a quotation in a quotation": each_line(lambda _: "> > "),
+    "an indented quotation": each_line(lambda _: "  > "),
+    "numbered lines": each_line(lambda number: f"{number:4}| "),
+    "numbered lines of an editor": each_line(lambda number: f"{number:3} "),
+    "a numbered list": each_line(lambda number: f"{number}. "),
+    "numbered lines of bat": each_line(lambda number: f"{number:4} │ "),
+}
+
+
+@pytest.mark.parametrize("post", POSTED.values(), ids=POSTED.keys())
+def test_a_report_in_a_post_is_read(post: Callable[[str], str]) -> None:
+    found, bare = read(post(REPORT)), read(REPORT)
+    assert found.snapshot is not None
+    assert bare.snapshot is not None
+    assert snapshot_digest(found.snapshot) == snapshot_digest(bare.snapshot)
+    assert not any("columns" in one for one in found.assumed)
+
+
+@pytest.mark.parametrize("dots", ["...", "…", "... 20 more\n"])
+def test_shortened_json_is_named_as_such(dots: str) -> None:
+    (why,) = read(REPORT.replace('"numTopics"', f'{dots}\n  "numTopics"')).not_used
+    assert "The text was shortened" in why
+    assert "Use the whole output" in why
+
+
+def test_bundles_of_a_damaged_report_are_no_namespaces() -> None:
+    reading = read('"shop/orders/0x00000000_0x40000000"\n"shop/orders/0x40000000_0x80000000"\n')
+    assert reading.found == ()
+    assert "unknown kind" in " ".join(reading.not_used)
+
+
+def test_sentences_between_answers_are_not_joined() -> None:
+    text = "1. Start 3 brokers\n2. Start producing and consuming for all of these topics, as many as there are\n"
+    text += "loadBalancerMsgRateDifferenceShedderThreshold=0, means disable msgRate based shedding\n"
+    reading = read(text + "loadBalancerEnabled=true\n6. Restart brokers several times\n")
+    assert reading.configurations[0].values == {"loadBalancerEnabled": "true"}
+    assert "loadBalancerMsgRateDifferenceShedderThreshold cannot have the value" in " ".join(reading.not_used)
+    assert not any("columns" in one for one in reading.assumed)
+
+
+def test_a_posted_difference_without_its_marks() -> None:
+    found = read("-loadBalancerSheddingEnabled=false\n+loadBalancerSheddingEnabled=true\n loadBalancerEnabled=true\n")
+    name = "loadBalancerSheddingEnabled"
+    assert [one.values[name] for one in found.configurations] == ["false", "true"]
+    as_list = read(f"- {name}=false\n- loadBalancerEnabled=true\n")
+    assert len(as_list.configurations) == 1
+
+
+@pytest.mark.parametrize("address", ["http://mq-1.svc:8080", "mq-1.svc:8080"])
+def test_the_leader_of_older_documentation(address: str) -> None:
+    found = read(f"$ pulsar-admin brokers leader-broker\nBrokerInfo(serviceUrl={address})\n")
+    assert found.found == ("the leader",)
+
+
+def test_a_leader_without_an_address_is_named() -> None:
+    (why,) = read("$ pulsar-admin brokers leader-broker\nBrokerInfo(serviceUrl=nowhere)\n").not_used
+    assert "leader without a valid address" in why
+
+
+def test_commands_without_answers_are_named_as_such() -> None:
+    text = "bin/pulsar-admin brokers update-dynamic-config --config loadBalancerEnabled --value true\n"
+    assert read(text).not_used == ("pasted text: it holds commands without their answers.",)
+
+
+def test_brokers_of_isolation_policies_are_recognised() -> None:
+    text = '{"brokerName":"b:1","isPrimary":false}\n{"brokerName":"c:1","isPrimary":true,"namespaceRegex":["a/b"]}\n'
+    (why,) = read(text).not_used
+    assert "use ns-isolation-policy list for the policies" in why
+
+
+def test_averages_of_brokers_are_called_so() -> None:
+    averages = {f"{term}TermMsg{what}": 1.0 for term in ("short", "long") for what in _RATES}
+    text = f"get /loadbalance/broker-time-average/b-1.example:8080\n{json.dumps(averages)}\n"
+    assert read(text).found == ("averages of 1 broker",)
+
+
+_RATES = ("ThroughputIn", "ThroughputOut", "RateIn", "RateOut")
+
+
+def test_the_titles_of_a_table_are_no_answer() -> None:
+    rule = "+----------------+\n"
+    table = f"{rule}| BROKER ADDRESS |\n{rule}| 127.0.0.1:8080 |\n{rule}"
+    reading = read(f"$ pulsarctl brokers list standalone\n{table}")
+    assert reading.found == ("a list of 1 broker",)
+    assert not reading.not_used
+
+
+def test_lookups_of_one_length_are_not_joined() -> None:
+    lines = [f'"persistent://shop/orders/o-partition-{at}    pulsar://10.0.0.{at}:6650"' for at in range(2)]
+    reading = read("$ pulsar-admin topics partitioned-lookup persistent://shop/orders/o\n" + "\n".join([*lines, "So?"]))
+    assert not any("columns" in one for one in reading.assumed)
+    assert "lookups of topics" in " ".join(reading.not_used)
+
+
+def test_nodes_of_a_store_are_named_by_the_line_above_them() -> None:
+    """The command names the folder; what `etcdctl` prints before each value names the node."""
+    path = Path(__file__).parent / "inputs" / "averages" / "etcdctl_4_0.txt"
+    reading = read(path.read_text())
+    assert reading.found == ("averages of 2 bundles",)
+    assert not reading.not_used
+
+
+def test_the_owner_of_a_single_bundle_is_called_so() -> None:
+    path = Path(__file__).parent / "inputs" / "lookups" / "node_2_7.txt"
+    assert "the owner of a single bundle; use brokers namespaces" in " ".join(read(path.read_text()).not_used)
+
+
+@pytest.mark.parametrize("above", ["[zk: zk-0:2181(CONNECTED) 3] get {}", "$ etcdctl get --prefix /admin\n{}"])
+def test_the_path_of_a_node_names_its_namespace(above: str) -> None:
+    edges = '"0x00000000","0x80000000","0xffffffff"'
+    value = f'{{"bundles":{{"boundaries":[{edges}],"numBundles":2}}}}'
+    reading = read(f"{above.format('/admin/local-policies/shop/orders')}\n{value}\n")
+    assert reading.found == ("bundles of 1 namespace",)
+    assert not reading.assumed
+    assert not reading.not_used
