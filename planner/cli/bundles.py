@@ -1,18 +1,24 @@
 """`python -m planner bundles`: how many bundles a namespace should have, and where to cut it."""
 
 import sys
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Final
 
 from cyclopts import Group, Parameter
 
-from planner.cli.output import opened, write_file
+from planner.cli.output import check_writable, opened, write_file
 from planner.simulate.planned_spec import PlannedTopics
 from planner.weeks.spec import Weeks
 
 _NAMES: Final = {"count": "topics", "distribution": "rates", "bundles": "count"}
+_BROKERS: Final = 10
 _WEEKS: Final = Group("Over weeks", sort_key=2)
 _PLANNED: Final = "planned|pattern|count|msg_rate_per_s|message_bytes|subscriptions|distribution|bundles"
+
+
+def _option(field: str) -> str:
+    return _NAMES.get(field, field.lower().replace("_", "-"))
 
 
 def bundles(
@@ -20,7 +26,7 @@ def bundles(
     snapshot: Annotated[str, Parameter(metavar="PATH_OR_SAMPLE")] = "",
     namespace: Annotated[tuple[str, ...], Parameter(metavar="NAMESPACE", negative=())] = (),
     scenario: Annotated[str, Parameter(metavar="FILE_OR_LINK", allow_leading_hyphen=True)] = "",
-    brokers: Annotated[int, Parameter(metavar="N")] = 10,
+    brokers: Annotated[int, Parameter(metavar="N")] = _BROKERS,
     seed: int = 0,
     moment: Annotated[tuple[str, ...], Parameter(metavar="PATH_OR_SAMPLE", negative=())] = (),
     hours: Annotated[float, Parameter(metavar="N")] = 0.0,
@@ -30,7 +36,7 @@ def bundles(
         Parameter(
             name="*",
             parse=f"^({_PLANNED})$",
-            name_transform=lambda name: _NAMES.get(name, name.lower().replace("_", "-")),
+            name_transform=_option,
         ),
     ] = PlannedTopics(pattern=""),
     weeks: Annotated[Weeks, Parameter(name="*", group=_WEEKS, negative_iterable=())] = Weeks(),
@@ -70,8 +76,14 @@ def bundles(
     from planner.workspace.opening import content_of, open_scenario
 
     if sum(map(bool, (snapshot, planned.pattern, weeks.history))) != 1:
-        raise ScenarioError("Nothing to look at.", remedy="Use one of --snapshot, --pattern and --history.")
-    if weeks.history or csv is not None:
+        raise ScenarioError("Choose one thing to look at.", remedy="Use one of --snapshot, --pattern and --history.")
+    here = Weeks(history=weeks.history)
+    _refuse("--history", weeks.history, [*_changed(weeks, here), *(["--csv"] if csv is not None else [])])
+    _refuse("--hours", hours, ["--growth-percent"] if growth_percent else [])
+    empty = PlannedTopics(pattern=planned.pattern)
+    besides = [name for name, value, usual in (("--brokers", brokers, _BROKERS), ("--seed", seed, 0)) if value != usual]
+    _refuse("--pattern", planned.pattern, [*_changed(planned, empty), *besides])
+    if weeks.history:
         return _over_weeks(weeks, csv, narrowed=bool(namespace or scenario or moment or hours), as_json=as_json)
     if planned.pattern:
         cluster = plan_cluster(PlannedCluster(brokers=brokers, topics=(planned,)), seed)
@@ -98,6 +110,22 @@ def bundles(
     return int(any(one.edits for one in found))
 
 
+def _changed(given: PlannedTopics | Weeks, usual: PlannedTopics | Weeks) -> list[str]:
+    """Return the options that were given, of those that stand for fields."""
+    names = [field.name for field in fields(given) if getattr(given, field.name) != getattr(usual, field.name)]
+    return [f"--{_option(name)}" for name in names]
+
+
+def _refuse(needed: str, value: object, given: list[str]) -> None:
+    """Refuse options that are without effect where another one is not given."""
+    from planner.cluster.errors import ScenarioError
+
+    if given and not value:
+        raise ScenarioError(
+            f"Without {needed}, nothing uses {', '.join(given)}.", remedy=f"Add {needed}, or leave out {given[0]}."
+        )
+
+
 def _over_weeks(asked: Weeks, csv: Path | None, *, narrowed: bool, as_json: bool) -> int:
     """Print advice over weeks; tell how far it is meanwhile. What would narrow or change it is refused."""
     from planner.cluster.errors import ReplayError, ScenarioError
@@ -106,8 +134,6 @@ def _over_weeks(asked: Weeks, csv: Path | None, *, narrowed: bool, as_json: bool
     from planner.weeks.report import week_lines
     from planner.weeks.run import run_weeks
 
-    if not asked.history:
-        raise ScenarioError("--csv is for advice over weeks.", remedy="Use it with --history, or leave it out.")
     if narrowed:
         raise ScenarioError(
             "--history looks at all namespaces, as they were recorded.",
@@ -118,6 +144,8 @@ def _over_weeks(asked: Weeks, csv: Path | None, *, narrowed: bool, as_json: bool
         sys.stderr.write(f"{done:,} of {tasks:,} tasks done, on {where}\n")
         sys.stderr.flush()
 
+    if csv is not None:
+        check_writable(csv)
     found = run_weeks(asked, progress)
     sys.stderr.writelines(f"note: {note}\n" for note in found.notes)
     if not found.rows:

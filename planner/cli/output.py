@@ -33,6 +33,30 @@ def write_file(path: Path, content: str | bytes) -> None:
         write_whole(path, content)
 
 
+class _LookedAt(Exception):  # noqa: N818 - nothing went wrong
+    """Leaves a file as it is."""
+
+
+def check_writable(path: Path) -> None:
+    """Refuse a file that could not be written, before long work is done for it. It stays as it is.
+
+    Raises:
+        FormatError: It cannot be written there.
+    """
+    import errno
+    import os
+    from contextlib import suppress
+
+    from planner.cluster.errors import FormatError
+    from planner.cluster.files import whole_file, writing
+
+    with writing(path, FormatError, "Choose another place."):
+        if path.is_dir():
+            raise OSError(errno.EISDIR, os.strerror(errno.EISDIR))
+        with suppress(_LookedAt), whole_file(path):
+            raise _LookedAt
+
+
 def write_snapshot(snapshot: "Snapshot", out: Path) -> None:
     """Write a snapshot: as a zip or a JSON document where the name ends so, else as a folder.
 

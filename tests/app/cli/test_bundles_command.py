@@ -1,10 +1,12 @@
 """`planner bundles`: advice as text and JSON, of snapshots and of patterns, and one sentence for bad input."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from planner.__main__ import main
+from planner.cli.output import check_writable
 from planner.cluster.ranges import FULL_HIGH
 from planner.explain.outcome import Outcome
 from planner.simulate.judge import judge
@@ -122,3 +124,33 @@ def test_bad_input_is_one_clear_sentence(capsys: pytest.CaptureFixture[str], wor
     found = capsys.readouterr().err
     assert said in found
     assert found.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--snapshot story.zip --growth-percent 20", "Without --hours, nothing uses --growth-percent."),
+        ("--snapshot story.zip --horizon-weeks 3", "Without --history, nothing uses --horizon-weeks."),
+        ("--snapshot story.zip --csv x.csv", "Without --history, nothing uses --csv."),
+        ("--snapshot story.zip --seed 3", "Without --pattern, nothing uses --seed."),
+        ("--snapshot story.zip --topics 20", "Choose one thing to look at."),
+        ("--history . --hours 2", "--history looks at all namespaces, as they were recorded."),
+        ("--history . --csv .", ".: Cannot write: Is a directory."),
+        ("--history . --csv there/is/none.csv", "Cannot write: No such file or directory."),
+    ],
+)
+def test_what_has_no_effect_is_refused_before_any_work(
+    words: str, said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Options were left unused without a word, and a bad path for a CSV was found after the whole job."""
+    monkeypatch.setattr("planner.weeks.run.run_weeks", lambda *_: pytest.fail("the job ran"))
+    assert main(["bundles", *words.split()]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_file_that_is_looked_at_stays_as_it_is(tmp_path: Path) -> None:
+    place = tmp_path / "kept.csv"
+    place.write_text("old")
+    check_writable(place)
+    assert [one.name for one in tmp_path.iterdir()] == ["kept.csv"]
+    assert place.read_text() == "old"
