@@ -466,7 +466,7 @@ class Simulation:
         order = bundles.tolist()
         Random(f"{self.scenario.seed}/{now}").shuffle(order)  # noqa: S311 - a simulation, no secret
         view: Snapshot | None = None
-        filters: ExtensibleFilters | None = None
+        filters: ExtensibleFilters | ModularFilters | None = None
         for at in order:
             self.check()
             name = cluster.names[at]
@@ -478,9 +478,13 @@ class Simulation:
                 continue
             if not self._extensible:
                 cluster.leader_view.recall(at)
-            if view is None or self._extensible or not view.bundles.has_data[at]:
+            if view is None or filters is None or self._extensible or not view.bundles.has_data[at]:
                 view = self._view(now)
-                filters = ExtensibleFilters(view, self.config) if self._extensible else None
+                filters = (
+                    ExtensibleFilters(view, self.config)
+                    if self._extensible
+                    else ModularFilters(view, self.config, self._memory.modular.preallocated)
+                )
             found = self._place(name, view, filters)
             to = found.decision.selected if found is not None else None
             if found is None or to is None or not cluster.present[cluster.broker(to)]:
@@ -500,16 +504,18 @@ class Simulation:
         load = self.cluster.traffic.load(now)[:, bundle]
         return bool(load[7] > 0 or load[:4].any())
 
-    def _place(self, bundle: str, view: Snapshot, filters: ExtensibleFilters | None) -> Selection | None:
-        seed = self.scenario.seed
-        if self._extensible:
-            memory, found = extensible.assign(
-                view, bundle, self._memory.extensible, self.config, seed, filters=filters, explain=False
+    def _place(self, bundle: str, view: Snapshot, filters: ExtensibleFilters | ModularFilters) -> Selection | None:
+        config, seed, memory = self.config, self.scenario.seed, self._memory
+        if isinstance(filters, ExtensibleFilters):
+            known, found = extensible.assign(
+                view, bundle, memory.extensible, config, seed, filters=filters, explain=False
             )
-            self._memory = replace(self._memory, extensible=memory)
+            self._memory = replace(memory, extensible=known)
             return found
         try:
-            after, found = modular.least_loaded(view, bundle, self._memory.modular, self.config, seed, explain=False)
+            after, found = modular.least_loaded(
+                view, bundle, memory.modular, config, seed, filters=filters, explain=False
+            )
         except PulsarError as error:
             if str(error) not in self.notes:
                 self.notes.append(str(error))

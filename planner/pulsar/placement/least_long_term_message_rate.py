@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
+from weakref import ref
 
 import numpy as np
 
@@ -53,6 +54,33 @@ class Preallocated:
     """
 
     bundles: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    _sums: dict["ref[Snapshot]", dict[str, float]] = field(default_factory=dict, init=False, compare=False, repr=False)
+    """What `sums` answered last."""
+
+    def with_one(self, bundle: str, broker: str) -> "Preallocated":
+        """Return the same with one more bundle; the sums that it leaves as they are stay known."""
+        more = Preallocated({**self.bundles, broker: (*self.bundles.get(broker, ()), bundle)})
+        more._sums.update({where: {n: s for n, s in sums.items() if n != broker} for where, sums in self._sums.items()})
+        return more
+
+    def sums(self, snapshot: Snapshot) -> Mapping[str, float]:
+        """Return the long-term message rate in + out of the bundles of each broker, as a leader knows it."""
+        where = ref(snapshot)
+        if where not in self._sums:
+            self._sums.clear()
+        known = self._sums.setdefault(where, {})
+        coming = {name: tuple(bundles) for name, bundles in self.bundles.items() if name not in known}
+        rates = iter(_known_rates(snapshot, [bundle for bundles in coming.values() for bundle in bundles]))
+        for name, bundles in coming.items():
+            mine, total = list(islice(rates, len(bundles))), 0.0
+            for place in _in_map_order(bundles):  # the order of Pulsar's map decides how the sum is rounded
+                total += mine[place]
+            known[name] = total
+        return known
+
+    def __reduce__(self) -> tuple[type["Preallocated"], tuple[Mapping[str, tuple[str, ...]]]]:
+        """Leave out what is known of a snapshot: references to it cannot be sent to another process."""
+        return Preallocated, (self.bundles,)
 
     def __hash__(self) -> int:
         """Return a hash by the brokers."""
@@ -170,13 +198,9 @@ def _scores(state: Preallocated, snapshot: Snapshot, config: Settings) -> _Score
 @once
 def _rates(state: Preallocated, snapshot: Snapshot) -> FloatArray:
     """Return the long-term rate of each broker with what is on its way there. Shape (brokers,)."""
-    rates = long_term_rates(snapshot).copy()
-    coming = {snapshot.brokers.position.get(name, -1): tuple(bundles) for name, bundles in state.bundles.items()}
-    known = iter(_known_rates(snapshot, [bundle for bundles in coming.values() for bundle in bundles]))
-    for at, bundles in coming.items():
-        mine, total = list(islice(known, len(bundles))), 0.0
-        for place in _in_map_order(bundles):  # the order of Pulsar's map decides how the sum is rounded
-            total += mine[place]
+    rates, position = long_term_rates(snapshot).copy(), snapshot.brokers.position
+    for name, total in state.sums(snapshot).items():
+        at = position.get(name, -1)
         if at >= 0:
             rates[at] = total + rates[at]
     return frozen(rates)

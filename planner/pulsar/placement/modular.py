@@ -213,6 +213,7 @@ def least_loaded(
     config: Settings,
     seed: int,
     *,
+    filters: ModularFilters | None = None,
     explain: bool = True,
 ) -> tuple[ModularMemory, Selection]:
     """Answer a request for a bundle that nobody owns, as the leader does, and remember the promise.
@@ -226,6 +227,8 @@ def least_loaded(
         memory: What the leader remembers.
         config: Settings in force.
         seed: Decides where Pulsar draws at random.
+        filters: The filters of this moment, when many bundles are placed one after the other; they are told of the
+            promise.
         explain: Whether to give a reason for every broker.
 
     Raises:
@@ -239,7 +242,7 @@ def least_loaded(
         return memory.without_affinity(bundle), _determined(bundle, memory.affinities[bundle], "affinity")
     if bundle in memory.promised:
         return memory, _determined(bundle, memory.promised[bundle], "preallocated")
-    after, selection = select_broker(snapshot, bundle, memory, config, seed, explain=explain)
+    after, selection = select_broker(snapshot, bundle, memory, config, seed, filters=filters, explain=explain)
     selected = selection.decision.selected
     if selected is not None:
         if not snapshot.brokers.has_load_data[snapshot.brokers.position[selected]]:
@@ -249,6 +252,8 @@ def least_loaded(
             promised={**after.promised, bundle: selected},
             preallocated={**after.preallocated, bundle: selected},
         )
+        if filters is not None:
+            filters.promise(bundle, selected)
     return after, selection
 
 

@@ -46,6 +46,9 @@ SETTINGS = (
 )
 """Real names of the settings that the filters read."""
 
+_MOST_CANDIDATES = 64
+"""Sets of candidates that are remembered while bundles are promised."""
+
 _NOT_SERVING = ReasonCode("place_modular.not_serving", "it does not serve this kind of topic, or has no load report")
 _RESERVED = ReasonCode(
     "place_modular.reserved",
@@ -111,8 +114,8 @@ class ModularFilters:
         self.snapshot = snapshot
         self.config = config
         brokers = snapshot.brokers
-        known = brokers.position
-        self.preallocated = {b: to for b, to in (preallocated or {}).items() if to in known}
+        self._promised = dict(preallocated or {})
+        self.preallocated = self._to_known_brokers()
         self._hashes = brokers.name_hashes
         registered = np.flatnonzero(brokers.registered)
         self._table_size = 16
@@ -126,6 +129,41 @@ class ModularFilters:
         self._bundle_counts: dict[str, Int64Array] = {}
         self._steps: dict[tuple[str, bool, bool], tuple[FilterStep, ...]] = {}
         self._candidates: dict[bytes, Candidates] = {}
+
+    def _to_known_brokers(self) -> dict[str, str]:
+        known = self.snapshot.brokers.position
+        return {bundle: to for bundle, to in self._promised.items() if to in known}
+
+    def promise(self, bundle: str, broker: str) -> None:
+        """Count one more bundle that is on its way, as filters that are made after it do.
+
+        Args:
+            bundle: Full bundle name.
+            broker: The broker of the snapshot where it will be.
+        """
+        to = self.snapshot.brokers.position[broker]
+        self._steps.clear()
+        self._group_counts.clear()
+        if len(self._candidates) > _MOST_CANDIDATES:
+            self._candidates.clear()
+        again, self._promised[bundle] = bundle in self._promised, broker
+        if again:  # it counted for another broker, and keeps its place among the bundles
+            self.preallocated = self._to_known_brokers()
+            self._bundle_counts.clear()
+            self.__dict__.pop("waiting", None)
+            self.__dict__.pop("_topics", None)
+            return
+        self.preallocated[bundle] = broker
+        at, namespace = self.snapshot.bundle_position.get(bundle, -1), bundle.rpartition("/")[0]
+        if namespace in self._bundle_counts:
+            counts = self._bundle_counts[namespace].copy()
+            counts[to] += at < 0 or self.snapshot.bundles.owner[at] != to or not self._is_reported(np.array([at]))[0]
+            self._bundle_counts[namespace] = frozen(counts)
+        if "waiting" in self.__dict__:
+            self.__dict__["waiting"] = self.waiting.with_one(bundle, broker)
+        if "_topics" in self.__dict__:
+            self.__dict__["_topics"] = self._topics.copy()
+            self._add_topics(self._topics, np.array([at]), np.array([to]))
 
     def in_set_order(self, *positions: Int64Array) -> Int64Array:
         """Return brokers in the order of Pulsar's candidate set, which keeps the size it grew to. Shape as given.
@@ -307,12 +345,16 @@ class ModularFilters:
         """Topics of each broker, with those of bundles on their way; 0 where there is no load report."""
         snapshot = self.snapshot
         topics = np.where(snapshot.brokers.has_load_data, snapshot.brokers.topics, 0)
-        brokers = self._brokers(self.preallocated.values())
         at = positions_of(self.preallocated, snapshot.bundle_position)
-        brokers, at = brokers[at >= 0], at[at >= 0]
+        self._add_topics(topics, at, self._brokers(self.preallocated.values()))
+        return topics
+
+    def _add_topics(self, topics: Int64Array, bundles: Int64Array, brokers: Int64Array) -> None:
+        """Add the topics of bundles on their way to the counts of their brokers."""
+        snapshot = self.snapshot
+        brokers, at = brokers[bundles >= 0], bundles[bundles >= 0]
         counts = snapshot.bundles.has_data[at] & snapshot.brokers.has_load_data[brokers]
         np.add.at(topics, brokers[counts], snapshot.bundles.data_topics[at[counts]])
-        return topics
 
     def _brokers(self, names: Collection[str]) -> Int64Array:
         """Return the positions of known brokers. Shape (names,)."""
