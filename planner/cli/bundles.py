@@ -3,13 +3,19 @@
 import sys
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 from cyclopts import Group, Parameter
 
 from planner.cli.output import check_writable, opened, write_file
 from planner.simulate.planned_spec import PlannedTopics
 from planner.weeks.spec import Weeks
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from planner.namespaces.advice import BundleAdvice
+    from planner.namespaces.impact import SplitForecast
 
 _NAMES: Final = {"count": "topics", "distribution": "rates", "bundles": "count"}
 _BROKERS: Final = 10
@@ -68,8 +74,6 @@ def bundles(
     from planner.namespaces.advice import advisable, bundle_advice
     from planner.namespaces.impact import growing, split_forecasts
     from planner.namespaces.population import populations
-    from planner.share.bundle_advice import advice_document, advice_text, forecast_text, overview_text
-    from planner.share.export import json_text
     from planner.simulate.planned import plan_cluster
     from planner.simulate.planned_spec import PlannedCluster
     from planner.simulate.run import simulate
@@ -77,12 +81,11 @@ def bundles(
 
     if sum(map(bool, (snapshot, planned.pattern, weeks.history))) != 1:
         raise ScenarioError("Choose one thing to look at.", remedy="Use one of --snapshot, --pattern and --history.")
-    here = Weeks(history=weeks.history)
-    _refuse("--history", weeks.history, [*_changed(weeks, here), *(["--csv"] if csv is not None else [])])
-    _refuse("--hours", hours, ["--growth-percent"] if growth_percent else [])
-    empty = PlannedTopics(pattern=planned.pattern)
+    only_weeks = [*_changed(weeks, Weeks(history=weeks.history)), *(["--csv"] if csv is not None else [])]
     besides = [name for name, value, usual in (("--brokers", brokers, _BROKERS), ("--seed", seed, 0)) if value != usual]
-    _refuse("--pattern", planned.pattern, [*_changed(planned, empty), *besides])
+    _refuse("--history", weeks.history, only_weeks)
+    _refuse("--hours", hours, ["--growth-percent"] if growth_percent else [])
+    _refuse("--pattern", planned.pattern, [*_changed(planned, PlannedTopics(pattern=planned.pattern)), *besides])
     if weeks.history:
         return _over_weeks(weeks, csv, narrowed=bool(namespace or scenario or moment or hours), as_json=as_json)
     if planned.pattern:
@@ -101,13 +104,26 @@ def bundles(
     if grown is not None:
         trace = simulate(cluster, grown)
         splits = split_forecasts(trace, trace.end)
+    sys.stdout.write(_written(found, splits, wanted, as_json=as_json))
+    return int(any(one.edits for one in found))
+
+
+def _written(
+    found: "list[BundleAdvice]",
+    splits: "Sequence[SplitForecast] | None",
+    wanted: "Sequence[str]",
+    *,
+    as_json: bool,
+) -> str:
+    """Return advice as text, or as JSON."""
+    from planner.share.bundle_advice import advice_document, advice_text, forecast_text, overview_text
+    from planner.share.export import json_text
+
     if as_json:
         documents = [advice_document(one, splits) for one in found]
-        sys.stdout.write(json_text(documents[0] if len(wanted) == 1 else {"namespaces": documents}))
-    else:
-        sys.stdout.write("\n".join(map(advice_text, found)) if wanted else overview_text(found))
-        sys.stdout.write(forecast_text(splits, wanted) if splits is not None else "")
-    return int(any(one.edits for one in found))
+        return json_text(documents[0] if len(wanted) == 1 else {"namespaces": documents})
+    text = "\n".join(map(advice_text, found)) if wanted else overview_text(found)
+    return text + (forecast_text(splits, wanted) if splits is not None else "")
 
 
 def _changed(given: PlannedTopics | Weeks, usual: PlannedTopics | Weeks) -> list[str]:

@@ -45,8 +45,14 @@ _ALL_UNKNOWN = ReasonCode(
 )
 
 
+class _Known:
+    """What `Preallocated` has worked out; no field, as it belongs to no state that is compared, written or sent."""
+
+    _sums: dict["ref[Snapshot]", dict[str, float]]
+
+
 @dataclass(frozen=True)
-class Preallocated:
+class Preallocated(_Known):
     """What the load manager tells the strategy besides the load reports (`BrokerData.getPreallocatedBundleData`).
 
     Attributes:
@@ -54,8 +60,10 @@ class Preallocated:
     """
 
     bundles: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    _sums: dict["ref[Snapshot]", dict[str, float]] = field(default_factory=dict, init=False, compare=False, repr=False)
-    """What `sums` answered last."""
+
+    def __post_init__(self) -> None:
+        """Know nothing."""
+        object.__setattr__(self, "_sums", {})
 
     def with_one(self, bundle: str, broker: str) -> "Preallocated":
         """Return the same with one more bundle; the sums that it leaves as they are stay known."""

@@ -129,6 +129,8 @@ class ModularFilters:
         self._bundle_counts: dict[str, Int64Array] = {}
         self._steps: dict[tuple[str, bool, bool], tuple[FilterStep, ...]] = {}
         self._candidates: dict[bytes, Candidates] = {}
+        self._waiting: Preallocated | None = None
+        self._topic_counts: Int64Array | None = None
 
     def _to_known_brokers(self) -> dict[str, str]:
         known = self.snapshot.brokers.position
@@ -150,8 +152,7 @@ class ModularFilters:
         if again:  # it counted for another broker, and keeps its place among the bundles
             self.preallocated = self._to_known_brokers()
             self._bundle_counts.clear()
-            self.__dict__.pop("waiting", None)
-            self.__dict__.pop("_topics", None)
+            self._waiting = self._topic_counts = None
             return
         self.preallocated[bundle] = broker
         at, namespace = self.snapshot.bundle_position.get(bundle, -1), bundle.rpartition("/")[0]
@@ -159,11 +160,11 @@ class ModularFilters:
             counts = self._bundle_counts[namespace].copy()
             counts[to] += at < 0 or self.snapshot.bundles.owner[at] != to or not self._is_reported(np.array([at]))[0]
             self._bundle_counts[namespace] = frozen(counts)
-        if "waiting" in self.__dict__:
-            self.__dict__["waiting"] = self.waiting.with_one(bundle, broker)
-        if "_topics" in self.__dict__:
-            self.__dict__["_topics"] = self._topics.copy()
-            self._add_topics(self._topics, np.array([at]), np.array([to]))
+        if self._waiting is not None:
+            self._waiting = self._waiting.with_one(bundle, broker)
+        if self._topic_counts is not None:
+            self._topic_counts = self._topic_counts.copy()
+            self._add_topics(self._topic_counts, np.array([at]), np.array([to]))
 
     def in_set_order(self, *positions: Int64Array) -> Int64Array:
         """Return brokers in the order of Pulsar's candidate set, which keeps the size it grew to. Shape as given.
@@ -181,13 +182,15 @@ class ModularFilters:
             self._candidates[key] = Candidates(self.snapshot.brokers, positions)
         return self._candidates[key]
 
-    @cached_property
+    @property
     def waiting(self) -> Preallocated:
         """The bundles on their way, by the broker that they count for."""
-        bundles: dict[str, list[str]] = {}
-        for bundle, broker in self.preallocated.items():
-            bundles.setdefault(broker, []).append(bundle)
-        return Preallocated({broker: tuple(mine) for broker, mine in bundles.items()})
+        if self._waiting is None:
+            bundles: dict[str, list[str]] = {}
+            for bundle, broker in self.preallocated.items():
+                bundles.setdefault(broker, []).append(bundle)
+            self._waiting = Preallocated({broker: tuple(mine) for broker, mine in bundles.items()})
+        return self._waiting
 
     @cached_property
     def overloaded(self) -> frozenset[str]:
@@ -340,14 +343,16 @@ class ModularFilters:
         run.restore(isolated)
         return tuple(run.steps)
 
-    @cached_property
+    @property
     def _topics(self) -> Int64Array:
         """Topics of each broker, with those of bundles on their way; 0 where there is no load report."""
-        snapshot = self.snapshot
-        topics = np.where(snapshot.brokers.has_load_data, snapshot.brokers.topics, 0)
-        at = positions_of(self.preallocated, snapshot.bundle_position)
-        self._add_topics(topics, at, self._brokers(self.preallocated.values()))
-        return topics
+        if self._topic_counts is None:
+            brokers = self.snapshot.brokers
+            topics = np.where(brokers.has_load_data, brokers.topics, 0)
+            at = positions_of(self.preallocated, self.snapshot.bundle_position)
+            self._add_topics(topics, at, self._brokers(self.preallocated.values()))
+            self._topic_counts = topics
+        return self._topic_counts
 
     def _add_topics(self, topics: Int64Array, bundles: Int64Array, brokers: Int64Array) -> None:
         """Add the topics of bundles on their way to the counts of their brokers."""

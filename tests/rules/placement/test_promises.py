@@ -1,7 +1,7 @@
 """Filters that are told of one promise after the other answer as filters that are made after all of them."""
 
 import pickle
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -82,4 +82,5 @@ def test_what_is_known_of_a_snapshot_stays_in_the_process() -> None:
     sums = dict(waiting.sums(snapshot))
     copy = pickle.loads(pickle.dumps(waiting))  # noqa: S301 - our own
     assert copy == waiting
+    assert asdict(waiting) == {"bundles": dict(waiting.bundles)}
     assert copy.sums(snapshot) == sums
