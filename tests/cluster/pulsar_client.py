@@ -1,6 +1,7 @@
 """The real `pulsar-client`, which reads a topic as an operator does."""
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.cluster.launch import HERE, classpath, start_java
@@ -8,14 +9,15 @@ from tests.cluster.launch import HERE, classpath, start_java
 _MAIN = "org.apache.pulsar.client.cli.PulsarClientTool"
 
 
-def consumed(service_url: str, topic: str, folder: Path, seconds: float) -> str:
-    """Return what `pulsar-client consume -s planner -n 0` of a topic prints in some seconds.
+def consumed(service_url: str, topic: str, folder: Path, keys: Sequence[str], seconds: float) -> str:
+    """Return what `pulsar-client consume -s planner -n 0` of a topic prints until it has a message of each key.
 
     Args:
         service_url: Binary service of a broker or proxy.
         topic: The topic.
         folder: A folder to be made for its configuration and what it prints.
-        seconds: How long it runs after its first message, or twice as long without one.
+        keys: Keys of which it waits for a message: brokers report when they please.
+        seconds: How long it runs at most.
     """
     folder.mkdir(parents=True)
     conf = folder / "client.conf"
@@ -23,12 +25,13 @@ def consumed(service_url: str, topic: str, folder: Path, seconds: float) -> str:
     paths = classpath(folder, HERE / "tools")
     process = start_java(paths, folder, _MAIN, str(conf), "consume", "-s", "planner", "-n", "0", topic)
     printed = folder / "log.txt"
-    until = time.monotonic() + seconds * 2
+    until = time.monotonic() + seconds
     try:
         while process.poll() is None and time.monotonic() < until:
             time.sleep(0.5)
-            if "got message" in printed.read_text(errors="replace"):
-                time.sleep(seconds)
+            said = printed.read_text(errors="replace")
+            if all(f"key:[{key}]" in said for key in keys):
+                time.sleep(1)  # the last line may be half written
                 break
     finally:
         process.kill()

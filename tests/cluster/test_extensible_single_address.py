@@ -32,7 +32,8 @@ def test_a_proxy_hides_the_brokers(extensible: Scene, tmp_path: Path) -> None:
             limits=Limits(back_off_s=0.1),
         )
         captured = capture_cluster(options)
-        loads = consumed(running.service_url, _LOADS, tmp_path / "client", 20)
+        brokers = [broker.id for broker in cluster.brokers]
+        loads = consumed(running.service_url, _LOADS, tmp_path / "client", brokers, seconds=180)
     (tmp_path / "loads.txt").write_text(loads)
     assert_owners_are_known(captured.snapshot, cluster, proxy)
 
