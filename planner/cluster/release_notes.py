@@ -28,8 +28,14 @@ def stands_in(version: str) -> str:
     own = release(version)
     if is_exact(version):
         return ""
-    oldest = own.name == RELEASES[0] and not is_newer(version, own.name)
-    return f"{own.name}, {'the oldest release known' if oldest else 'the nearest release known that is not newer'}"
+    how = "the oldest release known" if _is_older(version) else "the nearest release known that is not newer"
+    return f"{own.name}, {how}"
+
+
+def _is_older(version: str) -> bool:
+    """Say whether a version is older than every release that is known."""
+    own = release(version)
+    return own.name == RELEASES[0] and not is_newer(version, own.name)
 
 
 def release_notes(version: str, config: Settings, rules: ReleaseRules) -> tuple[str, ...]:
@@ -50,11 +56,10 @@ def release_notes(version: str, config: Settings, rules: ReleaseRules) -> tuple[
         )
     elif not is_exact(version):
         newer = RELEASES[RELEASES.index(own.name) + 1 :]
-        oldest = own.name == RELEASES[0] and not is_newer(version, own.name)
         notes.append(f"The cluster runs {shown}. Decisions follow the rules and defaults of {stands_in(version)}.")
         notes += (
             ("Any result may differ.",)
-            if oldest
+            if _is_older(version)
             else [
                 f"May no longer apply in {version[:50]}: {one}" for one in _differences(own, release(newer[0]), rules)
             ]

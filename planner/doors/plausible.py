@@ -8,9 +8,9 @@ from planner.cluster.text import count
 from planner.cluster.units import MIB
 from planner.doors.metrics_reader import TOTALS
 from planner.doors.pieces import LoadReport, Metrics
+from planner.doors.slim import APART
 from planner.history.assumed import listed
 
-_APART: Final = 0.05
 _LEAST: Final = 1.0
 _OF_MACHINES: Final[Mapping[str, tuple[str, float]]] = {
     "cpu": ("percent of a processor", 100 * 10_000),
@@ -83,7 +83,7 @@ def of_totals(broker: str, one: Metrics) -> Iterator[str]:
     apart = [
         name
         for name, value in one.totals.items()
-        if abs(value - sums[name]) > max(_APART * max(value, sums[name]), _LITTLE.get(name, 0.0))
+        if abs(value - sums[name]) > max(APART * max(value, sums[name]), _LITTLE.get(name, 0.0))
     ]
     if apart:
         shown = listed([f"{_METRICS[name]} {one.totals[name]:,.6g} and {sums[name]:,.6g}" for name in apart])

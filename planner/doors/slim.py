@@ -13,7 +13,8 @@ from planner.cluster.pulsar_json import MOST, RATES, Json
 _Rate: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=MOST)]
 _Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
 _UNSET: Final = msgspec.UNSET
-_APART: Final = 0.05
+APART: Final = 0.05
+"""Share by which sums that are worked out at the same time may differ."""
 _LEAST: Final = 1.0
 
 
@@ -100,7 +101,7 @@ _OF_SUBSCRIPTIONS: Final = {
 
 
 def _differ(one: float, other: float) -> bool:
-    return abs(one - other) > _APART * max(one, other) + _LEAST
+    return abs(one - other) > APART * max(one, other) + _LEAST
 
 
 def slim_stats(stats: Json, where: str, lacking: Counter[str], apart: Counter[str]) -> Json:

@@ -68,13 +68,14 @@ def hot_topic(case: Outcome) -> Iterator[Finding]:
     ]
     for places in (skewed, divisible):
         if places:
-            first = advice.get(places[0]) or partition_advice(end, int(rows[places[0]]), float(usage[places[0]]))
+            first, *others = [
+                advice.get(at) or partition_advice(end, int(rows[at]), float(usage[at])) for at in places[:_DIVIDED]
+            ]
             found = _topics(case, model, first, rows[places], usage[places], share[places], hot[places])
             if first.skewed:
                 yield _carried(replace(found, code="key_skew"), model, rows[places], usage[places])
-                continue
-            others = [partition_advice(end, int(rows[at]), float(usage[at])) for at in places[1:_DIVIDED]]
-            yield _divided(found, first, others)
+            else:
+                yield _divided(found, first, others)
 
 
 def _name(end: Snapshot, row: int) -> str:

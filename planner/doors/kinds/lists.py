@@ -87,7 +87,7 @@ def _read_lookup(chunk: Chunk) -> Iterator[Piece]:
     what = (
         "the owner of a single bundle"
         if "/namespace/" in f"{chunk.source.command} {chunk.before}"
-        else ("lookups of topics, which name the service address of the owner")
+        else "lookups of topics, which name the service address of the owner"
     )
     why = f"{what}; use brokers namespaces for the owners"
     yield NotUsed(source=chunk.source, why=why, is_expected=True)

@@ -203,25 +203,26 @@ def test_no_bound_is_above_what_can_be_reached(seeds: range) -> None:
     assert near > asked * 0.8 > len(seeds) * 0.5
 
 
+def pool_and_best(seed: int) -> tuple[Model, State, float]:
+    """Return a question about a cluster with a pool, its start, and the peak of the best plan by brute force."""
+    snapshot, moves = with_pool(seed), 1 + seed % 3
+    model = model_of(snapshot, Question(moves=moves))
+    owners, peaks = every_reachable(snapshot, moves, model.movable)
+    best = float(peaks[(owners[:, model.forced] != model.owner[model.forced]).all(axis=1)].min())
+    return model, State(model), best
+
+
 @pytest.mark.parametrize("seed", [162, 255, 339])
 def test_a_broker_that_takes_none_keeps_others_from_taking_any(seed: int) -> None:
     """It has the fewest of a group for good, so that its domain has, or no other broker of the domain: proven."""
-    snapshot, moves = with_pool(seed), 1 + seed % 3
-    model = model_of(snapshot, Question(moves=moves))
-    start = State(model)
-    owners, peaks = every_reachable(snapshot, moves, model.movable)
-    best = float(peaks[(owners[:, model.forced] != model.owner[model.forced]).all(axis=1)].min())
+    model, start, best = pool_and_best(seed)
     assert leaving(model, start, low=0.0, high=start.peak()).bound == pytest.approx(best, abs=1e-6)
 
 
 @pytest.mark.parametrize("seed", [12, 17, 23, 35, 52])
 def test_a_bundle_that_arrives_as_a_whole_proves_the_best_plan(seed: int) -> None:
     """Cut into shares it would fit; no broker has room for all of it."""
-    snapshot, moves = with_pool(seed), 1 + seed % 3
-    model = model_of(snapshot, Question(moves=moves))
-    start = State(model)
-    owners, peaks = every_reachable(snapshot, moves, model.movable)
-    best = float(peaks[(owners[:, model.forced] != model.owner[model.forced]).all(axis=1)].min())
+    model, start, best = pool_and_best(seed)
     cut = leaving(model, start, low=0.0, high=start.peak(), depth=replace(CLOSEST, placed=0))
     assert cut.bound < best - 0.04
     assert leaving(model, start, low=0.0, high=start.peak(), depth=CLOSEST).bound == pytest.approx(best, abs=1e-6)
