@@ -34,6 +34,7 @@ PATTERNS: tuple[Pattern, ...] = (
     policy_patterns.policy_without_namespaces,
     switch_patterns.shedding_off,
     gate_patterns.held_by_gate,
+    policy_patterns.policy_full,
     policy_patterns.against_policy,
     measurement_patterns.memory_stays,
     measurement_patterns.resource_not_counted,

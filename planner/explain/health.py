@@ -27,6 +27,7 @@ _CAUSES = (
     "other_load_manager",
     "impossible_measurement",
     "memory_stays",
+    "policy_full",
     "held_by_gate",
     "usage_not_compared",
     "threshold_never_reached",
@@ -42,7 +43,7 @@ _CAUSES = (
 )
 """Findings that explain why a cluster stays unbalanced, the likeliest first."""
 
-_OF_A_BROKER = frozenset({"memory_stays", "held_by_gate", "key_skew", "hot_topic"})
+_OF_A_BROKER = frozenset({"memory_stays", "policy_full", "held_by_gate", "key_skew", "hot_topic"})
 """Those that explain it only where the most used broker is one of theirs."""
 
 

@@ -144,7 +144,9 @@ def memory_stays(case: Outcome) -> Iterator[Finding]:
     """Memory lifts a broker above the threshold; bundles leave, and the memory stays."""
     view, config = case.last.brokers, case.trace.settings
     limits = limits_of(case, case.scores)
-    if not len(view) or not np.isfinite(limits[-1]):
+    if not np.isfinite(limits[-1]):  # the strategy compares pairs of brokers
+        limits = np.full(1, config.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100)
+    if not len(view):
         return
     unweighted = case.load_manager is LoadManager.MODULAR and config.release.has(UNWEIGHTED)
     unweighted = unweighted and case.shedder == fallback_shedder(case.load_manager).name

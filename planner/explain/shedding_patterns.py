@@ -508,12 +508,19 @@ def usage_not_compared(case: Outcome) -> Iterator[Finding]:
     if highest <= limit and highest - least < APART:
         return
     hottest = case.series.brokers[int(np.nanargmax(usage))]
-    remedy = _default_pair(case)
+    off = case.profile.for_switched_off(config)
+    remedy = off or _default_pair(case)
+    compares = "nothing" if off else f"only {case.profile.judges_by}"
+    why = (
+        f"{' and '.join(off.changes)} are 0."
+        if off
+        else f"{case.profile.judges_by} differs too little between the brokers for its settings."
+    )
     yield Finding(
         code="usage_not_compared",
-        title=f"{hottest} is hot, but {case.shedder} compares only {case.profile.judges_by}",
+        title=f"{hottest} is hot, but {case.shedder} compares {compares}",
         evidence=f"Usage ranges from {percent(least, 0)} to {percent(highest, 0)}, and the last cycle sheds nothing:"
-        f" {case.profile.judges_by} differs too little between the brokers.",
+        f" {why}",
         remedy=remedy.words,
         severity="high" if highest > limit else "medium",
         brokers=(hottest,),

@@ -160,8 +160,10 @@ def _thresholds(config: Settings, outcome: Outcome) -> Iterator[Action]:
             yield settings_action("setting", {name: not value}, config)
         elif bounds is not None and isinstance(value, int | float) and not isinstance(value, bool):
             low, high = bounds
-            for step in _STEPS:
-                other = value * step
+            usual = config.of(name).default
+            others: list[float] = [value * step for step in _STEPS]
+            others += [usual] if isinstance(usual, int | float) else []
+            for other in others:
                 tried = round(other) if isinstance(value, int) else round(other, 3)
                 if (
                     low <= tried <= high

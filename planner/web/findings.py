@@ -28,6 +28,7 @@ _PAGES = {
     "unlike_machines": ("brokers", "Show the broker"),
     "policy_matches_no_broker": ("bundle_map", "Show the namespace"),
     "policy_without_namespaces": ("namespaces", "Show the namespaces"),
+    "policy_full": ("what_if", "Try it"),
     "no_broker_allowed": ("bundle_map", "Show the namespace"),
     "against_policy": ("best_plan", "Plan the unloads"),
     "domains_without_effect": ("what_if", "Try it"),

@@ -14,7 +14,7 @@ from planner.cluster.snapshot import IsolationPolicy, Policies, Snapshot
 from planner.cluster.units import MIB
 from planner.explain.diagnosis import diagnose
 from planner.explain.finding import Finding, Severity
-from planner.explain.health import Health, health
+from planner.explain.health import Health, health, within
 from planner.explain.outcome import Outcome
 from planner.formats.reading import read_snapshot
 from planner.pulsar.load.top_bundles import with_top_ranks
@@ -312,6 +312,50 @@ def test_no_rule_is_said_only_where_none_calls() -> None:
     outcome = asked(made, cycles=30)
     assert outcome.summary.shed
     assert "no rule of TransferShedder calls for more" in verdict(outcome).text
+
+
+def test_a_strategy_whose_comparisons_are_switched_off_is_named() -> None:
+    off = {
+        "loadBalancerMsgRateDifferenceShedderThreshold": 0.0,
+        "loadBalancerMsgThroughputMultiplierDifferenceShedderThreshold": 0.0,
+    }
+    outcome = asked(hot("UniformLoadShedder", usage=(0.8, 0.1, 0.1), settings=off))
+    (finding,) = [one for one in diagnose(outcome) if one.code == "usage_not_compared"]
+    assert finding.title == "b1:8080 is hot, but UniformLoadShedder compares nothing"
+    assert finding.changes == {name: outcome.trace.settings.of(name).default for name in off}
+
+
+def test_a_policy_whose_brokers_are_full_together_is_the_cause() -> None:
+    policy = IsolationPolicy(name="gold", namespaces=(".*",), primary=("b1", "b2"), secondary=(), min_limit=1)
+    both = {0: (20.0,) * 8, 1: (20.0,) * 8}
+    outcome = asked(
+        hot("ThresholdShedder", both, Policies(isolation=(policy,)), usage=(0.9, 0.88, 0.1)),
+        cycles=30,
+    )
+    seen = {one.code: one for one in diagnose(outcome)}
+    finding = seen["policy_full"]
+    assert finding.title == "The isolation policy 'gold' leaves its namespaces 2 brokers, which are full"
+    assert {"ping_pong", "fighting_strategies", "held_by_gate", "clients_cut_off"}.isdisjoint(seen)
+    assert within(finding.title) in verdict(outcome).text
+    (offer,) = tried_findings([finding], Trials(outcome.trace.start, outcome.trace.scenario, outcome))
+    assert "better" in offer.finding.tried
+    assert offer.finding.edits
+
+
+def test_a_policy_whose_brokers_have_room_is_no_finding() -> None:
+    policy = IsolationPolicy(name="gold", namespaces=(".*",), primary=("b1", "b2"), secondary=(), min_limit=1)
+    room = asked(hot("ThresholdShedder", EVEN, Policies(isolation=(policy,)), usage=(0.9, 0.3, 0.1)))
+    assert "policy_full" not in {one.code for one in diagnose(room)}
+
+
+def test_a_threshold_far_above_its_default_goes_back_to_it() -> None:
+    """The least change that makes a cycle shed moves next to nothing."""
+    far = asked(
+        hot("ThresholdShedder", usage=(0.92, 0.5, 0.5), settings={"loadBalancerBrokerThresholdShedderPercentage": 60})
+    )
+    (finding,) = [one for one in diagnose(far) if one.code == "threshold_never_reached"]
+    assert finding.changes == {"loadBalancerBrokerThresholdShedderPercentage": 10}
+    assert "to 10, its default" in finding.remedy
 
 
 def test_a_gate_is_named_though_the_cluster_is_nearly_idle() -> None:

@@ -19,6 +19,8 @@ from planner.explain.health import health
 from planner.explain.outcome import Outcome
 from planner.formats.reading import read_snapshot
 from planner.pulsar.shedding.registry import SHEDDERS
+from planner.remedy.trials import Trials
+from planner.remedy.tried import fix
 from planner.simulate.assumptions import Assumptions
 from planner.simulate.run import simulate
 from planner.simulate.scenario import unchanged
@@ -124,6 +126,32 @@ def test_memory_that_no_bundle_takes_along(strategy: str) -> None:
     assert {"unload_storm", "held_by_gate", "ping_pong"}.isdisjoint(seen)
     config = snapshot.settings.changed(**finding.changes)
     assert "memory_stays" not in found(replace(snapshot, settings=config), 12)
+
+
+def test_heap_that_counts_holds_a_broker_without_a_threshold_above_the_limit() -> None:
+    """TransferShedder compares pairs: it has no threshold, and sheds in vain from a broker whose heap is full."""
+    snapshot = five(manager=LoadManager.EXTENSIBLE, loadBalancerMemoryResourceWeight=1.0)
+    full = brokers(snapshot, memory_usage_mib=[3700.0, *[400.0] * 4], memory_limit_mib=[4000.0] * 5)
+    finding = found(full, 12)["memory_stays"]
+    assert "by its heap, which no bundle takes along" in finding.title
+    assert finding.changes == {"loadBalancerMemoryResourceWeight": 0.0}
+
+
+def test_nobody_is_full_by_measurements_that_cannot_be() -> None:
+    """No machines are bought for a network that is said to be used by 168 %."""
+    wrong = brokers(five(), bandwidth_in_usage_kbit_per_s=[1.68e7] * 5)
+    scenario = unchanged("4.2.4", cycles=5)
+    outcome = Outcome(simulate(wrong, scenario))
+    seen = {one.code: one for one in diagnose(outcome)}
+    assert "out_of_capacity" not in seen
+    advice = fix(Trials(wrong, scenario, outcome), outcome)
+    assert advice.capacity is None
+    assert advice.sentence.startswith("No advice until this is corrected: b1:8080 reports more inbound network usage")
+
+
+def test_a_full_cluster_stays_full_with_one_wrong_measurement() -> None:
+    wrong = found(brokers(five((0.9,) * 5), bandwidth_in_usage_kbit_per_s=[1.68e7, *[1e6] * 4]))
+    assert {"out_of_capacity", "impossible_measurement"} <= wrong.keys()
 
 
 def test_old_releases_ignore_the_weight() -> None:
