@@ -24,6 +24,7 @@ from planner.doors.kinds import (
     series_csv,
     system_topic,
     terraform,
+    terraform_plan,
     topic_stats,
 )
 
@@ -42,6 +43,7 @@ KINDS: tuple[Kind, ...] = (
     system_topic.KIND,
     monitor_brokers.KIND,
     topic_stats.KIND,
+    terraform_plan.KIND,
     terraform.KIND,
     manifests.KIND,
     differences.KIND,
@@ -53,6 +55,7 @@ KINDS: tuple[Kind, ...] = (
     policies.BROKER,
     logged.KIND,
     configuration.OPTIONS,
+    configuration.SHELL,
     configuration.CONF,
     lists.OWNED,
     lists.LOOKUP,

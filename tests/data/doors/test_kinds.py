@@ -50,6 +50,8 @@ TYPES: dict[str, type[Piece] | tuple[type[Piece], ...]] = {
     "settings_as_java": kinds.Configuration,
     "options_of_commands": kinds.Configuration,
     "terraform": (kinds.Configuration, kinds.DispatchLimit, kinds.AntiAffinityGroup),
+    "terraform_plan": kinds.Configuration,
+    "shell_variables": kinds.Configuration,
     "differences": kinds.Configuration,
     "dispatch_limit": kinds.DispatchLimit,
     "resource_quotas": kinds.NotUsed,
