@@ -154,12 +154,6 @@ class Contradictions:
             self._add_all(plausible.of_metrics(broker, one))
             self._add_all(plausible.of_totals(broker, one))
             self._bundles_of_metrics(broker, one, placed.get(broker, {}))
-        clusters = dict.fromkeys(one.cluster for one in metrics.values() if one.cluster)
-        if len(clusters) > 1:
-            self.add(
-                f"The metrics are of several clusters: {listed(clusters)}. They are shown as one; read those of each"
-                " cluster apart."
-            )
 
     def _bundles_of_metrics(self, broker: str, one: Metrics, topics: TopicsOfBundles) -> None:
         """Compare the metrics of bundles with those of the topics in them."""

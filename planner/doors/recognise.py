@@ -21,7 +21,8 @@ from planner.doors.words import BROKER, NAMESPACE
 
 _SETTINGS: Final = (configuration.JSON, manifests.KIND)
 _ABOUT: Final = ("broker", "namespace", "key")
-_INSIDE: Final = ("report", "topics", "value", "bundles", "policies")
+_INSIDE: Final = ("report", "topics", "value", "bundles", "policies", "response")
+"""Under which a line that was recorded, and what *Inspect* of Grafana shows, have the answer."""
 _AT_MS: Final = ("time_ms", "publish_time_ms")
 _COMMENT: Final = re.compile(r"\s*(?:#|//|;)")
 _ASKED: Final = re.compile(

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -153,10 +154,13 @@ class Together:
 
 def together(pieces: Sequence[Piece], cluster: str = "") -> Together:
     """Sort pieces by broker and namespace, and resolve what two of them say about one thing."""
+    pieces, other_clusters = _of_one_cluster(pieces, cluster)
     who = Who(pieces)
     named = who.named()
     unknown = {id(piece) for piece in who.unknown}
     made = Together([piece for piece in named if id(piece) not in unknown], who, Contradictions(), cluster)
+    for text in other_clusters:
+        made.said.add(text)
     _leave_out_odd_brokers(made)
     _leave_out_other_programs(made)
     _take_reports(made)
@@ -174,6 +178,19 @@ def together(pieces: Sequence[Piece], cluster: str = "") -> Together:
     made.said.check_metrics(made.metrics, made.placed.topics)
     made.said.check(made.reports, made.owned, made.topics, made.bundles, made.brokers, made.of(kinds.Brokers))
     return made
+
+
+def _of_one_cluster(pieces: Sequence[Piece], called: str) -> tuple[Sequence[Piece], list[str]]:
+    """Leave out metrics of other clusters than the one that is called so, or that most of them are of."""
+    named: Counter[str] = Counter()
+    for one in pieces:
+        if isinstance(one, kinds.Metrics) and one.cluster:
+            named[one.cluster] += len(one.plain) + len(one.bundles) + len(one.topics)
+    if len(named) <= 1:
+        return pieces, []
+    kept = called if called in named else named.most_common(1)[0][0]
+    said = f"The metrics are of several clusters: {listed(named)}. Those of {kept} count; give the name of another one."
+    return [p for p in pieces if not isinstance(p, kinds.Metrics) or p.cluster in ("", kept)], [said]
 
 
 def _leave_out_odd_brokers(made: Together) -> None:

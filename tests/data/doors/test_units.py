@@ -116,10 +116,26 @@ def test_a_scrape_that_was_cut_short_is_said() -> None:
 
 
 def test_metrics_of_two_clusters_are_said() -> None:
-    other = SCRAPE.replace('cluster="east"', 'cluster="west"').replace("mq-0", "mq-1").replace("shop/", "pay/")
+    other = SCRAPE.replace("east", "west").replace("mq-0", "mq-1").replace("shop/", "pay/")
     data = f"{SCRAPE}\n$ curl -s http://mq-1.mq.west.svc:8080/metrics/\n{other}".encode()
     reading = read_given([Given("x", io.BytesIO(data))], now_ms=1795225795494)
-    assert "several clusters: east, west" in " ".join(reading.contradictions)
+    assert "several clusters: east, west. Those of east count" in " ".join(reading.contradictions)
+    assert reading.snapshot is not None
+    assert {name.partition("/")[0] for name in reading.snapshot.bundle_names} == {"shop"}
+    west = read_given([Given("x", io.BytesIO(data))], cluster="west", now_ms=1795225795494).snapshot
+    assert west is not None
+    assert {name.partition("/")[0] for name in west.bundle_names} == {"pay"}
+
+
+def test_brokers_of_two_clusters_with_one_name_are_not_put_together() -> None:
+    """The values of one were shown for the other."""
+    other = scaled(r"pulsar_\w+", 3).replace('cluster="east"', 'cluster="west"')
+    reading = scraped(f"{SCRAPE}\n{other}")
+    assert reading.snapshot is not None
+    assert "several clusters" in " ".join(reading.contradictions)
+    alone = scraped(SCRAPE).snapshot
+    assert alone is not None
+    assert reading.snapshot.topics.msg_rate_in_per_s.tolist() == alone.topics.msg_rate_in_per_s.tolist()
 
 
 def test_of_two_scrapes_of_a_broker_the_last_counts_as_a_whole() -> None:
