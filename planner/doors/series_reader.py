@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from planner.cluster.moments import LAST_MS
+from planner.cluster.moments import LAST_MS, SECONDS_BELOW
 from planner.cluster.text import count
 from planner.doors.metrics_reader import COUNTERS, USED, VALID_MS, MetricsReader, of_another_time
 from planner.doors.pieces import NotUsed, Piece, Source
@@ -67,10 +67,6 @@ class SeriesItem(msgspec.Struct):
     histograms: list[Any] = []
 
 
-_MS_FROM: Final = 100_000_000_000
-"""Numbers of ms since 1970 are larger in these years, and those of seconds smaller."""
-
-
 @dataclass
 class _Read:
     """The samples of a series: time in ms and value, how many are none, and whether times are in another unit."""
@@ -94,7 +90,7 @@ def _samples(item: SeriesItem) -> _Read:
         try:
             at, text = pair
             given, value = float(at), float(text)
-            meant_ms = 1_000 if 0 < given < _MS_FROM else 1
+            meant_ms = 1_000 if 0 < given < SECONDS_BELOW else 1
             time_ms = round(given * meant_ms)
         except (TypeError, ValueError, OverflowError):
             wrong += 1

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace
-from planner.cluster.moments import LAST_MS
+from planner.cluster.moments import LAST_MS, SECONDS_BELOW
 from planner.cluster.names import DEFAULT_NUMBER_OF_NAMESPACE_BUNDLES, LOAD_MANAGER_CLASS_NAME
 from planner.cluster.pulsar_json import BUNDLE_METRICS, RATES, Json, service_unit_owner
 from planner.cluster.ranges import bundle_name
@@ -25,6 +25,7 @@ from planner.doors.metrics_reader import is_of_any_program
 from planner.doors.metrics_text import as_text
 from planner.doors.pieces import Piece, TopicsOfBundles
 from planner.doors.placing import Placed, edges_of, place
+from planner.doors.plausible import time_ms_of
 from planner.doors.slim import slim
 from planner.doors.vocabulary import is_before_and_after, merged
 from planner.doors.who import Who, bundles_of
@@ -415,8 +416,7 @@ def moment_of(made: Together) -> int:
     """Return the newest moment that the pieces name, ms since 1970; 0 where none does."""
     times = [one.at_ms for one in made.metrics.values()]
     times += [one.at_ms for one in made.of(kinds.OwnershipChange)]
-    for one in made.reports.values():
-        times += [at for key in ("lastUpdate", "updatedAt", "timestamp") if isinstance(at := one.report.get(key), int)]
+    times += [at for one in made.reports.values() if (at := time_ms_of(one)) >= SECONDS_BELOW]
     return max((at for at in times if 0 < at <= LAST_MS), default=0)
 
 

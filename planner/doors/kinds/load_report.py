@@ -4,10 +4,12 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from planner.cluster.errors import FormatError
+from planner.cluster.moments import LAST_MS
 from planner.cluster.pulsar_json import RESOURCES, Json, broker_numbers, bundle_numbers, last_stats
 from planner.doors.chunks import Chunk
 from planner.doors.kind import LIKELY, NO, SURE, Kind
 from planner.doors.pieces import LoadReport
+from planner.doors.plausible import TIMES
 from planner.doors.words import broker_in
 
 _LOCAL: Final = frozenset(["lastStats", "webServiceUrl", "webServiceUrlTls", "bundles"])
@@ -55,6 +57,10 @@ def _check(report: Json, where: str) -> None:
     broker_numbers(report, f"{where}: ")
     for name, stats in last_stats(report).items():
         bundle_numbers(stats, f"{where}: {name}: ")
+    for name in TIMES:
+        if isinstance(at_ms := report.get(name), int) and at_ms > LAST_MS:
+            what = "The value is not a time in ms since 1970."
+            raise FormatError(what, where=f"{where}: {name}", remedy="Save the report unchanged.")
     given = report.get("lastStats")
     if given is not None and not isinstance(given, dict):
         raise FormatError(

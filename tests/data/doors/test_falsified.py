@@ -70,6 +70,7 @@ NO_FIELDS = {
     "leader",
     "version",
     "errors",
+    "other_tools",
     "allocator_stats",
 }
 """Kinds that are names alone, or nothing."""

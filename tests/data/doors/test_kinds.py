@@ -58,6 +58,7 @@ TYPES: dict[str, type[Piece] | tuple[type[Piece], ...]] = {
     "lookups": kinds.NotUsed,
     "brokers_of_policies": kinds.NotUsed,
     "errors": kinds.NotUsed,
+    "other_tools": kinds.NotUsed,
     "log_of_broker": (kinds.Configuration, kinds.Version),
     "allocator_stats": kinds.NotUsed,
 }

@@ -149,3 +149,32 @@ def test_the_path_of_a_node_names_its_namespace(above: str) -> None:
     assert reading.found == ("bundles of 1 namespace",)
     assert not reading.assumed
     assert not reading.not_used
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("cloud_watch.json", "an answer of CloudWatch; use what brokers print at /metrics"),
+        ("pulsar_manager.json", "a table of Pulsar Manager, which has no bundles; use brokers list"),
+        ("kubectl_top.txt", "usage of pods as Kubernetes measures it; use the load report of each broker"),
+        ("influx.txt", "lines of InfluxDB; use what brokers print at /metrics"),
+        ("clusters_and_tenants.txt", "the rights of a tenant, which no decision reads"),
+    ],
+)
+def test_answers_of_other_tools_are_refused_with_what_to_use(name: str, said: str) -> None:
+    reading = read((INPUTS / "other_tools" / name).read_text())
+    assert reading.found == ()
+    assert said in " ".join(reading.not_used)
+
+
+def test_settings_below_an_answer_of_another_tool_are_read() -> None:
+    text = (INPUTS / "other_tools" / "kubectl_top.txt").read_text()
+    [found] = read(f"{text}\nloadBalancerEnabled=true\n").configurations
+    assert found.values == {"loadBalancerEnabled": "true"}
+
+
+@pytest.mark.parametrize("text", ['["public", "pulsar", "shop"]', "$ pulsar-admin tenants list\n[]", ""])
+def test_names_of_tenants_are_called_names(text: str) -> None:
+    said = " ".join(read(text or "$ pulsar-admin clusters list\neast\nwest\n").not_used)
+    assert "a list of 3 names alone" in said or "the answer to " in said
+    assert "JSON of an unknown kind" not in said

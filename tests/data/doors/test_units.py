@@ -278,3 +278,41 @@ def test_topics_below_a_range_that_is_empty_are_named() -> None:
     reading = owners_of(f"$ pulsar-admin broker-stats topics\n{json.dumps(wrong)}\n{owned('b0:8080', *HALVES)}")
     assert reading.snapshot is not None
     assert "The range 0x80000000_0x40000000 is empty".lower() in " ".join(reading.not_used).lower()
+
+
+def test_the_time_of_a_report_in_seconds_is_said() -> None:
+    """The cluster was shown as of 1970."""
+    changed = copy.deepcopy(REPORT)
+    changed["lastUpdate"] //= 1_000
+    reading = read_given([Given("x", io.BytesIO(json.dumps(changed).encode()))], now_ms=1795225795494)
+    assert "check that this is in ms" in " ".join(reading.contradictions)
+    assert reading.snapshot is not None
+    assert reading.snapshot.info.captured_at_ms == 1795225795494
+
+
+def test_a_report_with_a_time_that_is_none_leaves_the_others() -> None:
+    """Nothing at all was read."""
+    changed = copy.deepcopy(REPORT)
+    changed["lastUpdate"] *= 1_000_000
+    changed["webServiceUrl"] = "http://mq-9.mq.east.svc:8080"
+    data = f"{json.dumps(REPORT)}\n{json.dumps(changed)}".encode()
+    reading = read_given([Given("x", io.BytesIO(data))], now_ms=1795225795494)
+    assert reading.found == ("load reports of 1 broker",)
+    assert "lastUpdate: the value is not a time in ms since 1970" in " ".join(reading.not_used)
+
+
+def test_reports_of_different_days_are_said() -> None:
+    changed = copy.deepcopy(REPORT)
+    changed["lastUpdate"] -= 3 * 24 * 3_600_000
+    changed["webServiceUrl"] = "http://mq-9.mq.east.svc:8080"
+    assert "mq-9.mq.east.svc:8080 is 4,320 min older than the newest one" in contradictions(REPORT, changed)
+    changed["lastUpdate"] = REPORT["lastUpdate"] - 15 * 60_000
+    assert "older than the newest" not in contradictions(REPORT, changed)
+
+
+def test_topics_of_another_namespace_are_said() -> None:
+    """They were said to be shown in the bundle of their hash."""
+    topics = {"shop/orders": {"0x00000000_0xffffffff": {"persistent": {"persistent://shop/other/x": {"msgRateIn": 1}}}}}
+    said = contradictions(REPORT, topics)
+    assert "lists 1 topic under another namespace (persistent://shop/other/x)" in said
+    assert "does not hold the hash" not in said
