@@ -10,7 +10,7 @@ from planner.cluster.units import MS_PER_MIN
 from planner.doors.pieces import Metrics, NotUsed, Piece, Source
 from planner.doors.words import BROKER, BUNDLE
 from planner.history.assumed import listed
-from planner.history.labels import WEB_PORT, broker_of, topic_of
+from planner.history.labels import WEB_PORT, broker_of, pod_of, topic_of
 from planner.history.prometheus import COUNTER_METRICS, JAVA_METRICS, TOPIC_METRICS
 
 VALID_MS: Final = 5 * MS_PER_MIN
@@ -26,7 +26,6 @@ _OF_BROKERS: Final = (
     "jvm_memory_direct_bytes_max",
 )
 _ONLY: Final = {"jvm_memory_bytes_max": ("area", "heap")}
-_POD_LABELS: Final = ("pod", "kubernetes_pod_name", "kubernetes_pod", "pod_name", "k8s_pod_name", "exported_pod")
 _KEPT_LABELS: Final = ("area", "feature", "reason", "result", "stat")
 
 TOTALS: Final[Mapping[str, str]] = {
@@ -101,7 +100,7 @@ class MetricsReader:
 
     def place(self, labels: Mapping[str, str]) -> Place:
         """Return what samples with these labels are about; it can be kept for others with the same labels."""
-        pod = next((value for name in _POD_LABELS if (value := labels.get(name))), "")
+        pod = pod_of(labels)[0]
         broker = broker_of(labels)[0] or self._broker or _host_in(labels) or pod
         cluster = labels.get("cluster", "")
         found = self._brokers.setdefault((cluster, broker, pod), _Broker(broker, cluster=cluster))
