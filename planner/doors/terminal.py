@@ -26,7 +26,7 @@ _NODE: Final = r"/(?:loadbalance|admin|namespace)/"
 """How the path of a node of the metadata store begins, as `etcdctl` prints it above each value."""
 _HEADING: Final = re.compile(
     r"^(?:={2,}>? *([^=\s].*?) *<?={2,}|\*{2,} *([^*\s].*?) *\*{2,}|>{2,} *([^>\s].*?)(?: *<{2,})?|"
-    r"-{2,} *([\w.%-]+[/:][\w.:/%=-]+) *-{2,}|"
+    r"-{2,} *([\w.%-]+[/:][\w.:/%=-]+) *-{2,}|-{2,} +([\w.-]+) +-{2,}|"
     rf"({_NODE}\S+)|(\S+) \| (?:CHANGED|SUCCESS|FAILED!?) \| rc=\d+ >>)\s*$"
 )
 _SURE_WORDS: Final = tuple(
