@@ -20,6 +20,7 @@ from planner.cluster.topic_names import refusal
 from planner.doors import pieces as kinds
 from planner.doors.boundaries import boundaries_in
 from planner.doors.capture_form import CaptureForm
+from planner.doors.commands import UNKNOWN_CLUSTER
 from planner.doors.contradictions import Contradictions
 from planner.doors.metrics_reader import is_of_any_program
 from planner.doors.metrics_text import as_text
@@ -35,7 +36,6 @@ from planner.history.assumed import listed
 _CLUSTER_COMMAND: Final = re.compile(
     r"\b(?:brokers (?:list|namespaces)|ns-isolation-policy (?:list|get)|clusters list-failure-domains)\s+([\w.-]+)"
 )
-_UNKNOWN_CLUSTER: Final = "cluster"
 _EXTENSIBLE: Final = "Extensible"
 _FEATURE: Final = "feature"
 
@@ -131,7 +131,7 @@ class Together:
         ]
         replicated = [names for one in policies if isinstance(names := one.get("replication_clusters"), list)]
         alone = [str(names[0]) for names in replicated if len(names) == 1]
-        return next(iter([*labelled, *asked, *limited, *alone]), _UNKNOWN_CLUSTER)
+        return next(iter([*labelled, *asked, *limited, *alone]), UNKNOWN_CLUSTER)
 
     @cached_property
     def version(self) -> str:
