@@ -18,6 +18,7 @@ from planner.cluster.releases import Release, release
 from planner.cluster.text import count
 from planner.cluster.topic_names import refusal
 from planner.doors import pieces as kinds
+from planner.doors.again import last_answers, of_cluster, of_part
 from planner.doors.boundaries import boundaries_in
 from planner.doors.capture_form import CaptureForm
 from planner.doors.commands import UNKNOWN_CLUSTER
@@ -155,17 +156,17 @@ class Together:
 
 def together(pieces: Sequence[Piece], cluster: str = "") -> Together:
     """Sort pieces by broker and namespace, and resolve what two of them say about one thing."""
-    pieces, other_clusters = _of_one_cluster(pieces, cluster)
-    who = Who(pieces)
+    said = Contradictions()
+    who = Who(last_answers(_of_one_cluster(pieces, cluster, said), of_cluster, said))
     named = who.named()
     unknown = {id(piece) for piece in who.unknown}
-    made = Together([piece for piece in named if id(piece) not in unknown], who, Contradictions(), cluster)
-    for text in other_clusters:
-        made.said.add(text)
+    known = [piece for piece in named if id(piece) not in unknown]
+    made = Together(last_answers(known, of_part, said), who, said, cluster)
     _leave_out_odd_brokers(made)
     _leave_out_other_programs(made)
     _take_reports(made)
     _take_configurations(made)
+    _compare_versions(made)
     by_broker: dict[str, list[kinds.Metrics]] = {}
     for one in made.of(kinds.Metrics):
         by_broker.setdefault(one.broker, []).append(one)
@@ -181,17 +182,35 @@ def together(pieces: Sequence[Piece], cluster: str = "") -> Together:
     return made
 
 
-def _of_one_cluster(pieces: Sequence[Piece], called: str) -> tuple[Sequence[Piece], list[str]]:
-    """Leave out metrics of other clusters than the one that is called so, or that most of them are of."""
-    named: Counter[str] = Counter()
-    for one in pieces:
-        if isinstance(one, kinds.Metrics) and one.cluster:
-            named[one.cluster] += len(one.plain) + len(one.bundles) + len(one.topics)
-    if len(named) <= 1:
-        return pieces, []
-    kept = called if called in named else named.most_common(1)[0][0]
-    said = f"The metrics are of several clusters: {listed(named)}. Those of {kept} count; give the name of another one."
-    return [p for p in pieces if not isinstance(p, kinds.Metrics) or p.cluster in ("", kept)], [said]
+def _of_one_cluster(pieces: Sequence[Piece], called: str, said: Contradictions) -> Sequence[Piece]:
+    """Leave out metrics and lists of brokers of other clusters than the one that is called so, or that most are of."""
+    for what, cluster_of in (("metrics", _cluster_of_metrics), ("lists of brokers", _cluster_of_list)):
+        named: Counter[str] = Counter()
+        for one in pieces:
+            if name := cluster_of(one):
+                named[name] += _size(one)
+        if len(named) > 1:
+            kept = called if called in named else named.most_common(1)[0][0]
+            said.add(
+                f"The {what} are of several clusters: {listed(named)}. Those of {kept} count; give the name of another"
+                " one."
+            )
+            pieces = [one for one in pieces if cluster_of(one) in ("", kept)]
+    return pieces
+
+
+def _cluster_of_metrics(piece: Piece) -> str:
+    return piece.cluster if isinstance(piece, kinds.Metrics) else ""
+
+
+def _cluster_of_list(piece: Piece) -> str:
+    found = _CLUSTER_COMMAND.search(piece.source.command) if isinstance(piece, kinds.Brokers) else None
+    return found[1] if found else ""
+
+
+def _size(piece: Piece) -> int:
+    rows = (piece.plain, piece.bundles, piece.topics) if isinstance(piece, kinds.Metrics) else ("x",)
+    return sum(map(len, rows))
 
 
 def _leave_out_odd_brokers(made: Together) -> None:
@@ -230,6 +249,17 @@ def _take_reports(made: Together) -> None:
         made.reports[one.broker] = one
     for top in made.of(kinds.TopBundles):
         made.tops[top.broker] = top
+
+
+def _compare_versions(made: Together) -> None:
+    """Note load reports that name another release than the answer about it."""
+    named = {one.version for one in made.of(kinds.Version)}
+    texts = [one.report.get("brokerVersionString") for one in made.reports.values()]
+    others = dict.fromkeys(text for text in texts if isinstance(text, str) and text and text not in named)
+    if named and others:
+        made.said.add(
+            f"Load reports name Pulsar {listed(others)}, but the release is given as {made.version}, which counts."
+        )
 
 
 def _take_configurations(made: Together) -> None:
