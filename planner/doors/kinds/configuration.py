@@ -3,6 +3,7 @@
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import PurePath
 from typing import Final
 
@@ -12,12 +13,13 @@ from planner.cluster.releases import REFERENCE
 from planner.cluster.text import count
 from planner.doors.chunks import Chunk
 from planner.doors.kind import LIKELY, NO, SURE, Kind, no_chunk
+from planner.doors.kinds.manifests import is_other
 from planner.doors.pieces import Configuration, NotUsed, Piece
 from planner.doors.terminal import letters_of
 from planner.doors.vocabulary import KNOWN, PREFIX, configuration, is_known
 
 _NAME: Final = r"[A-Za-z_][A-Za-z0-9_.-]*"
-_SET: Final = r"(?:export\s+|declare\s+-x\s+|-e\s+|--env\s+|-\s+|Environment=)?[\"']?"
+_SET: Final = r"(?:export\s+|declare\s+-x\s+|-e\s+|--env\s+|[-*]\s+|Environment=)?[\"']?"
 _KNOWN: Final = "|".join(sorted(KNOWN))
 _NAMED: Final = rf"(?:{PREFIX})?(?:{_KNOWN})"
 _OF_SHELL: Final = re.compile(r"\s*(?:export\s|declare\s|-e\s|--env\s|-\s|Environment=|[\"'])")
@@ -42,6 +44,7 @@ _DYNAMIC: Final = "dynamic-config"
 _RUNTIME: Final = "runtime"
 _MOST_DYNAMIC: Final = 60
 """A runtime configuration has hundreds of settings; overrides are few."""
+_ASSIGNED: Final = re.compile(rf"(?:^|[;,]|\s)[ \t]*({_NAMED}\s*=(?!=))")
 _SYSTEMD: Final = "Environment="
 _OF_IMAGES: Final = "PULSAR_"
 """How names begin that only containers have: of memory, of options, of settings."""
@@ -57,10 +60,12 @@ def _plain(value: str) -> str:
 
 
 def _units(line: str) -> list[str]:
-    """Return the assignments of a line of systemd, which may have several, each as such a line; another line alone."""
+    """Return the assignments of a line of systemd or of a message, which may have several; another line alone."""
     given = line.strip()
     if not given.startswith(_SYSTEMD):
-        return [line]
+        places = [found.start(1) for found in _ASSIGNED.finditer(line)]
+        parts = [line[low:high].rstrip("; ,\t") for low, high in pairwise([0, *places[1:], len(line)])]
+        return parts if len(places) > 1 else [line]
     return [f"{_SYSTEMD}{word}" for word in _words(given.removeprefix(_SYSTEMD))]
 
 
@@ -101,7 +106,9 @@ def _read_options(chunk: Chunk) -> Iterator[Configuration]:
         for quoted in _OF_OPTION.findall(line):
             for part in next(filter(None, quoted), "").split(","):
                 name, _, value = part.partition("=")
-                pairs.append((name.rpartition(".")[2], _plain(value)))
+                *path, setting = name.split(".")
+                if not any(map(is_other, path)):
+                    pairs.append((setting, _plain(value)))
     yield configuration([(name, value) for name, value in pairs if is_known(name)], chunk.source, "file")
 
 

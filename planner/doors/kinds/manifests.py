@@ -1,5 +1,6 @@
 """Settings in YAML: values of Helm charts, ConfigMaps, resources of operators, Compose files."""
 
+import base64
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -19,7 +20,10 @@ _MOST_BYTES: Final = 4 * MIB
 _MOST_NODES: Final = 500_000
 _DEEPEST: Final = 60
 _KEY_LINE: Final = re.compile(r"\s*(?:- )?[\"']?[A-Za-z_][\w./-]*[\"']?:(?:\s|$)")
-_MARKS: Final = ("configData:", "kind: ConfigMap", "kind: PulsarBroker", "environment:", "valuesContent:", PREFIX)
+_MARKS: Final = (
+    *("configData:", "kind: ConfigMap", "kind: Secret", "kind: PulsarBroker", "environment:", "valuesContent:"),
+    PREFIX,
+)
 _NESTED: Final = frozenset(["valuesContent", "values"])
 """Keys of texts that are YAML themselves: of k3s, and of Argo CD."""
 _VALUES: Final = '"configData"'
@@ -178,6 +182,7 @@ class SettingsFound:
                 self.visit(item, path, depth + 1)
             return
         names = (*path, *_called(node))
+        node = _unsealed(node)
         self._take(node, names)
         for key, value in node.items():
             inside = (*names, str(key))
@@ -190,7 +195,7 @@ class SettingsFound:
                 self.visit(value, inside, depth + 1)
 
     def _take(self, given: Mapping[Any, Any], path: tuple[str, ...]) -> None:
-        plain = {str(name): value for name, value in given.items() if not isinstance(value, dict | list)}
+        plain = {str(name): value for name, value in given.items() if _is_plain(value)}
         if not any(map(is_known, plain)):
             return
         if other := next((name for name in reversed(path) if is_other(name)), ""):
@@ -205,6 +210,26 @@ class SettingsFound:
         for setting, value in given_here.items():
             if self.values.setdefault(setting, value) != value and is_known(setting):
                 self.differing[setting] = None
+
+
+def _is_plain(value: Any) -> bool:
+    """Say whether something may be the value of a setting: a list may be, of texts."""
+    return all(isinstance(one, str) for one in value) if isinstance(value, list) else not isinstance(value, dict)
+
+
+def _unsealed(node: Mapping[Any, Any]) -> Mapping[Any, Any]:
+    """Return a Secret with its data as text, which it holds in base64; another part of a document as it is."""
+    data = node.get("data")
+    if node.get("kind") != "Secret" or not isinstance(data, dict):
+        return node
+    return {**node, "data": {name: _decoded(value) for name, value in data.items()}}
+
+
+def _decoded(value: Any) -> Any:
+    try:
+        return base64.b64decode(value, validate=True).decode() if isinstance(value, str) else value
+    except ValueError:
+        return value
 
 
 def _called(node: Mapping[Any, Any]) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """Settings in every form in which people have them at hand come out the same, and nothing beside them does."""
 
+import base64
 import io
 from pathlib import Path
 
@@ -207,3 +208,34 @@ def test_a_merge_names_what_stands_elsewhere() -> None:
     reading = read(text)
     assert reading.configurations[0].values == {ENABLED: "true", INTERVAL: "5"}
     assert "a part of merge() left out: variables" in " ".join(reading.not_used)
+
+
+@pytest.mark.parametrize("between", [";", "; ", ", ", "  "])
+def test_settings_on_one_line_are_parted(between: str) -> None:
+    """The switch was reported as false."""
+    reading = read(f"{ENABLED}=true{between}{INTERVAL}=7\n")
+    assert reading.configurations[0].values == {ENABLED: "true", INTERVAL: "7"}
+    assert not reading.not_used
+
+
+def test_settings_of_a_proxy_are_not_those_of_brokers() -> None:
+    line = f"helm upgrade x y --set broker.configData.{ENABLED}=true,proxy.configData.{ENABLED}=false"
+    reading = read(f"{line} --set-string broker.configData.{INTERVAL}=7\n")
+    assert reading.configurations[0].values == {ENABLED: "true", INTERVAL: "7"}
+
+
+@pytest.mark.parametrize("name", [f"PULSAR_PREFIX_{ENABLED}", "broker.conf"])
+def test_a_secret_is_decoded(name: str) -> None:
+    """Its base64 was reported as false."""
+    value = base64.b64encode(b"true" if ENABLED in name else f"{ENABLED}=true".encode()).decode()
+    text = f"apiVersion: v1\nkind: Secret\nmetadata:\n  name: mq-broker\ndata:\n  {name}: {value}\n"
+    reading = read(text)
+    assert reading.configurations[0].values == {ENABLED: "true"}
+    assert not reading.not_used
+
+
+def test_a_list_is_the_value_of_a_setting() -> None:
+    """It was left out without a word."""
+    name = "loadBalancerSheddingExcludedNamespaces"
+    text = f"broker:\n  configData:\n    {ENABLED}: 'true'\n    {name}:\n      - shop/a\n      - shop/b\n"
+    assert read(text).configurations[0].values[name] == "shop/a,shop/b"
