@@ -13,6 +13,8 @@ import msgspec
 from planner.cluster.units import MIB
 
 _MOST_BYTES: Final = 64 * MIB
+_MOST_OF_LIST_BYTES: Final = 16 * MIB
+"""Objects take many times their text."""
 _LOOKED_AT: Final = 4_096
 _TEXTS: Final = ("log", "message", "msg", "textPayload", "MESSAGE", "@message", "_raw", "line")
 """What the line stands under."""
@@ -25,6 +27,9 @@ _NO_LOG: Final = frozenset(["status", "error", "errorType", "data"])
 """What only answers have."""
 _LOGGERS: Final = ("logger", "loggerName", "logger_name", "thread")
 _TIMES: Final = ("@timestamp", "timestamp", "time", "ts")
+_NEEDED: Final = frozenset(
+    [*_TEXTS, *_LOGGERS, *_TIMES, "jsonPayload", "kubernetes", "resource", "pod_name", "pod", "_HOSTNAME"]
+)
 _NO_TIME: Final = "1970-01-01T00:00:00"
 _ISO: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d")
 _OF_KUBERNETES: Final = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]{8,}(?:Z|[-+]\d\d:\d\d) (?:stdout|stderr) ([FP]) ?(.*)")
@@ -67,13 +72,13 @@ def _of_objects(lines: Sequence[bytes]) -> list[_Line]:
         record = _decoded(line) if line.lstrip()[:1] == b"{" and len(line) <= _LONGEST else None
         if not isinstance(record, dict) or not _is_record(record, _MARKS | _MARKS_OF_LISTS):
             return []
-        found.append(record)
+        found.append({name: record[name] for name in _NEEDED & record.keys()})
     return list(_lines_of(found))
 
 
 def _of_list(data: bytes) -> list[_Line]:
     """Return the lines of an answer of Cloud Logging or CloudWatch, the oldest first."""
-    value = _decoded(data) if _OF_LIST.match(data) else None
+    value = _decoded(data) if len(data) <= _MOST_OF_LIST_BYTES and _OF_LIST.match(data) else None
     records = value.get("events") if isinstance(value, dict) else value
     if not isinstance(records, list) or not records:
         return []
