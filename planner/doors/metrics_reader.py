@@ -177,7 +177,7 @@ class MetricsReader:
         yield from self._left_out()
 
     def _by_name(self) -> Iterator[tuple[str, _Broker]]:
-        """Yield each broker of each cluster; several pods behind one address, as of a gateway, are brokers alone."""
+        """Yield each broker of each cluster; several pods behind one address are several brokers."""
         clusters = {name for name, *_ in self._brokers if name}
         first = next((name for name, *_ in self._brokers if name), "")
         brokers: dict[tuple[str, str], dict[str, _Broker]] = {}
