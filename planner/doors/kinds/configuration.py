@@ -44,7 +44,7 @@ _DYNAMIC: Final = "dynamic-config"
 _RUNTIME: Final = "runtime"
 _MOST_DYNAMIC: Final = 60
 """A runtime configuration has hundreds of settings; overrides are few."""
-_ASSIGNED: Final = re.compile(rf"(?:^|[;,]|\s)[ \t]*({_NAMED}\s*=(?!=))")
+_ASSIGNED: Final = re.compile(rf"(?<![^\s;,])({_NAMED}\s*=(?!=))")
 _SYSTEMD: Final = "Environment="
 _OF_IMAGES: Final = "PULSAR_"
 """How names begin that only containers have: of memory, of options, of settings."""
