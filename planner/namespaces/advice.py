@@ -236,9 +236,12 @@ def bundle_advice(
         recommended,
         tried,
         cut,
-        _of_planned(next(row for row in rows if row.bundles == recommended), cuts, cut, brokers, stuck)
-        if is_planned
-        else _sentence(now, cuts, cut, brokers, stuck),
+        _told_by_brokers(len(allowed))
+        or (
+            _of_planned(next(row for row in rows if row.bundles == recommended), cuts, cut, brokers, stuck)
+            if is_planned
+            else _sentence(now, cuts, cut, brokers, stuck)
+        ),
         stuck,
         tuple(filter(None, notes)),
         is_planned,
@@ -466,10 +469,15 @@ def _is_about_topic(cuts: Cuts, stuck: Sequence[StuckTopic], brokers: int) -> bo
     return brokers > 1 and bool(stuck) and cuts.limited_by_topic and not cuts.new
 
 
+def _told_by_brokers(allowed: int) -> str:
+    """Return the verdict where fewer than two brokers may serve a namespace; empty where more may."""
+    if not allowed:
+        return "No broker may serve this namespace, so its bundles make no difference."
+    return "Only one broker may serve this namespace, so its bundles make no difference." if allowed == 1 else ""
+
+
 def _of_planned(row: CountRow, cuts: Cuts, cut: Trial | None, brokers: int, stuck: Sequence[StuckTopic]) -> str:
     """Return the verdict on a namespace that does not exist yet: how many bundles, and what limits it."""
-    if brokers < 2:  # noqa: PLR2004
-        return "Only one broker may serve this namespace, so its bundles make no difference."
     share = f"the broker with most of it gets {row.placed_percent:.0f} % of its load at best"
     parts = [f"Create it with {count(row.bundles, 'bundle')}: {share}; an even part is {percent(1 / brokers)}."]
     if stuck:
@@ -485,8 +493,6 @@ def _sentence(now: CountRow, cuts: Cuts, cut: Trial | None, brokers: int, stuck:
     """Return the verdict: whether to cut, and what limits it."""
     share = f"the broker with most of it gets {now.placed_percent:.0f} % of its load at best"
     even = f"an even part is {percent(1 / brokers)}"
-    if brokers < 2:  # noqa: PLR2004
-        return "Only one broker may serve this namespace, so its bundles make no difference."
     if _is_about_topic(cuts, stuck, brokers):
         first = stuck[0]
         return f"No cut helps: {first.topic} alone has {first.share_percent:.0f} % of the load. {first.advice.remedy}"
