@@ -27,6 +27,7 @@ _OF_SHEDDING: Final = frozenset(
         "strategy_replaced",
         "threshold_never_reached",
         "unload_storm",
+        "usage_not_compared",
     }
 )
 """Findings about what is shed and where it goes."""
@@ -81,7 +82,15 @@ EXPLAINS: Final[Mapping[str, tuple[frozenset[str], Scope]]] = {
     ),
     "out_of_capacity": (
         frozenset(
-            {"avg_held_back", "drawn_at_random", "ema_lag", "held_by_gate", "idle_broker", "threshold_never_reached"}
+            {
+                "avg_held_back",
+                "drawn_at_random",
+                "ema_lag",
+                "held_by_gate",
+                "idle_broker",
+                "threshold_never_reached",
+                "usage_not_compared",
+            }
         ),
         _anywhere,
     ),

@@ -21,6 +21,8 @@ _PAGES = {
     "own_class": ("shadow", "Compare recorded cycles"),
     "impossible_measurement": ("brokers", "Show the broker"),
     "memory_stays": ("brokers", "Show the broker"),
+    "resource_not_counted": ("brokers", "Show the broker"),
+    "usage_not_compared": ("compare", "Compare strategies"),
     "idle_bundles_shed": ("moves", "Show the moves"),
     "out_of_capacity": ("failure_review", "Headroom"),
     "unlike_machines": ("brokers", "Show the broker"),
