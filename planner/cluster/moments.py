@@ -4,15 +4,10 @@ import re
 from datetime import UTC, datetime
 from typing import Final
 
-from planner.cluster.arrays import BoolArray, Int64Array
-from planner.cluster.units import DAY_MS, HOUR_MS, MS_PER_MIN
+from planner.cluster.units import HOUR_MS, MS_PER_MIN
 
 LAST_MS = 253_402_300_799_999
 """The last moment that anything here may have: the end of the year 9999, after which no calendar goes on."""
-
-WEEK_DAYS: Final = 7
-_SATURDAY: Final = 5
-_THURSDAY: Final = 3  # 1970-01-01
 
 _RELATIVE: Final = re.compile(r"now(?:-(\d{1,6})([smhd]))?")
 _UNITS_MS: Final = {"s": 1_000, "m": MS_PER_MIN, "h": HOUR_MS, "d": 24 * HOUR_MS}
@@ -43,9 +38,3 @@ def iso_moment(at_ms: int) -> str:
     """Return a moment such as `2026-11-25T03:00:00Z`, with milliseconds where it has some."""
     at = datetime.fromtimestamp(at_ms / 1_000, tz=UTC)
     return at.isoformat(timespec="milliseconds" if at_ms % 1_000 else "seconds").replace("+00:00", "Z")
-
-
-def in_weekend(at_ms: Int64Array) -> BoolArray:
-    """Say which moments, in ms since 1970, are on a Saturday or Sunday, UTC. Same shape."""
-    found: BoolArray = (at_ms // DAY_MS + _THURSDAY) % WEEK_DAYS >= _SATURDAY
-    return found

@@ -21,11 +21,11 @@ import numpy.typing as npt
 from planner.cluster.arrays import FloatArray, Int64Array, IntArray, frozen
 from planner.cluster.errors import SettingError
 from planner.cluster.load_manager import LoadManager
-from planner.cluster.moments import in_weekend
 from planner.cluster.pulsar_json import RATES
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.tables import BrokerTable, BundleTable, TopicTable, make_bundles, make_topics
 from planner.cluster.units import DAY_MS, HOUR_MS, KBIT_PER_BYTE, MS_PER_MIN, MS_PER_S
+from planner.cluster.weekdays import in_weekend
 from planner.formats.rows import bundle_of_topics
 from planner.history.day_writer import DayWriter
 from planner.history.manifest import DayManifest, day_of, day_start_ms

@@ -7,9 +7,9 @@ from typing import Final
 import numpy as np
 
 from planner.cluster.arrays import FloatArray, Int64Array
-from planner.cluster.moments import WEEK_DAYS, in_weekend
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.units import DAY_MS, MS_PER_MIN
+from planner.cluster.weekdays import WEEK_DAYS, in_weekend
 
 LEAST_DAYS: Final = 5
 """Days that a history has to have; with fewer, a single odd one decides."""

@@ -1,4 +1,4 @@
-"""Moments: the day of the week against the calendar, and its one home."""
+"""Days of the week against the calendar, and their one home."""
 
 import re
 from datetime import UTC, datetime
@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from planner.cluster.moments import in_weekend
 from planner.cluster.units import DAY_MS
+from planner.cluster.weekdays import in_weekend
 
 PLANNER = Path(__file__).parents[3] / "planner"
 WORKED_OUT = re.compile(r"_SATURDAY\b.*=|\bweekday\(|\bisoweekday\(")
@@ -24,4 +24,4 @@ def test_weekends_are_those_of_the_calendar() -> None:
 
 def test_the_day_of_the_week_is_worked_out_in_one_place() -> None:
     found = [path for path in PLANNER.rglob("*.py") if WORKED_OUT.search(path.read_text(encoding="utf-8"))]
-    assert found == [PLANNER / "cluster" / "moments.py"]
+    assert found == [PLANNER / "cluster" / "weekdays.py"]
