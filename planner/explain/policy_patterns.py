@@ -231,10 +231,9 @@ def against_policy(case: Outcome) -> Iterator[Finding]:
 def _homes(end: Snapshot, bundles: Sequence[int]) -> tuple[tuple[str, str], ...]:
     """Return where bundles may go: of the brokers that their policy allows, always the one with the least traffic."""
     load = dict(zip(end.brokers.name, end.brokers.throughput_bytes_per_s().tolist(), strict=True))
-    here = {name for name, there in zip(end.brokers.name, end.brokers.registered.tolist(), strict=True) if there}
     found = []
     of_namespace = {
-        space: [b for b in allowed_brokers(end, end.namespaces[space]) if b in here]
+        space: allowed_brokers(end, end.namespaces[space])
         for space in np.unique(end.bundles.namespace[list(bundles)]).tolist()
     }
     for at in bundles:
