@@ -35,7 +35,7 @@ from planner.simulate.edits.registry import BundleMoves, IsolationChange
 _ALIKE: Final = 0.75
 """From which likeness on a host is offered for a misspelt one."""
 _SEVERAL: Final = 2
-"""Brokers that are full together; one alone is held by its policy, which `held_by_gate` tells."""
+"""Brokers that are full together; one alone is held by its policy, which `held_by_gate` reports."""
 _GLOB: Final = re.compile(r"(?<![.\\)\]}\w])\*|(?<=[\w-])\*")
 
 
