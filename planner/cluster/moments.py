@@ -9,6 +9,9 @@ from planner.cluster.units import HOUR_MS, MS_PER_MIN
 LAST_MS = 253_402_300_799_999
 """The last moment that anything here may have: the end of the year 9999, after which no calendar goes on."""
 
+SECONDS_BELOW = 100_000_000_000
+"""A time of 1973 in ms, and of the year 5138 in seconds: what is below is in seconds, what is not is in ms."""
+
 _RELATIVE: Final = re.compile(r"now(?:-(\d{1,6})([smhd]))?")
 _UNITS_MS: Final = {"s": 1_000, "m": MS_PER_MIN, "h": HOUR_MS, "d": 24 * HOUR_MS}
 

@@ -62,6 +62,7 @@ def _configuration(fields: dict[str, Any]) -> Configuration:
             **fields,
             "source": Source(**fields["source"]),
             "foreign": tuple(fields["foreign"]),
+            "repeated": tuple(fields["repeated"]),
         }
     )
 

@@ -2,6 +2,9 @@
 
 from collections.abc import Sequence
 
+UNKNOWN_CLUSTER = "cluster"
+"""What a cluster is called whose name is not known."""
+
 ANY_BROKER, EACH_BROKER, EACH_NAMESPACE = "", "for each broker", "for each namespace"
 
 COMMANDS: Sequence[tuple[str, str]] = (
@@ -19,6 +22,11 @@ COMMANDS: Sequence[tuple[str, str]] = (
 """Ten commands, and how often each is run."""
 
 
+def to_fill_in(cluster: str) -> str:
+    """Return the name of a cluster for a command, or the word that stands for one that is not known."""
+    return "CLUSTER" if cluster == UNKNOWN_CLUSTER else cluster
+
+
 def script(cluster: str = "CLUSTER", brokers: Sequence[str] = (), namespaces: Sequence[str] = ()) -> str:
     """Return the commands as lines for a terminal, with the names that are known filled in."""
     of = {EACH_BROKER: list(brokers) or ["BROKER"], EACH_NAMESPACE: list(namespaces) or ["TENANT/NAMESPACE"]}
@@ -26,7 +34,7 @@ def script(cluster: str = "CLUSTER", brokers: Sequence[str] = (), namespaces: Se
     for command, often in COMMANDS:
         for name in of.get(often, [""]):
             broker = name if often == EACH_BROKER else (brokers or ["BROKER"])[0]
-            filled = command.format(cluster=cluster, broker=broker, namespace=name)
+            filled = command.format(cluster=to_fill_in(cluster), broker=broker, namespace=name)
             comment = f"    # {often}" if often and name in ("BROKER", "TENANT/NAMESPACE") else ""
             lines.append(f"{filled}{comment}")
     return "\n".join(lines)

@@ -8,10 +8,12 @@ import numpy as np
 
 from planner.cluster.errors import FormatError
 from planner.cluster.hashing import topic_hashes
+from planner.cluster.moments import SECONDS_BELOW
 from planner.cluster.names import LOAD_MANAGER_CLASS_NAME
 from planner.cluster.pulsar_json import BROKER_COUNTS, BUNDLE_STATS, RATES, RESOURCES, Json, bundle_numbers, last_stats
 from planner.cluster.ranges import FULL_HIGH, parse_bundle, parse_range
-from planner.cluster.text import count
+from planner.cluster.text import count, moment
+from planner.cluster.units import MS_PER_MIN
 from planner.doors import plausible
 from planner.doors.boundaries import boundaries_in
 from planner.doors.pieces import Brokers, BrokerTopics, LoadReport, Metrics, TopicsOfBundles, TopicStatsOf
@@ -20,6 +22,8 @@ from planner.history.assumed import listed
 
 _APART: Final = 0.05
 _LEAST: Final = 1.0
+_LATEST_MS: Final = 30 * MS_PER_MIN
+"""Brokers that have little to do report every 15 minutes."""
 _OF_REPORTS: Final = ("lastStats", "numBundles")
 _OF_TABLES: Final = ("numTopics", "numBundles", "numProducers", "numConsumers")
 _OF_EXTENSIBLE: Final = ("bundleCount", "topics", "weightedMaxEMA", "msgThroughputEMA")
@@ -120,6 +124,7 @@ class Contradictions:
             self._complete(broker, one)
             self._sums(broker, one)
             self._add_all(plausible.of_report(broker, one))
+        self._times(reports)
         named = [str(one.report.get(LOAD_MANAGER_CLASS_NAME) or "").rpartition(".")[2] for one in reports.values()]
         if len(managers := dict.fromkeys(filter(None, named))) > 1:
             self.add(
@@ -154,12 +159,6 @@ class Contradictions:
             self._add_all(plausible.of_metrics(broker, one))
             self._add_all(plausible.of_totals(broker, one))
             self._bundles_of_metrics(broker, one, placed.get(broker, {}))
-        clusters = dict.fromkeys(one.cluster for one in metrics.values() if one.cluster)
-        if len(clusters) > 1:
-            self.add(
-                f"The metrics are of several clusters: {listed(clusters)}. They are shown as one; read those of each"
-                " cluster apart."
-            )
 
     def _bundles_of_metrics(self, broker: str, one: Metrics, topics: TopicsOfBundles) -> None:
         """Compare the metrics of bundles with those of the topics in them."""
@@ -243,6 +242,23 @@ class Contradictions:
                 " answers may be of different moments, or one of them in another unit."
             )
 
+    def _times(self, reports: Mapping[str, LoadReport]) -> None:
+        """Note reports whose time is none in ms, and reports of different moments."""
+        times_ms = {broker: at_ms for broker, one in reports.items() if (at_ms := plausible.time_ms_of(one))}
+        odd = [broker for broker, at_ms in times_ms.items() if at_ms < SECONDS_BELOW]
+        if odd:
+            self.add(
+                f"The load report of {listed(odd)} says that it is of {moment(times_ms[odd[0]])}: check that this is in"
+                " ms."
+            )
+        sure = {broker: at_ms for broker, at_ms in times_ms.items() if broker not in odd}
+        oldest, newest = (min(sure, key=sure.__getitem__), max(sure.values())) if sure else ("", 0)
+        if sure and newest - sure[oldest] > _LATEST_MS:
+            self.add(
+                f"The load report of {oldest} is {(newest - sure[oldest]) / MS_PER_MIN:,.0f} min older than the newest"
+                " one, so rates and owners may not match."
+            )
+
     def _layout(self, broker: str, names: Sequence[str], bundles: Mapping[str, Json]) -> None:
         for name in names:
             namespace, low, high = parse_bundle(name)
@@ -253,18 +269,24 @@ class Contradictions:
     def _hashes(self, broker: str, topics: TopicsOfBundles) -> None:
         """Note topics that are listed under a bundle that Pulsar would not hash them into."""
         wrong: list[str] = []
+        strange: list[str] = []
         for namespace, spans in topics.items():
             for span, found in spans.items():
-                names = list(found)
+                strange += [name for name in found if f"://{namespace}/" not in name]
+                names = [name for name in found if f"://{namespace}/" in name]
                 low, high = parse_range(span)
                 hashes = topic_hashes((name.encode() for name in names), len(names)).astype(np.int64)
                 outside = (hashes < low) | ((hashes >= high) & (high < FULL_HIGH))
                 wrong += [names[at] for at in np.flatnonzero(outside).tolist()]
-                wrong += [name for name in names if f"://{namespace}/" not in name]
+        if strange:
+            self.add(
+                f"{broker} lists {count(len(strange), 'topic')} under another namespace ({listed(strange[:1])}). Each"
+                " counts for a bundle of its own namespace, or is left out."
+            )
         if wrong:
             self.add(
-                f"{count(len(wrong), 'topic')} of {broker} are listed under a bundle that does not hold their hash "
-                f"({listed(wrong[:1])}). They are shown in the bundle of their hash."
+                f"{broker} lists {count(len(wrong), 'topic')} under a bundle that does not hold the hash "
+                f"({listed(wrong[:1])}). Each is shown in the bundle of its hash."
             )
 
 

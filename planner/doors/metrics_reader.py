@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from planner.cluster.pulsar_json import BUNDLE_METRICS, MOST, RATES, USAGE_METRICS
 from planner.cluster.text import count, moment
@@ -10,7 +10,7 @@ from planner.cluster.units import MS_PER_MIN
 from planner.doors.pieces import Metrics, NotUsed, Piece, Source
 from planner.doors.words import BROKER, BUNDLE
 from planner.history.assumed import listed
-from planner.history.labels import WEB_PORT, broker_of, topic_of
+from planner.history.labels import WEB_PORT, broker_of, pod_of, topic_of
 from planner.history.prometheus import COUNTER_METRICS, JAVA_METRICS, TOPIC_METRICS
 
 VALID_MS: Final = 5 * MS_PER_MIN
@@ -26,7 +26,6 @@ _OF_BROKERS: Final = (
     "jvm_memory_direct_bytes_max",
 )
 _ONLY: Final = {"jvm_memory_bytes_max": ("area", "heap")}
-_POD_LABELS: Final = ("pod", "kubernetes_pod_name", "kubernetes_pod", "pod_name", "k8s_pod_name", "exported_pod")
 _KEPT_LABELS: Final = ("area", "feature", "reason", "result", "stat")
 
 TOTALS: Final[Mapping[str, str]] = {
@@ -92,18 +91,19 @@ class MetricsReader:
     def __init__(self, source: Source, broker: str = "") -> None:
         self._source = source
         self._broker = broker
-        self._brokers: dict[tuple[str, str], _Broker] = {}
+        self._brokers: dict[tuple[str, str, str], _Broker] = {}
         self._wrong: dict[str, int] = {}
+        self._again: dict[str, int] = {}
         self._odd_bundles = 0
         self._of_namespaces = 0
         self._counted: dict[tuple[int, str, str], tuple[_Broker, float]] = {}
 
     def place(self, labels: Mapping[str, str]) -> Place:
         """Return what samples with these labels are about; it can be kept for others with the same labels."""
-        pod = next((value for name in _POD_LABELS if (value := labels.get(name))), "")
+        pod = pod_of(labels)[0]
         broker = broker_of(labels)[0] or self._broker or _host_in(labels) or pod
-        found = self._brokers.setdefault((broker, pod), _Broker(broker))
-        found.cluster = found.cluster or labels.get("cluster", "")
+        cluster = labels.get("cluster", "")
+        found = self._brokers.setdefault((cluster, broker, pod), _Broker(broker, cluster=cluster))
         found.host = found.host or labels.get("broker", "")
         return Place(labels, found, topic_of(labels), labels.get("bundle", ""))
 
@@ -123,13 +123,14 @@ class MetricsReader:
         found.at_ms = max(found.at_ms, at_ms)
         if (column := TOPIC_METRICS.get(name)) is not None:
             if place.topic:
-                found.topics.setdefault(place.topic, {})[column] = value
+                self._put(name, found.topics.setdefault(place.topic, {}), column, value)
             else:
                 self._of_namespaces += 1
         elif name in BUNDLE_METRICS:
             if BUNDLE.fullmatch(place.bundle):
                 key = BUNDLE_METRICS[name]
-                found.bundles.setdefault(place.bundle, {})[key] = value if key in RATES else int(value)
+                number = value if key in RATES else int(value)
+                self._put(name, found.bundles.setdefault(place.bundle, {}), key, number)
             else:
                 self._odd_bundles += 1
         elif name in COUNTER_METRICS:
@@ -138,7 +139,13 @@ class MetricsReader:
             found.totals[TOTALS[name]] = value
         else:
             kept = tuple((label, place.labels[label]) for label in _KEPT_LABELS if label in place.labels)
-            found.plain[name, kept] = value
+            self._put(name, found.plain, (name, kept), value)
+
+    def _put(self, name: str, row: dict[Any, float], key: object, value: float) -> None:
+        """Take a value; one that is said otherwise already is counted."""
+        if row.setdefault(key, value) != value:
+            self._again[name] = self._again.get(name, 0) + 1
+            row[key] = value
 
     def _count(self, place: Place, column: str, value: float) -> None:
         """Add the rate of a counter, of which each subscription has its own."""
@@ -170,18 +177,25 @@ class MetricsReader:
         yield from self._left_out()
 
     def _by_name(self) -> Iterator[tuple[str, _Broker]]:
-        """Yield each broker; several pods behind one address, as of a gateway, are brokers of their own."""
-        pods: dict[str, dict[str, _Broker]] = {}
-        for (broker, pod), one in self._brokers.items():
-            pods.setdefault(broker, {})[pod] = one
-        for broker, found in pods.items():
+        """Yield each broker of each cluster; several pods behind one address are several brokers."""
+        clusters = {name for name, *_ in self._brokers if name}
+        first = next((name for name, *_ in self._brokers if name), "")
+        brokers: dict[tuple[str, str], dict[str, _Broker]] = {}
+        for (cluster, broker, pod), one in self._brokers.items():
+            named = cluster if len(clusters) > 1 and cluster else first
+            pods = brokers.setdefault((named, broker), {})
+            if pod in pods:
+                pods[pod].add(one)
+            else:
+                pods[pod] = one
+        for (_, broker), found in brokers.items():
             if len(found.keys() - {""}) > 1:
                 yield from ((pod or broker, one) for pod, one in found.items())
                 continue
-            first, *others = found.values()
-            for one in others:
-                first.add(one)
-            yield broker, first
+            one, *others = found.values()
+            for other in others:
+                one.add(other)
+            yield broker, one
 
     def _left_out(self) -> Iterator[NotUsed]:
         if self._wrong:
@@ -189,6 +203,11 @@ class MetricsReader:
             yield NotUsed(
                 source=self._source, why=f"{many} of {listed(self._wrong)} left out: not finite numbers of 0 or more"
             )
+        if self._again:
+            many = count(sum(self._again.values()), "value")
+            why = f"{many} of {listed(self._again)} differ from another one of the same broker, bundle or topic"
+            why += "; the last one counts. Their labels may tell tenants or servers apart"
+            yield NotUsed(source=self._source, why=why)
         if self._odd_bundles:
             yield NotUsed(source=self._source, why=f"{count(self._odd_bundles, 'sample')} do not name a valid bundle")
         if self._of_namespaces and not any(one.topics for one in self._brokers.values()):

@@ -6,6 +6,7 @@ from typing import Final
 from planner.cluster.internal_namespaces import is_system_service_namespace
 from planner.cluster.text import count
 from planner.doors import pieces as kinds
+from planner.doors.commands import to_fill_in
 from planner.doors.reading import Missing
 from planner.doors.together import Together
 from planner.history.assumed import listed
@@ -38,7 +39,7 @@ def _brokers(made: Together) -> Iterator[Missing]:
             "the list of brokers",
             f"The cluster is assumed to have {count(len(made.brokers), 'broker')}: those that the files name.",
             "A broker that they do not name is neither shed to nor counted in averages.",
-            f"{_ADMIN} brokers list {made.cluster}",
+            f"{_ADMIN} brokers list {to_fill_in(made.cluster)}",
         )
 
 
@@ -85,7 +86,7 @@ def _owners(made: Together) -> Iterator[Missing]:
             f"the bundles of {listed(unknown)}",
             "It is shown without bundles." if len(unknown) == 1 else "They are shown without bundles.",
             "Nothing can be shed from there, and bundles may be shown as unowned.",
-            f"{_ADMIN} brokers namespaces {made.cluster} --url {unknown[0]}",
+            f"{_ADMIN} brokers namespaces {to_fill_in(made.cluster)} --url {unknown[0]}",
         )
     reported = [broker for broker in made.owned if broker not in lists and broker not in made.reports]
     if reported:
@@ -94,7 +95,7 @@ def _owners(made: Together) -> Iterator[Missing]:
             f"the list of bundles of {listed(reported)}",
             "Only bundles with topics or metrics in the files are shown there.",
             "A bundle without traffic may have another owner; no decision about a loaded bundle differs.",
-            f"{_ADMIN} brokers namespaces {made.cluster} --url {reported[0]}",
+            f"{_ADMIN} brokers namespaces {to_fill_in(made.cluster)} --url {reported[0]}",
         )
 
 
@@ -183,7 +184,7 @@ def _policies(made: Together) -> Iterator[Missing]:
             "isolation policies",
             "No namespace is assumed to be isolated.",
             "A bundle of an isolated namespace may not move to the broker that is shown.",
-            f"{_ADMIN} ns-isolation-policy list {made.cluster}",
+            f"{_ADMIN} ns-isolation-policy list {to_fill_in(made.cluster)}",
         )
     named = {name.rpartition("/")[0] for names in made.owned.values() for name in names}
     groups = {one.namespace for one in made.of(kinds.AntiAffinityGroup)}

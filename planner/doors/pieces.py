@@ -175,6 +175,8 @@ class Configuration(Piece):
             it may be anything.
         read_false: Switches with a text that is neither `true` nor `false`, which brokers take for false, and whether
             it seems to mean true.
+        variables: Settings whose value a template or a shell fills in, and whether a default of it is taken.
+        repeated: Settings with several values, of which the last one counts.
     """
 
     values: Mapping[str, str]
@@ -184,6 +186,8 @@ class Configuration(Piece):
     foreign: Sequence[str] = ()
     invalid: Mapping[str, str] = field(default_factory=dict)
     read_false: Mapping[str, bool] = field(default_factory=dict)
+    variables: Mapping[str, bool] = field(default_factory=dict)
+    repeated: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,10 +25,16 @@ _MOST_PERCENT: Final = 150.0
 _SIZES: Final = ("jvm_memory_bytes_max", "jvm_memory_direct_bytes_max")
 _LEAST_BYTES: Final = 16 * MIB
 """Less than the memory of any broker, and than it uses."""
+TIMES: Final = ("lastUpdate", "updatedAt", "timestamp")
 _BUSY: Final = 100.0
 """Messages per second that take more than a hundredth of a processor."""
 _COLUMNS: Final = dict(RATES)
 _METRICS: Final = {column: metric for metric, column in TOTALS.items()}
+
+
+def time_ms_of(one: LoadReport) -> int:
+    """Return when a broker wrote a load report, ms since 1970 as it says; 0 where it does not."""
+    return next((at for key in TIMES if isinstance(at := one.report.get(key), int) and at > 0), 0)
 
 
 def of_report(broker: str, one: LoadReport) -> Iterator[str]:

@@ -304,7 +304,7 @@ def _built(
     notes = [*(one.note for one in missing), *assumed, *reading.contradictions, *reading.not_used]
     notes += against_runtime(made.file, reading.configurations, made.runtime.values())
     info = replace(snapshot.info, warnings=fitting_notes([*notes, *snapshot.info.warnings]))
-    return replace(snapshot, info=info), tuple(assumed)
+    return replace(snapshot, info=info), tuple(dict.fromkeys(assumed))
 
 
 def _placed_notes(made: Together) -> Iterator[str]:

@@ -21,7 +21,8 @@ from planner.doors.words import BROKER, NAMESPACE
 
 _SETTINGS: Final = (configuration.JSON, manifests.KIND)
 _ABOUT: Final = ("broker", "namespace", "key")
-_INSIDE: Final = ("report", "topics", "value", "bundles", "policies")
+_INSIDE: Final = ("report", "topics", "value", "bundles", "policies", "response")
+"""Under which a line that was recorded, and what *Inspect* of Grafana shows, have the answer."""
 _AT_MS: Final = ("time_ms", "publish_time_ms")
 _COMMENT: Final = re.compile(r"\s*(?:#|//|;)")
 _ASKED: Final = re.compile(
@@ -94,6 +95,9 @@ def _unknown(chunk: Chunk) -> str:
             _ = chunk.value
         except FormatError as error:
             return f"{error.what.rstrip('.')}. {error.remedy}".rstrip(".")
+    which, is_used = _asked(chunk.source)
+    if which and not is_used:
+        return f"the answer to {which}, which the planner does not use"
     if chunk.outline == {}:
         return "an empty object, which may be the answer to anything; put the command above it"
     if chunk.outline == []:
@@ -182,9 +186,15 @@ def _rows(values: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 def _not_known(source: Source, lines: list[str], *, is_all: bool) -> NotUsed:
     """Say that lines are of no kind; what stands in them is not repeated, because it may be a secret."""
     what = f"{count(len(lines), 'line')} of an unknown kind{'' if is_all else ' among the rest'}"
-    if is_all and (asked := _ASKED.search(source.command)):
-        which = f"{asked[1]} {asked[2]}"
+    which, is_used = _asked(source) if is_all else ("", False)
+    if which and is_used:
+        what = f"{count(len(lines), 'line')} that {which} does not print; save its answer unchanged"
+    elif which:
         what = f"the answer to {which}, which the planner does not use ({count(len(lines), 'line')})"
-        if asked[2] in _USED.get(asked[1], ()):
-            what = f"{count(len(lines), 'line')} that {which} does not print; save its answer unchanged"
     return NotUsed(source=source, why=what, letters=letters_of(lines))
+
+
+def _asked(source: Source) -> tuple[str, bool]:
+    """Return the command of `pulsar-admin` above an answer, empty where there is none, and whether it is read."""
+    found = _ASKED.search(source.command)
+    return (f"{found[1]} {found[2]}", found[2] in _USED.get(found[1], ())) if found else ("", False)

@@ -1,13 +1,14 @@
 """Series over time as one moment: the newest sample of each, the rate of a counter between its last two."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
 
-from planner.cluster.moments import LAST_MS
+from planner.cluster.moments import LAST_MS, SECONDS_BELOW
 from planner.cluster.text import count
 from planner.doors.metrics_reader import COUNTERS, USED, VALID_MS, MetricsReader, of_another_time
 from planner.doors.pieces import NotUsed, Piece, Source
@@ -66,27 +67,40 @@ class SeriesItem(msgspec.Struct):
     histograms: list[Any] = []
 
 
-def _samples(item: SeriesItem) -> tuple[list[tuple[int, float]], int]:
-    """Return time in ms and value of the samples of a series in order, and how many are none."""
+@dataclass
+class _Read:
+    """The samples of a series: time in ms and value, how many are none, and whether times are in another unit."""
+
+    samples: list[tuple[int, float]]
+    wrong: int
+    is_rescaled: bool = False
+
+
+def _samples(item: SeriesItem) -> _Read:
+    """Return the samples of a series in order of time."""
     if item.timestamps:
         pairs = list(zip(item.timestamps, item.values, strict=False))
-        factor, wrong = 1, abs(len(item.timestamps) - len(item.values))
+        unit_ms, wrong = 1, abs(len(item.timestamps) - len(item.values))
     else:
         pairs = [tuple(pair) if isinstance(pair, list) else (pair,) for pair in item.values or [item.value]]
-        factor, wrong = 1_000, 0
+        unit_ms, wrong = 1_000, 0
     found: list[tuple[int, float]] = []
+    is_rescaled = False
     for pair in pairs:
         try:
             at, text = pair
-            time_ms, value = round(float(at) * factor), float(text)
+            given, value = float(at), float(text)
+            meant_ms = 1_000 if 0 < given < SECONDS_BELOW else 1
+            time_ms = round(given * meant_ms)
         except (TypeError, ValueError, OverflowError):
             wrong += 1
             continue
         if 0 < time_ms <= LAST_MS:
             found.append((time_ms, value))
+            is_rescaled = is_rescaled or meant_ms != unit_ms
         else:
             wrong += 1
-    return sorted(found), wrong
+    return _Read(sorted(found), wrong, is_rescaled)
 
 
 def pieces_of_series(source: Source, items: Iterable[SeriesItem], *, is_recording: bool = True) -> Iterator[Piece]:
@@ -97,33 +111,40 @@ def pieces_of_series(source: Source, items: Iterable[SeriesItem], *, is_recordin
         items: The series.
         is_recording: Whether an ingest reads it, too.
     """
-    wrong, useless, nameless, native = 0, 0, 0, 0
+    seen: Counter[str] = Counter()
     every: list[_Series] = []
     for item in items:
         labels = normalised(item.metric)
         name = labels.get(NAME, "")
-        nameless += not name
+        seen["nameless"] += not name
         if item.histograms and not item.values:
-            native += 1
+            seen["native"] += 1
             continue
-        samples, bad = _samples(item)
-        wrong += bad
+        read = _samples(item)
+        seen["wrong"] += read.wrong
+        seen["rescaled"] += read.is_rescaled
         if name in USED or name in COUNTERS:
-            if samples:
-                every.append(_Series(labels, samples[0][0], samples[-2:]))
+            if read.samples:
+                every.append(_Series(labels, read.samples[0][0], read.samples[-2:]))
         else:
-            useless += 1
+            seen["useless"] += 1
     if every:
         yield from _of_moment(source, every, is_recording=is_recording)
-    if wrong:
-        yield NotUsed(source=source, why=f"{count(wrong, 'sample')} left out: not pairs of time and number")
-    if native:
-        yield NotUsed(source=source, why=f"{count(native, 'histogram')} left out, which no decision reads")
-    if nameless and not every:
-        why = "series without the name of a metric, as rates and sums have them; query the metrics themselves"
-        yield NotUsed(source=source, why=why)
-    elif useless and not every:
-        yield NotUsed(source=source, why="series, none of which the planner uses")
+    yield from (NotUsed(source=source, why=why) for why in _left_out(seen, is_empty=not every))
+
+
+def _left_out(seen: Mapping[str, int], *, is_empty: bool) -> Iterator[str]:
+    """Yield what is odd about series, by how many of them are."""
+    if seen["wrong"]:
+        yield f"{count(seen['wrong'], 'sample')} left out: not pairs of time and number"
+    if seen["rescaled"]:
+        yield "its times are in seconds instead of ms, or the other way round; they are read as times of these years"
+    if seen["native"]:
+        yield f"{count(seen['native'], 'histogram')} left out, which no decision reads"
+    if seen["nameless"] and is_empty:
+        yield "series without the name of a metric, as rates and sums have them; query the metrics themselves"
+    elif seen["useless"] and is_empty:
+        yield "series, none of which the planner uses"
 
 
 def _of_moment(source: Source, every: Sequence[_Series], *, is_recording: bool) -> Iterator[Piece]:

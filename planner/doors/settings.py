@@ -27,6 +27,15 @@ def spelling(files: Sequence[Configuration]) -> Iterator[str]:
         if one.read_false:
             names = listed(list(one.read_false))
             yield f"{one.source}: brokers read {names} as false, because any text but true is."
+        if unknown := [name for name, has_default in one.variables.items() if not has_default]:
+            yield (
+                f"{one.source}: {listed(unknown)} left out: variables, whose values stand elsewhere. Use the file that "
+                "the brokers read, or brokers get-runtime-config."
+            )
+        if one.repeated:
+            yield f"{one.source}: {listed(one.repeated)} stand there with several values; the last one counts."
+        if by_default := [name for name, has_default in one.variables.items() if has_default]:
+            yield f"{one.source}: {listed(by_default)}: variables, whose defaults are taken."
         if one.foreign and one.form == "file":
             yield (
                 f"{one.source}: the load balancer does not read {listed(one.foreign)}, so the planner does not use "

@@ -14,7 +14,7 @@ _AT: Final = r"(?:\([\w.-]+\) ?)?(?:I have no name!|[\w.-]+)@[\w.-]+"
 PROMPT: Final = (
     rf"(?:\[{_AT}[^\]\n]{{0,80}}\][$#%>]|{_AT}:[^\s$#%>\"{{}}]{{0,120}} ?[$#%>]|"
     rf"\[?{_AT} [~/][^\s\"{{}}]{{0,120}}\]? ?[$#%>]|"
-    r"(?:ba|a|da)?sh-[0-9.]+[$#]|[\w.-]+:[~/][^\s\"{}$#]{0,80} ?[$#]|[~/][\w./-]{0,80} [$#]|"
+    r"\$(?= [A-Za-z./~])|(?:ba|a|da)?sh-[0-9.]+[$#]|[\w.-]+:[~/][^\s\"{}$#]{0,80} ?[$#]|[~/][\w./-]{0,80} [$#]|"
     r"PS [A-Z]:[^>\n]{0,120}>|[A-Z]:\\[^>\n]{0,120}>)"
 )
 """A prompt that cannot be anything else."""
@@ -26,7 +26,7 @@ _NODE: Final = r"/(?:loadbalance|admin|namespace)/"
 """How the path of a node of the metadata store begins, as `etcdctl` prints it above each value."""
 _HEADING: Final = re.compile(
     r"^(?:={2,}>? *([^=\s].*?) *<?={2,}|\*{2,} *([^*\s].*?) *\*{2,}|>{2,} *([^>\s].*?)(?: *<{2,})?|"
-    r"-{2,} *([\w.%-]+[/:][\w.:/%=-]+) *-{2,}|"
+    r"-{2,} *([\w.%-]+[/:][\w.:/%=-]+) *-{2,}|-{2,} +([\w.-]+) +-{2,}|"
     rf"({_NODE}\S+)|(\S+) \| (?:CHANGED|SUCCESS|FAILED!?) \| rc=\d+ >>)\s*$"
 )
 _SURE_WORDS: Final = tuple(
@@ -64,7 +64,7 @@ _NOISE: Final = re.compile(
     # shells
     rf"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\w*,? .{{4,20}}{_CLOCK}.{{0,20}}$|(?:real|user|sys)\s+[\d.]+(?:m[\d.]+)?s?$|"
     rf"Every [\d.]+s: .*{_CLOCK}|Script (?:started|done) on |\++ (?:set|echo|for|sleep|cd|export|read|test|date|\[)\b|"
-    r"(?:```|~~~)\w*\s*$|\+[-+]+\+\s*$|[=*_#]{3,}\s*$|-{4,}\s*$|(?:\[.{1,60}\]|\S{0,60})[$#>]\s*$|%\s*$|"
+    r"(?:```|~~~)\w*\s*$|</?(?:details|summary|p|pre|code|br|div)\b[^{}=]*>\s*$|\+[-+]+\+\s*$|[=*_#]{3,}\s*$|-{4,}\s*$|(?:\[.{1,60}\]|\S{0,60})[$#>]\s*$|%\s*$|"
     # logs
     rf"\d{{4}}-\d\d-\d\d[T ]{_CLOCK}|\[\d{{4}}-\d\d-\d\d|{_CLOCK}[.,]\d{{3}} \[)"
 )

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -9,7 +10,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace
-from planner.cluster.moments import LAST_MS
+from planner.cluster.moments import LAST_MS, SECONDS_BELOW
 from planner.cluster.names import DEFAULT_NUMBER_OF_NAMESPACE_BUNDLES, LOAD_MANAGER_CLASS_NAME
 from planner.cluster.pulsar_json import BUNDLE_METRICS, RATES, Json, service_unit_owner
 from planner.cluster.ranges import bundle_name
@@ -17,13 +18,16 @@ from planner.cluster.releases import Release, release
 from planner.cluster.text import count
 from planner.cluster.topic_names import refusal
 from planner.doors import pieces as kinds
+from planner.doors.again import last_answers, of_cluster, of_part
 from planner.doors.boundaries import boundaries_in
 from planner.doors.capture_form import CaptureForm
+from planner.doors.commands import UNKNOWN_CLUSTER
 from planner.doors.contradictions import Contradictions
 from planner.doors.metrics_reader import is_of_any_program
 from planner.doors.metrics_text import as_text
 from planner.doors.pieces import Piece, TopicsOfBundles
 from planner.doors.placing import Placed, edges_of, place
+from planner.doors.plausible import time_ms_of
 from planner.doors.slim import slim
 from planner.doors.vocabulary import is_before_and_after, merged
 from planner.doors.who import Who, bundles_of
@@ -33,7 +37,6 @@ from planner.history.assumed import listed
 _CLUSTER_COMMAND: Final = re.compile(
     r"\b(?:brokers (?:list|namespaces)|ns-isolation-policy (?:list|get)|clusters list-failure-domains)\s+([\w.-]+)"
 )
-_UNKNOWN_CLUSTER: Final = "cluster"
 _EXTENSIBLE: Final = "Extensible"
 _FEATURE: Final = "feature"
 
@@ -129,7 +132,7 @@ class Together:
         ]
         replicated = [names for one in policies if isinstance(names := one.get("replication_clusters"), list)]
         alone = [str(names[0]) for names in replicated if len(names) == 1]
-        return next(iter([*labelled, *asked, *limited, *alone]), _UNKNOWN_CLUSTER)
+        return next(iter([*labelled, *asked, *limited, *alone]), UNKNOWN_CLUSTER)
 
     @cached_property
     def version(self) -> str:
@@ -153,14 +156,17 @@ class Together:
 
 def together(pieces: Sequence[Piece], cluster: str = "") -> Together:
     """Sort pieces by broker and namespace, and resolve what two of them say about one thing."""
-    who = Who(pieces)
+    said = Contradictions()
+    who = Who(last_answers(_of_one_cluster(pieces, cluster, said), of_cluster, said))
     named = who.named()
     unknown = {id(piece) for piece in who.unknown}
-    made = Together([piece for piece in named if id(piece) not in unknown], who, Contradictions(), cluster)
+    known = [piece for piece in named if id(piece) not in unknown]
+    made = Together(last_answers(known, of_part, said), who, said, cluster)
     _leave_out_odd_brokers(made)
     _leave_out_other_programs(made)
     _take_reports(made)
     _take_configurations(made)
+    _compare_versions(made)
     by_broker: dict[str, list[kinds.Metrics]] = {}
     for one in made.of(kinds.Metrics):
         by_broker.setdefault(one.broker, []).append(one)
@@ -174,6 +180,37 @@ def together(pieces: Sequence[Piece], cluster: str = "") -> Together:
     made.said.check_metrics(made.metrics, made.placed.topics)
     made.said.check(made.reports, made.owned, made.topics, made.bundles, made.brokers, made.of(kinds.Brokers))
     return made
+
+
+def _of_one_cluster(pieces: Sequence[Piece], called: str, said: Contradictions) -> Sequence[Piece]:
+    """Leave out metrics and lists of brokers of other clusters than the one that is called so, or that most are of."""
+    for what, cluster_of in (("metrics", _cluster_of_metrics), ("lists of brokers", _cluster_of_list)):
+        named: Counter[str] = Counter()
+        for one in pieces:
+            if name := cluster_of(one):
+                named[name] += _size(one)
+        if len(named) > 1:
+            kept = called if called in named else named.most_common(1)[0][0]
+            said.add(
+                f"The {what} are of several clusters: {listed(named)}. Those of {kept} count; give the name of another"
+                " one."
+            )
+            pieces = [one for one in pieces if cluster_of(one) in ("", kept)]
+    return pieces
+
+
+def _cluster_of_metrics(piece: Piece) -> str:
+    return piece.cluster if isinstance(piece, kinds.Metrics) else ""
+
+
+def _cluster_of_list(piece: Piece) -> str:
+    found = _CLUSTER_COMMAND.search(piece.source.command) if isinstance(piece, kinds.Brokers) else None
+    return found[1] if found else ""
+
+
+def _size(piece: Piece) -> int:
+    rows = (piece.plain, piece.bundles, piece.topics) if isinstance(piece, kinds.Metrics) else ("x",)
+    return sum(map(len, rows))
 
 
 def _leave_out_odd_brokers(made: Together) -> None:
@@ -212,6 +249,17 @@ def _take_reports(made: Together) -> None:
         made.reports[one.broker] = one
     for top in made.of(kinds.TopBundles):
         made.tops[top.broker] = top
+
+
+def _compare_versions(made: Together) -> None:
+    """Note load reports that name another release than the answer about it."""
+    named = {one.version for one in made.of(kinds.Version)}
+    texts = [one.report.get("brokerVersionString") for one in made.reports.values()]
+    others = dict.fromkeys(text for text in texts if isinstance(text, str) and text and text not in named)
+    if named and others:
+        made.said.add(
+            f"Load reports name Pulsar {listed(others)}, but the release is given as {made.version}, which counts."
+        )
 
 
 def _take_configurations(made: Together) -> None:
@@ -398,8 +446,7 @@ def moment_of(made: Together) -> int:
     """Return the newest moment that the pieces name, ms since 1970; 0 where none does."""
     times = [one.at_ms for one in made.metrics.values()]
     times += [one.at_ms for one in made.of(kinds.OwnershipChange)]
-    for one in made.reports.values():
-        times += [at for key in ("lastUpdate", "updatedAt", "timestamp") if isinstance(at := one.report.get(key), int)]
+    times += [at for one in made.reports.values() if (at := time_ms_of(one)) >= SECONDS_BELOW]
     return max((at for at in times if 0 < at <= LAST_MS), default=0)
 
 

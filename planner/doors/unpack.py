@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from planner.cluster.errors import FormatError
 from planner.cluster.units import MIB
+from planner.doors.log_records import without_records
 from planner.doors.prefixes import begins_with_pod, without_prefixes
 from planner.formats.folder import MAX_UNPACKED_BYTES
 from planner.formats.tar import is_tar
@@ -142,7 +143,8 @@ def _unmarked(data: bytes) -> str:
 
 
 def plain(data: bytes) -> bytes:
-    """Return a text without what terminals, shells and mail programs add to it."""
+    """Return a text without what containers, terminals, shells and mail programs add to it."""
+    data = without_records(data)
     if b"\x1b" in data:
         data = _CONTROL.sub(b"", data)
     if b"\r" in data:

@@ -3,6 +3,7 @@
 import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from planner.cluster.errors import SettingError
@@ -10,6 +11,7 @@ from planner.cluster.releases import REFERENCE
 from planner.cluster.snapshot import MAX_TEXT
 from planner.cluster.switches import hold_of
 from planner.doors.pieces import Configuration, Source
+from planner.doors.words import pods_in
 
 KNOWN: Final = frozenset(REFERENCE.settings) | frozenset(REFERENCE.others)
 """Settings that the planner knows, of any release."""
@@ -22,6 +24,10 @@ _LIKE: Final = 0.88
 _MOST: Final = 10_000
 _MEANS_TRUE: Final = re.compile(r"[\W_]*(?:true|yes|on|1|enabled?)\b", re.IGNORECASE)
 _LOWER: Final = {name.lower(): name for name in KNOWN}
+_VARIABLE: Final = re.compile(r"\{\{|\{%|<%|\$\{|\$\(")
+"""How what a template or a shell fills in begins: Jinja and Helm, ERB, variables."""
+_DEFAULT: Final = re.compile(r"\$\{\w+:?-([^${}]*)\}")
+"""A variable with a default, as Compose and shells have it."""
 
 
 def is_known(name: str) -> bool:
@@ -37,42 +43,72 @@ def configuration(
 ) -> Configuration:
     """Return the settings among names and values, as brokers read them.
 
-    The last value of a name counts, as in Java's properties, and an empty one in a file leaves the default.
+    The last value of a name counts, as in Java's properties, and an empty one in a file leaves the default. One that a
+    template fills in is not known, unless it has a default.
     """
-    values: dict[str, str] = {}
-    read_false: dict[str, bool] = {}
-    misspelt: dict[str, str] = {}
-    foreign: dict[str, None] = {}
-    invalid: dict[str, str] = {}
+    found = _Sorted(form)
     for given, value in pairs:
         name = given.strip().removeprefix(PREFIX)
         if name in KNOWN:
-            text, means_true = _read(name, _text(value))
-            read_false.pop(name, None)
-            if not text and form == "file":
-                values.pop(name, None)
-            elif wrong := _refusal(name, text):
-                invalid[name] = wrong
-            else:
-                values[name] = text
-            if means_true is not None:
-                read_false[name] = means_true
-        elif _NAME.fullmatch(name) and len(foreign) + len(misspelt) < _MOST:
-            near = _nearest(name) if form == "file" else ""
-            if near:
-                misspelt[name] = near
-            else:
-                foreign[name] = None
+            found.take(name, _text(value))
+        elif _NAME.fullmatch(name) and len(found.foreign) + len(found.misspelt) < _MOST:
+            found.set_aside(name)
     return Configuration(
         source=source,
-        values=values,
+        values=found.values,
         form=form,
         broker=broker,
-        misspelt=misspelt,
-        foreign=tuple(foreign),
-        invalid={name: wrong for name, wrong in invalid.items() if name not in values},
-        read_false=read_false,
+        misspelt=found.misspelt,
+        foreign=tuple(found.foreign),
+        invalid={name: wrong for name, wrong in found.invalid.items() if name not in found.values},
+        read_false=found.read_false,
+        variables=found.variables,
+        repeated=tuple(found.repeated),
     )
+
+
+@dataclass
+class _Sorted:
+    """Names and values by what they are; see `Configuration`."""
+
+    form: str
+    values: dict[str, str] = field(default_factory=dict)
+    read_false: dict[str, bool] = field(default_factory=dict)
+    misspelt: dict[str, str] = field(default_factory=dict)
+    foreign: dict[str, None] = field(default_factory=dict)
+    invalid: dict[str, str] = field(default_factory=dict)
+    variables: dict[str, bool] = field(default_factory=dict)
+    repeated: dict[str, None] = field(default_factory=dict)
+
+    def take(self, name: str, written: str) -> None:
+        """Take the value of a setting."""
+        default = _DEFAULT.fullmatch(written)
+        self.variables.pop(name, None)
+        if default or _VARIABLE.search(written):
+            self.variables[name] = default is not None
+        if default is None and name in self.variables:
+            self.values.pop(name, None)
+            return
+        text, means_true = _read(name, default[1] if default else written)
+        self.read_false.pop(name, None)
+        if self.values.get(name, text) != text:
+            self.repeated[name] = None
+        if not text and self.form == "file":
+            self.values.pop(name, None)
+        elif wrong := _refusal(name, text):
+            self.invalid[name] = wrong
+        else:
+            self.values[name] = text
+        if means_true is not None:
+            self.read_false[name] = means_true
+
+    def set_aside(self, name: str) -> None:
+        """Take a name that is no setting of the load balancer."""
+        near = _nearest(name) if self.form == "file" else ""
+        if near:
+            self.misspelt[name] = near
+        else:
+            self.foreign[name] = None
 
 
 def _read(name: str, text: str) -> tuple[str, bool | None]:
@@ -124,6 +160,9 @@ def merged(configurations: Iterable[Configuration]) -> Mapping[str, str]:
 def is_before_and_after(files: Sequence[Configuration]) -> bool:
     """Say whether two settings files are one before and after a change: they differ in a setting that both have."""
     if len(files) != 2:  # noqa: PLR2004 - before and after
+        return False
+    pods = [pods_in(one.source.command) for one in files]
+    if all(pods) and pods[0] != pods[1]:  # two brokers at one time
         return False
     before, after = (one.values for one in files)
     return any(before[name] != after[name] for name in before.keys() & after.keys())

@@ -24,11 +24,10 @@ from planner.doors.pieces import (
     Piece,
     TopBundles,
 )
-from planner.doors.words import BUNDLE, NAMESPACE, RANGE, broker_in, broker_of_own_namespace
+from planner.doors.words import BUNDLE, NAMESPACE, RANGE, broker_in, broker_of_own_namespace, pods_in
 from planner.history.assumed import Hosts
 from planner.history.labels import has_port
 
-_ALIAS: Final = re.compile(r"(?:^|[^a-z0-9])((?:[a-z0-9]+-)*broker[-_]?[0-9]+|b[0-9]+)(?![a-z0-9])", re.IGNORECASE)
 _NOT_A_NAME: Final = re.compile(r"[^A-Za-z0-9]+")
 _GENERIC: Final = re.compile(
     r"^(?:(?:pulsar-admin|namespaces?|bundles?|policies|policy|anti-?affinity|group|get|ns)[._ -]+)+", re.IGNORECASE
@@ -246,7 +245,7 @@ def _alias(piece: Piece) -> str:
     """Return the pod or the short name of a broker in the command, heading or file name of a piece."""
     command = piece.source.command
     given = "" if broker_in(f"x {command}").rpartition(":")[0] not in _LOCAL else command
-    found = _ALIAS.findall(given) or _ALIAS.findall(PurePath(piece.source.file).name)
+    found = pods_in(given) or pods_in(PurePath(piece.source.file).name)
     return found[-1].lower() if found else ""
 
 

@@ -23,6 +23,7 @@ BUNDLE: Final = re.compile(rf"{NAMESPACE.pattern}/{RANGE.pattern}")
 TOPIC: Final = re.compile(r"(?i:(?:non-)?persistent|topic|segment)://[^/\s]+/[^/\s]+/\S.*")
 """A full topic name."""
 
+_POD: Final = re.compile(r"(?:^|[^a-z0-9])((?:[a-z0-9]+-)*broker[-_]?[0-9]+|b[0-9]+)(?![a-z0-9])", re.IGNORECASE)
 _OWN: Final = re.compile(r"(?:pulsar|sla-monitor)/(?:[^/]+/)?([^/]+:[0-9]+)")
 _URL: Final = re.compile(r"https?://[^\s/'\"]+")
 _ADMIN_URL: Final = re.compile(r"(?:--admin-url|--url|-u)[ =]['\"]?(\S+?)['\"]?(?:\s|$)")
@@ -34,6 +35,11 @@ def broker_of_own_namespace(namespace: str) -> str:
     """Return the broker whose heartbeat or monitor namespace this is; empty for any other."""
     found = _OWN.fullmatch(namespace)
     return found[1] if found else ""
+
+
+def pods_in(text: str) -> list[str]:
+    """Return what a text calls brokers by a short name, such as `pulsar-broker-0`."""
+    return _POD.findall(text)
 
 
 def broker_in(text: str) -> str:

@@ -32,7 +32,8 @@ _NOT_A_WORD: Final = ("", "=", "{", "[")
 _NEW: Final = re.compile(r"\s*[\[{]|\s*$")
 """How a line begins that goes on with no command."""
 _BEGINS: Final = re.compile(
-    rf"\s*(?:#|//\s|(?:export\s+|-e\s+|- )?(?:{PREFIX})?(?:{'|'.join(sorted(KNOWN))})\s*[=:]|\"?{TOPIC.pattern}|"
+    rf"\s*(?:#|\{{[%{{]|//\s|"
+    rf"(?:export\s+|-e\s+|- )?(?:{PREFIX})?(?:{'|'.join(sorted(KNOWN))})\s*[=:]|\"?{TOPIC.pattern}|"
     rf"[a-z_:]\w*(?:\{{| [-+0-9NI])|\{{__name__=|{BUNDLE.pattern}\s|{BROKER.pattern}$)|\s+(?:- )?[\w.-]+:(?:\s|$)"
 )
 """How a line begins that goes on with none before it."""
@@ -102,9 +103,13 @@ def worth_of(pieces: Iterable[Piece]) -> Worth:
 
 
 def _is_odd(name: str, value: str) -> bool:
-    """Say whether a value is of two words, or less than the name of a class."""
+    """Say whether a value is of two words or lines, or less than the name of a class."""
     classes = OFFICIAL_CLASSES.get(name, ())
-    return _TWO_WORDS.search(value) is not None or (value not in classes and any(c.startswith(value) for c in classes))
+    return (
+        "\n" in value
+        or _TWO_WORDS.search(value) is not None
+        or (value not in classes and any(c.startswith(value) for c in classes))
+    )
 
 
 def readings_of(text: str) -> Iterator[list[tuple[str, int]]]:

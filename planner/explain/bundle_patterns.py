@@ -62,6 +62,8 @@ _MOST_COUNT_EXPONENT = 12
 _MANY_BUNDLES = 16
 _MOST_SPLITS = 64
 """Splits of a namespace that are tried together."""
+_ENOUGH = 4
+"""Bundles for each broker from which on their number is not the fault of a single large one."""
 _EMPTY_SHARE = 0.5
 _CASCADE_DEPTH = 3
 _SHARE_OF_FAIR = 0.5
@@ -171,14 +173,21 @@ def bundle_count_too_low(case: Outcome) -> Iterator[Finding]:
         several = f"{count(len(space.bundles), 'bundle')}, {used} of them with traffic. The busiest {carries}"
         evidence = f"{space.name} has {several if len(space.bundles) > 1 else f'1 bundle. It {carries}'}"
         owner = int(end.bundles.owner[bundle])
-        edits = _halved(case.trace.start, space.name, wanted)
-        example = f", for example into {wanted}" if edits else ""
         sparse = bool((end.bundles.topics[space.bundles] == 0).mean() > _EMPTY_SHARE)
+        many = len(space.bundles) >= _ENOUGH * int(case.series.present[-1].sum())
+        alone = many and int((space.traffic > fair).sum()) == 1
+        what, edits = "its bundles", _halved(case.trace.start, space.name, wanted)
+        if alone:
+            wanted = 2 ** int(np.ceil(np.log2(load / fair / _SHARE_OF_FAIR)))
+            what, edits = end.bundle_names[bundle], _divided(case.trace.start, end.bundle_names[bundle], wanted)
+        if len(space.bundles) >= cap:
+            evidence += f" {NAMESPACE_MAXIMUM_BUNDLES} is {cap}, so it is not split automatically."
+        example = f", for example into {wanted}" if edits else ""
         yield Finding(
             code="bundle_count_too_low",
-            title=f"A bundle of {space.name} is too large" if sparse else f"Too few bundles in {space.name}",
+            title=f"A bundle of {space.name} is too large" if sparse or alone else f"Too few bundles in {space.name}",
             evidence=evidence,
-            remedy=f"Split its bundles{example}. The page Namespaces tries numbers of bundles and cuts.",
+            remedy=f"Split {what}{example}. The page Namespaces tries numbers of bundles and cuts.",
             severity="medium",
             brokers=(end.brokers.name[owner],) if owner >= 0 else (),
             bundles=(end.bundle_names[bundle],),
@@ -192,9 +201,23 @@ def _halved(start: Snapshot, namespace: str, wanted: int) -> tuple[Edit, ...]:
 
     None where these are more than anybody would do by hand.
     """
-    width, table = 2**32 // max(wanted, 1), start.bundles
+    table = start.bundles
     mine = np.flatnonzero(table.namespace == start.namespaces.index(namespace))
     ranges = [(int(table.low[at]), int(table.high[at])) for at in mine.tolist()]
+    return _splits(namespace, ranges, 2**32 // max(wanted, 1))
+
+
+def _divided(start: Snapshot, bundle: str, parts: int) -> tuple[Edit, ...]:
+    """Return the splits in two that divide a bundle of the start into so many equal parts; none when it came later."""
+    at = start.bundle_position.get(bundle)
+    if at is None:
+        return ()
+    low, high = int(start.bundles.low[at]), int(start.bundles.high[at])
+    return _splits(bundle.rpartition("/")[0], [(low, high)], (high - low) // parts + 1)
+
+
+def _splits(namespace: str, ranges: list[tuple[int, int]], width: int) -> tuple[Edit, ...]:
+    """Return the splits in two after which no range is wider than that; none when there are too many."""
     edits: list[Edit] = []
     while wide := [one for one in ranges if one[1] - one[0] > width]:
         edits += [BundleSplit(bundle=bundle_name(namespace, *one), algorithm=_FIRST, unload=True) for one in wide]

@@ -3,6 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
+import numpy as np
+
+from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE
 from planner.explain.finding import Finding
 from planner.explain.outcome import Outcome
 
@@ -27,6 +30,7 @@ _OF_SHEDDING: Final = frozenset(
         "strategy_replaced",
         "threshold_never_reached",
         "unload_storm",
+        "usage_not_compared",
     }
 )
 """Findings about what is shed and where it goes."""
@@ -41,6 +45,16 @@ def _brokers(cause: Finding, other: Finding, case: Outcome) -> bool:
     """Say whether both concern a broker; many brokers, or a finding without any, concern the cluster."""
     many = len(cause.brokers) >= _SUSPECT_SHARE * len(case.series.brokers)
     return many or not other.brokers or not set(cause.brokers).isdisjoint(other.brokers)
+
+
+def _doubtful(cause: Finding, other: Finding, case: Outcome) -> bool:
+    """Say whether wrong measurements make the other finding doubtful: that all are full is not, if the others are."""
+    if other.code != "out_of_capacity":
+        return _brokers(cause, other, case)
+    sure = [at for at, name in enumerate(case.series.brokers) if name not in cause.brokers]
+    usage = case.reported_usage[-1][sure]
+    limit = case.trace.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
+    return not np.isfinite(usage).any() or float(np.nanmean(usage)) < limit
 
 
 def _bundles(cause: Finding, other: Finding, case: Outcome) -> bool:
@@ -74,16 +88,41 @@ EXPLAINS: Final[Mapping[str, tuple[frozenset[str], Scope]]] = {
     "other_load_manager": (_OF_SHEDDING | {"split_cascade", "split_refused", "own_class"}, _anywhere),
     "class_not_loaded": (frozenset({"fighting_strategies", "strategy_replaced", "threshold_never_reached"}), _anywhere),
     "strategy_replaced": (frozenset({"threshold_never_reached"}), _anywhere),
-    "impossible_measurement": (_OF_SHEDDING - {"strategy_replaced", "fighting_strategies"}, _brokers),
+    "impossible_measurement": (
+        (_OF_SHEDDING | {"out_of_capacity", "policy_full"}) - {"strategy_replaced", "fighting_strategies"},
+        _doubtful,
+    ),
     "memory_stays": (
         frozenset({"clients_cut_off", "held_by_gate", "idle_bundles_shed", "ping_pong", "unload_storm"}),
         _brokers,
     ),
     "out_of_capacity": (
         frozenset(
-            {"avg_held_back", "drawn_at_random", "ema_lag", "held_by_gate", "idle_broker", "threshold_never_reached"}
+            {
+                "avg_held_back",
+                "drawn_at_random",
+                "ema_lag",
+                "held_by_gate",
+                "idle_broker",
+                "threshold_never_reached",
+                "usage_not_compared",
+            }
         ),
         _anywhere,
+    ),
+    "policy_full": (
+        frozenset(
+            {
+                "clients_cut_off",
+                "drawn_at_random",
+                "ema_lag",
+                "fighting_strategies",
+                "held_by_gate",
+                "ping_pong",
+                "unload_storm",
+            }
+        ),
+        _brokers,
     ),
     "held_by_gate": (frozenset({"avg_held_back", "threshold_never_reached"}), _brokers),
     "idle_bundles_shed": (frozenset({"unload_storm"}), _bundles),

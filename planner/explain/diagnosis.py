@@ -34,8 +34,11 @@ PATTERNS: tuple[Pattern, ...] = (
     policy_patterns.policy_without_namespaces,
     switch_patterns.shedding_off,
     gate_patterns.held_by_gate,
+    policy_patterns.policy_full,
     policy_patterns.against_policy,
     measurement_patterns.memory_stays,
+    measurement_patterns.resource_not_counted,
+    shedding_patterns.usage_not_compared,
     shedding_patterns.idle_bundles_shed,
     shedding_patterns.unload_storm,
     shedding_patterns.ping_pong,
@@ -72,6 +75,7 @@ _OF_BALANCE: Final = frozenset(
         "held_by_gate",
         "idle_broker",
         "threshold_never_reached",
+        "usage_not_compared",
     }
 )
 """Findings about how even brokers are: notes where every broker has most of its capacity left."""

@@ -21,7 +21,7 @@ from planner.explain.outcome import Outcome
 from planner.explain.split_advice import split_advice
 from planner.pulsar.manager.cycle import ANTI_AFFINITY, FRAME_GATES, ISOLATED, CycleDecision
 from planner.pulsar.shedding.profile import Gate
-from planner.simulate.edits.registry import GroupChange
+from planner.simulate.edits.registry import BundleSplit, GroupChange
 from planner.simulate.what_if import Change, opening_of
 
 APART: Final = 0.15
@@ -155,10 +155,13 @@ def held_by_gate(case: Outcome) -> Iterator[Finding]:
     if first.code is ISOLATED or (opening is None and _stays_by_policy(case, first)):
         yield _isolated(case, first, severity, others)
         return
-    remedy, changes = _remedy(case, first, opening)
-    edits: tuple[GroupChange, ...] = ()
+    remedy, changes = _remedy(first, opening)
+    edits: tuple[GroupChange, ...] | tuple[BundleSplit, ...] = ()
     if first.code is ANTI_AFFINITY:
         remedy, edits = _ungrouped(case, first)
+    elif opening is None and not first.gate.settings and (only := _only_bundle(case, first)) is not None:
+        words, edits = _split(case, only)
+        remedy = f"Its only bundle is {case.last.bundle_names[only]}. {words}"
     verb = "keeps bundles there" if first.code in FRAME_GATES else "holds it back"
     due = "is above the threshold" if case.profile.threshold or usage[first.broker] > limit else "is due to shed"
     title = f"{first.broker} {due}, but {what} {verb}"
@@ -211,7 +214,7 @@ def _opening(case: Outcome, held: Sequence[Held]) -> tuple[str, Change] | None:
     return None
 
 
-def _remedy(case: Outcome, held: Held, opening: tuple[str, Change] | None) -> tuple[str, dict[str, SettingValue]]:
+def _remedy(held: Held, opening: tuple[str, Change] | None) -> tuple[str, dict[str, SettingValue]]:
     """Return what to do, and the settings that do it."""
     if opening is not None:
         broker, change = opening
@@ -221,9 +224,6 @@ def _remedy(case: Outcome, held: Held, opening: tuple[str, Change] | None) -> tu
     if held.gate.settings:
         names = " or ".join(held.gate.settings)
         return f"No value of {names} opens it alone. See the page Why for the other rules.", {}
-    mine = case.last.bundles_of(case.last.brokers.position[held.broker])
-    if len(mine) == 1:
-        return f"Its only bundle is {case.last.bundle_names[int(mine[0])]}. {_split(case, int(mine[0]))}", {}
     return "See the page Why for every rule about this broker, and move its bundles by command where needed.", {}
 
 
@@ -236,12 +236,22 @@ def _now(change: Change) -> str:
     return ", ".join(change.now) if isinstance(change.now, tuple) else str(change.now).lower()
 
 
-def _split(case: Outcome, bundle: int) -> str:
-    """Return whether a split of a bundle helps, as Split lab says."""
+def _only_bundle(case: Outcome, held: Held) -> int | None:
+    """Return the position of the only bundle of a broker; None where it has others."""
+    mine = case.last.bundles_of(case.last.brokers.position[held.broker])
+    return int(mine[0]) if len(mine) == 1 else None
+
+
+def _split(case: Outcome, bundle: int) -> tuple[str, tuple[BundleSplit, ...]]:
+    """Return whether a split of a bundle helps, as Split lab says, and the edit; none when the bundle came later."""
     advice = split_advice(case.last, bundle, case.trace.settings)
-    if advice.best is None or advice.verdict in {"Not worth it", "No need"}:
-        return advice.sentence
-    return f"Split it, so that a part can move: {advice.sentence[:1].lower()}{advice.sentence[1:]}"
+    best, name = advice.best, case.last.bundle_names[bundle]
+    if best is None or advice.verdict in {"Not worth it", "No need"}:
+        return advice.sentence, ()
+    words = f"Split it, so that a part can move: {advice.sentence[:1].lower()}{advice.sentence[1:]}"
+    if name not in case.trace.start.bundle_position:
+        return words, ()
+    return words, (BundleSplit(bundle=name, algorithm=best.algorithm, positions=best.positions or (), unload=True),)
 
 
 def _isolated(case: Outcome, held: Held, severity: Severity, others: str) -> Finding:

@@ -27,10 +27,11 @@ _CAUSES = (
     "other_load_manager",
     "impossible_measurement",
     "memory_stays",
+    "policy_full",
     "held_by_gate",
+    "usage_not_compared",
     "threshold_never_reached",
     "avg_held_back",
-    "strategy_replaced",
     "key_skew",
     "hot_topic",
     "fighting_strategies",
@@ -42,8 +43,12 @@ _CAUSES = (
 )
 """Findings that explain why a cluster stays unbalanced, the likeliest first."""
 
-_OF_A_BROKER = frozenset({"memory_stays", "held_by_gate", "key_skew", "hot_topic"})
+_OF_A_BROKER = frozenset({"memory_stays", "policy_full", "held_by_gate", "key_skew", "hot_topic"})
 """Those that explain it only where the most used broker is one of theirs."""
+
+
+_LATELY = 10
+"""Cycles at the end without anything shed, after which no rule calls for more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +119,16 @@ def health(
     if now.over_threshold:
         return Health("bad", "Overloaded", f"{over}, {headroom}.{_mended(outcome, findings, 'over')}")
     between = f"usage from {percent(least, 0)} to {percent(highest, 0)}, {headroom}"
+    hidden = next((f for f in findings if f.code == "resource_not_counted" and f.severity == "high"), None)
+    if hidden is not None:
+        return Health("bad", "Overloaded", f"{hidden.title}. Load balancing sees {between}.")
     if highest - least >= APART:
         return Health("warning", "Unbalanced", f"{between}.{_mended(outcome, findings, 'apart')}")
+    return _balanced(between, findings)
+
+
+def _balanced(between: str, findings: Sequence[Finding]) -> Health:
+    """Return how a cluster is whose brokers are alike enough."""
     worst = next((finding for finding in findings if finding.severity == "high"), None)
     if worst is not None:
         return Health(
@@ -147,12 +160,14 @@ def _mended(outcome: Outcome | None, findings: Sequence[Finding], what: Literal[
         when = f"within {count(cycles, 'cycle')}" if settled is None else f"by cycle {settled}"
         return f" Pulsar fixes this on its own {when}; it sheds {count(outcome.summary.shed, 'bundle')}."
     busiest = outcome.series.brokers[int(np.nanargmax(outcome.series.usage[-1]))]
+    gates = [one for one in findings if one.code == "held_by_gate"]
     by_code = {
         one.code: one
         for one in findings
-        if one.code not in _OF_A_BROKER or (busiest in one.brokers and one.severity != "low")
+        if one.code not in _OF_A_BROKER or (busiest in one.brokers and (one.severity != "low" or one in gates))
     }
-    cause = next((by_code[code] for code in _CAUSES if code in by_code), None)
+    # What holds back another broker explains less, but a rule calls for more.
+    cause = next((by_code[code] for code in _CAUSES if code in by_code), gates[0] if gates else None)
     left = (
         f"{count(after.over_threshold, 'broker')} still above it after {count(cycles, 'cycle')}"
         if what == "over"
@@ -165,5 +180,6 @@ def _mended(outcome: Outcome | None, findings: Sequence[Finding], what: Literal[
     elif cause is not None:
         reason = within(cause.title)
     else:
-        reason = "it sheds too little" if outcome.summary.shed else f"no rule of {outcome.shedder} calls for more"
+        still = any(cycle.unloads for cycle in outcome.trace.cycles[-_LATELY:])
+        reason = "it sheds too little" if still else f"no rule of {outcome.shedder} calls for more"
     return f" Pulsar will not fix this on its own ({left}): {reason}."

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import IsolationPolicy, Snapshot
 from planner.pulsar.load.namespace_policies import anti_affinity_group, isolation_policy
@@ -41,9 +42,18 @@ def even_usage_percent(snapshot: Snapshot, config: Settings) -> float:
 
 
 def allowed_brokers(snapshot: Snapshot, namespace: str) -> tuple[str, ...]:
-    """Return the brokers that the isolation policies leave to a namespace, secondary ones included."""
-    rule = isolate(snapshot.policies, namespace, snapshot.brokers.name, lambda _: True)
-    return (*rule.primary, *rule.secondary)
+    """Return the registered brokers that the isolation policies may leave to a namespace when it is placed.
+
+    Secondary ones are among them only where there can be too few primary ones. The extensible load manager asks the
+    policies last, about the brokers that an anti-affinity group has left, so that there the primary ones can be gone.
+    """
+    table, policies = snapshot.brokers, snapshot.policies
+    here = [name for name, there in zip(table.name, table.registered.tolist(), strict=True) if there]
+    rule = isolate(policies, namespace, here, lambda _: True)
+    groups_first = snapshot.info.load_manager is LoadManager.EXTENSIBLE
+    if groups_first and anti_affinity_group(policies, namespace) is not None:
+        return (*rule.primary, *rule.secondary)
+    return rule.candidates
 
 
 def literal(host: str) -> str:

@@ -1,12 +1,17 @@
 """Measurements that cannot be right, and usage that no bundle takes along: shedding acts on both in vain."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import astuple
 from typing import Final
 
 import numpy as np
 
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.names import (
+    BANDWIDTH_IN_RESOURCE_WEIGHT,
+    BANDWIDTH_OUT_RESOURCE_WEIGHT,
+    BROKER_OVERLOADED_THRESHOLD_PERCENTAGE,
+    CPU_RESOURCE_WEIGHT,
     DIRECT_MEMORY_RESOURCE_WEIGHT,
     MEMORY_RESOURCE_WEIGHT,
     OVERRIDE_BROKER_NIC_SPEED_GBPS,
@@ -35,6 +40,12 @@ _AHEAD_MIN: Final = 1.0
 _CALLED: Final = dict(
     zip(RESOURCES, ("CPU", "heap", "direct memory", "inbound network", "outbound network"), strict=True)
 )
+_WEIGHT_OF: Final = {
+    "cpu": CPU_RESOURCE_WEIGHT,
+    "directMemory": DIRECT_MEMORY_RESOURCE_WEIGHT,
+    "bandwidthIn": BANDWIDTH_IN_RESOURCE_WEIGHT,
+    "bandwidthOut": BANDWIDTH_OUT_RESOURCE_WEIGHT,
+}
 _UNIT: Final = dict(zip(RESOURCES, ("% of a core", "MiB", "MiB", "kbit/s", "kbit/s"), strict=True))
 _CHECK: Final = {
     "cpu": "The limit is 100 % for each processor that the JVM sees, but the usage may be that of the whole machine:"
@@ -133,7 +144,9 @@ def memory_stays(case: Outcome) -> Iterator[Finding]:
     """Memory lifts a broker above the threshold; bundles leave, and the memory stays."""
     view, config = case.last.brokers, case.trace.settings
     limits = limits_of(case, case.scores)
-    if not len(view) or not np.isfinite(limits[-1]):
+    if not np.isfinite(limits[-1]):  # the strategy compares pairs of brokers
+        limits = np.full(1, config.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100)
+    if not len(view):
         return
     unweighted = case.load_manager is LoadManager.MODULAR and config.release.has(UNWEIGHTED)
     unweighted = unweighted and case.shedder == fallback_shedder(case.load_manager).name
@@ -170,4 +183,47 @@ def memory_stays(case: Outcome) -> Iterator[Finding]:
         brokers=tuple(view.name[int(at)] for at in order),
         settings=(setting,),
         changes={} if unweighted else {setting: 0.0},
+    )
+
+
+def resource_not_counted(case: Outcome) -> Iterator[Finding]:
+    """A machine is full by a resource whose weight hides it from shedding and placement."""
+    table, config = case.last.brokers, case.trace.settings
+    limit = config.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE)
+    weights = dict(zip(RESOURCES, astuple(ResourceWeights.of(config, case.load_manager)), strict=True))
+    raw = config.release.has(UNWEIGHTED) and case.shedder == fallback_shedder(case.load_manager).name
+    for resource, percents in zip(RESOURCES, usage_percent_by_resource(table).astype(float), strict=True):
+        if resource == "memory" or raw or weights[resource] >= 1:
+            continue
+        used = np.where(table.has_load_data, np.nan_to_num(percents), 0.0)
+        full = np.flatnonzero((used > limit) & (used <= 100 * _ABOVE) & (used * weights[resource] <= limit))
+        if len(full):
+            order = full[np.argsort(-used[full], kind="stable")].tolist()
+            names = [table.name[at] for at in order]
+            yield _not_counted(resource, weights[resource], names, float(used[order[0]]), limit)
+
+
+def _not_counted(resource: str, weight: float, names: Sequence[str], used: float, limit: int) -> Finding:
+    """Return that brokers, the fullest first, use so much of a resource that counts for less or for nothing."""
+    setting, called = _WEIGHT_OF[resource], _CALLED[resource]
+    others = f" The same holds for {listed(names[1:])}." if len(names) > 1 else ""
+    of_memory = resource == "directMemory"
+    remedy = (
+        "No bundle takes it along, so leave the weight as it is. Look for what holds the memory"
+        " (managedLedgerCacheSizeMB, slow consumers, publish buffers), or raise -XX:MaxDirectMemorySize."
+        if of_memory
+        else f"Set {setting} to 1, its default, so that shedding and placement see it."
+    )
+    return Finding(
+        code="resource_not_counted",
+        title=f"{names[0]} uses {used:.0f} % of its {called}, which counts for {'little' if weight else 'nothing'}",
+        evidence=(
+            f"The limit is {limit} % ({BROKER_OVERLOADED_THRESHOLD_PERCENTAGE}). {setting} is {weight:g}, so that load"
+            f" balancing sees {used * weight:.0f} %.{others}"
+        ),
+        remedy=remedy,
+        severity="medium" if of_memory else "high",
+        brokers=tuple(names),
+        settings=(setting,),
+        changes={} if of_memory else {setting: 1.0},
     )

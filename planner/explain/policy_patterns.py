@@ -9,22 +9,33 @@ from typing import Final
 import numpy as np
 
 from planner.cluster.internal_bundles import internal_bundles
-from planner.cluster.names import FAILURE_DOMAINS_ENABLED
+from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE, FAILURE_DOMAINS_ENABLED
 from planner.cluster.snapshot import IsolationPolicy, Snapshot
 from planner.cluster.text import count
 from planner.cluster.topic_names import FOUR_PARTS
 from planner.explain.finding import Finding, Severity, admin, listed
 from planner.explain.gate_patterns import held_brokers
-from planner.explain.isolation import allowed_brokers, allowed_hosts, hosts, literal, lone_groups
+from planner.explain.isolation import (
+    allowed_brokers,
+    allowed_hosts,
+    hosts,
+    literal,
+    lone_groups,
+    policies_of,
+    widened,
+)
 from planner.explain.outcome import Outcome
 from planner.explain.upgrade_blockers import namespaces_with_cluster
 from planner.pulsar.load.java_pattern import java_pattern
 from planner.pulsar.load.namespace_policies import isolation_policy
+from planner.pulsar.placement.filters import broker_host, matches_any
 from planner.simulate.breaches import breaches
 from planner.simulate.edits.registry import BundleMoves, IsolationChange
 
 _ALIKE: Final = 0.75
 """From which likeness on a host is offered for a misspelt one."""
+_SEVERAL: Final = 2
+"""Brokers that are full together; one alone is held by its policy, which `held_by_gate` reports."""
 _GLOB: Final = re.compile(r"(?<![.\\)\]}\w])\*|(?<=[\w-])\*")
 
 
@@ -220,10 +231,9 @@ def against_policy(case: Outcome) -> Iterator[Finding]:
 def _homes(end: Snapshot, bundles: Sequence[int]) -> tuple[tuple[str, str], ...]:
     """Return where bundles may go: of the brokers that their policy allows, always the one with the least traffic."""
     load = dict(zip(end.brokers.name, end.brokers.throughput_bytes_per_s().tolist(), strict=True))
-    here = {name for name, there in zip(end.brokers.name, end.brokers.registered.tolist(), strict=True) if there}
     found = []
     of_namespace = {
-        space: [b for b in allowed_brokers(end, end.namespaces[space]) if b in here]
+        space: allowed_brokers(end, end.namespaces[space])
         for space in np.unique(end.bundles.namespace[list(bundles)]).tolist()
     }
     for at in bundles:
@@ -329,3 +339,35 @@ def old_namespace(case: Outcome) -> Iterator[Finding]:
         remedy="Move their data to a namespace tenant/namespace before an upgrade to 4.2 or later.",
         severity="low",
     )
+
+
+def policy_full(case: Outcome) -> Iterator[Finding]:
+    """The brokers that an isolation policy leaves its namespaces are full together, and others have room."""
+    limit = case.trace.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE)
+    usage = dict(zip(case.series.brokers, (case.reported_usage[-1] * 100).tolist(), strict=True))
+    usage = {name: value for name, value in usage.items() if np.isfinite(value)}
+    used = [case.last.namespaces[at] for at in np.unique(case.last.bundles.namespace).tolist()]
+    for policy in policies_of(case.last, used):
+        inside = [one for one in usage if matches_any((*policy.primary, *policy.secondary), broker_host(one))]
+        outside = [one for one in usage if one not in inside]
+        edit = widened(case.last, policy)
+        if len(inside) < _SEVERAL or edit is None or not outside:
+            continue
+        mean, rest = (float(np.mean([usage[one] for one in names])) for names in (inside, outside))
+        if mean < limit or rest >= limit:
+            continue
+        yield Finding(
+            code="policy_full",
+            title=f"The isolation policy '{policy.name}' leaves its namespaces {len(inside)} brokers, which are full",
+            evidence=(
+                f"{listed(inside)} use {mean:.0f} % on average; the limit is {limit} %. The other"
+                f" {count(len(outside), 'broker')} use{'s' if len(outside) == 1 else ''} {rest:.0f} %."
+            ),
+            remedy=(
+                f"Add brokers to the policy '{policy.name}', such as {edit.primary[len(policy.primary)]}. Until then,"
+                " shedding between them only disconnects clients."
+            ),
+            severity="high",
+            brokers=tuple(sorted(inside, key=lambda one: -usage[one])),
+            edits=(edit,),
+        )

@@ -8,14 +8,18 @@ import numpy as np
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.names import (
+    BROKER_OVERLOADED_THRESHOLD_PERCENTAGE,
     DISTRIBUTE_BUNDLES_EVENLY_ENABLED,
     HISTORY_RESOURCE_PERCENTAGE,
+    LOAD_BALANCER_ENABLED,
     LOAD_PLACEMENT_STRATEGY,
     LOAD_SHEDDING_STRATEGY,
+    SHEDDING_ENABLED,
 )
-from planner.cluster.text import count
+from planner.cluster.text import count, percent
 from planner.cluster.units import MS_PER_MIN
 from planner.explain.finding import Finding, listed
+from planner.explain.gate_patterns import APART, held_brokers
 from planner.explain.outcome import Outcome
 from planner.pulsar.manager.class_names import class_name
 from planner.pulsar.manager.cycle import effective_shedder, next_cycle
@@ -398,13 +402,9 @@ def _half_a_pair(case: Outcome) -> Iterator[Finding]:
             {LOAD_SHEDDING_STRATEGY: both.java_class, LOAD_PLACEMENT_STRATEGY: both.java_class},
         )
     else:
-        other = default_shedder(case.load_manager)
-        placed = placement_by_name(placement_beside(other, config, config), case.load_manager)
-        remedy = Remedy(
-            f"Pulsar {config.release.name} has no {both.name}: set {LOAD_SHEDDING_STRATEGY} to {other.java_class} and"
-            f" {LOAD_PLACEMENT_STRATEGY} to {placed.java_class}.",
-            {LOAD_SHEDDING_STRATEGY: other.java_class, LOAD_PLACEMENT_STRATEGY: placed.java_class},
-        )
+        usual = _default_pair(case)
+        words = f"Pulsar {config.release.name} has no {both.name}: {usual.words[:1].lower()}{usual.words[1:]}"
+        remedy = Remedy(words, usual.changes)
     evidence = (
         f"{case.shedder} sheds, but {placement} places: {missed} of {count(len(elsewhere), 'bundle')} did not go to"
         " the other broker of their pair."
@@ -419,6 +419,16 @@ def _half_a_pair(case: Outcome) -> Iterator[Finding]:
         severity="high",
         settings=(LOAD_SHEDDING_STRATEGY, LOAD_PLACEMENT_STRATEGY),
         changes=remedy.changes,
+    )
+
+
+def _default_pair(case: Outcome) -> Remedy:
+    """Return the settings of the strategy that Pulsar has by default, and of a placement that goes with it."""
+    other, config = default_shedder(case.load_manager), case.trace.settings
+    placed = placement_by_name(placement_beside(other, config, config), case.load_manager)
+    return Remedy(
+        f"Set {LOAD_SHEDDING_STRATEGY} to {other.java_class} and {LOAD_PLACEMENT_STRATEGY} to {placed.java_class}.",
+        {LOAD_SHEDDING_STRATEGY: other.java_class, LOAD_PLACEMENT_STRATEGY: placed.java_class},
     )
 
 
@@ -484,3 +494,36 @@ def _judged_alike(case: Outcome) -> Remedy:
                 {LOAD_PLACEMENT_STRATEGY: place.java_class},
             )
     return case.profile.calmer(case.trace.settings)
+
+
+def usage_not_compared(case: Outcome) -> Iterator[Finding]:
+    """A broker is hot by its usage, and the strategy compares only traffic, which calls for nothing."""
+    if case.profile.measure == "usage" or held_brokers(case) or case.trace.cycles[-1].unloads:
+        return
+    usage, config = case.reported_usage[-1], case.trace.settings
+    limit = config.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
+    if not np.isfinite(usage).any() or not (config.flag(LOAD_BALANCER_ENABLED) and config.flag(SHEDDING_ENABLED)):
+        return
+    highest, least = float(np.nanmax(usage)), float(np.nanmin(usage))
+    if highest <= limit and highest - least < APART:
+        return
+    hottest = case.series.brokers[int(np.nanargmax(usage))]
+    off = case.profile.for_switched_off(config)
+    remedy = off or _default_pair(case)
+    compares = "nothing" if off else f"only {case.profile.judges_by}"
+    why = (
+        f"{' and '.join(off.changes)} are 0."
+        if off
+        else f"{case.profile.judges_by} differs too little between the brokers for its settings."
+    )
+    yield Finding(
+        code="usage_not_compared",
+        title=f"{hottest} is hot, but {case.shedder} compares {compares}",
+        evidence=f"Usage ranges from {percent(least, 0)} to {percent(highest, 0)}, and the last cycle sheds nothing:"
+        f" {why}",
+        remedy=remedy.words,
+        severity="high" if highest > limit else "medium",
+        brokers=(hottest,),
+        settings=tuple(remedy.changes),
+        changes=remedy.changes,
+    )

@@ -193,7 +193,8 @@ def _where(bundles: int, brokers: tuple[str, ...], unowned: int) -> str:
     on = f" on {count(len(brokers), 'broker')} ({listed(brokers)})" if brokers else ""
     rest = f"; Pulsar places {'it' if bundles == 1 else 'those'} when clients connect" if unowned == bundles else ""
     rest = f"; Pulsar places the other {unowned} when clients connect" if 0 < unowned < bundles else rest
-    return f" They hash to {count(bundles, 'bundle')}{on}{rest}."
+    all_in_one = " Split it as well, or they all stay on one broker." if bundles == 1 else ""
+    return f" They hash to {count(bundles, 'bundle')}{on}{rest}.{all_in_one}"
 
 
 def _more(base: str, now: int, wanted: int, where: str) -> str:

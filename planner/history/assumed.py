@@ -13,7 +13,7 @@ _LONGEST_NAME = 120
 
 
 class Hosts:
-    """The brokers of a day by host, for series that name the host alone.
+    """The brokers of a day by host, for series that name the host, or the pod that its name begins with, alone.
 
     Attributes:
         assumed: Hosts of which no broker is known; their port is assumed.
@@ -24,21 +24,33 @@ class Hosts:
         self.assumed: dict[str, None] = {}
         self.unclear: dict[str, None] = {}
         self._brokers: dict[str, set[str]] = {}
+        self._pods: dict[str, set[str]] = {}
+        self._full: dict[str, str] = {}
+        self._ids: dict[str, str] = {}
         for broker in brokers:
             if has_port(broker):
-                self._brokers.setdefault(broker.rpartition(":")[0], set()).add(broker)
+                host = broker.rpartition(":")[0]
+                self._brokers.setdefault(host, set()).add(broker)
+                self._pods.setdefault(host.partition(".")[0], set()).add(broker)
 
     def broker_of(self, name: str) -> str:
-        """Return the broker id of a broker or host; empty where the host has several."""
+        """Return the broker id of a broker, host or pod; empty where there are several of that name."""
         if has_port(name):
             return name
-        known = self._brokers.get(name, set())
+        known = self._brokers.get(name) or self._pods.get(name, set())
         if len(known) > 1:
             self.unclear[name] = None
             return ""
-        if not known:
-            self.assumed[name] = None
-        return next(iter(known), f"{name}:{WEB_PORT}")
+        return next(iter(known)) if known else self._assume(name)
+
+    def _assume(self, name: str) -> str:
+        """Return the broker of an unknown name; a pod and the only host whose name begins with it are one."""
+        self.assumed[name] = None
+        if name not in self._ids:
+            pod, _, domain = name.partition(".")
+            other = self._full.get(pod, "") if not domain else pod if self._full.setdefault(pod, name) == name else ""
+            self._ids[name] = self._ids.get(other, f"{name}:{WEB_PORT}")
+        return self._ids[name]
 
 
 def roundest(after: int, upto: int) -> int:

@@ -25,6 +25,7 @@ from planner.cluster.pulsar_json import RATES
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.tables import BrokerTable, BundleTable, TopicTable, make_bundles, make_topics
 from planner.cluster.units import DAY_MS, HOUR_MS, KBIT_PER_BYTE, MS_PER_MIN, MS_PER_S
+from planner.cluster.weekdays import in_weekend
 from planner.formats.rows import bundle_of_topics
 from planner.history.day_writer import DayWriter
 from planner.history.manifest import DayManifest, day_of, day_start_ms
@@ -36,9 +37,6 @@ from planner.pulsar.load.top_bundles import with_top_ranks
 from planner.simulate.generate import generate
 
 _RETURN_MS = 30 * MS_PER_MIN
-_SATURDAY = 5
-_THURSDAY = 3  # 1970-01-01
-_WEEK = 7
 _MAX_BUNDLES = 128
 _RATES = tuple(RATES.values())
 
@@ -152,7 +150,7 @@ def _load_factor(spec: HistorySpec, phase_hours: FloatArray, time_ms: int) -> Fl
     days = time_ms / DAY_MS
     hour = (days % 1.0) * 24.0
     curve = 1.0 + spec.daily_swing * np.cos((hour - spec.peak_hour - phase_hours) / 24.0 * 2.0 * np.pi)
-    weekend = (int(days) + _THURSDAY) % _WEEK >= _SATURDAY
+    weekend = in_weekend(np.asarray(time_ms))
     since = days - day_start_ms(spec.first_day) / DAY_MS
     growth = (1.0 + spec.growth_percent_per_day / 100.0) ** since
     result: FloatArray = curve * (spec.weekend_share if weekend else 1.0) * growth

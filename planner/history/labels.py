@@ -31,6 +31,9 @@ REPLICA_LABELS = frozenset(
 )
 """Labels that say which of several Prometheus servers, or rulers, wrote a series; the series is the same."""
 
+POD_LABELS: Final = ("pod", "kubernetes_pod_name", "kubernetes_pod", "pod_name", "k8s_pod_name", "exported_pod")
+"""Labels under which collectors in Kubernetes write the pod of a target."""
+
 WEB_PORT = "8080"
 """Port of a broker's web service where only its host is known: the default of `webServicePort`."""
 
@@ -169,6 +172,25 @@ def broker_of(labels: Mapping[str, Any]) -> tuple[str, str]:
             return value, name
     host = labels.get("broker")
     return (host, "broker") if isinstance(host, str) and _HOST.fullmatch(host) else ("", "")
+
+
+def pod_of(labels: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the pod of a series, and the label that says so; both are empty where none does."""
+    found = ((value, name) for name in POD_LABELS if isinstance(value := labels.get(name), str))
+    return next((one for one in found if _HOST.fullmatch(one[0])), ("", ""))
+
+
+def broker_or_pod(labels: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the broker of a series, and the label that says so; where no label has a port, its pod or host.
+
+    All series of a broker must be named by the same label, and only some have `broker`, so that the pod comes first.
+    """
+    broker, label = broker_of(labels)
+    if has_port(broker):
+        return broker, label
+    instance = labels.get("instance")
+    host = (instance, "instance") if isinstance(instance, str) and _HOST.fullmatch(instance) else ("", "")
+    return next((one for one in (pod_of(labels), (broker, label), host) if one[0]), ("", ""))
 
 
 def topic_of(labels: Mapping[str, Any]) -> str:

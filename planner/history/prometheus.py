@@ -1,7 +1,8 @@
 """Reads range exports of Prometheus: answers to `/api/v1/query_range`, of any size, one series at a time.
 
 Used are the metrics of Pulsar 4.2.4 that say how much load there is on a broker, a bundle or a topic. The broker of a
-series is its label `instance` (the address that was scraped, which is the broker's web address), else `broker`.
+series is its label `instance` (the address that was scraped, which is the broker's web address), else `broker`, else
+the pod or host that is named without a port.
 """
 
 import math
@@ -15,12 +16,12 @@ import numpy as np
 from planner.cluster import pulsar_json
 from planner.cluster.arrays import FloatArray, Int64Array
 from planner.cluster.errors import FormatError
-from planner.cluster.moments import LAST_MS
+from planner.cluster.moments import LAST_MS, SECONDS_BELOW
 from planner.cluster.pulsar_json import BUNDLE_STATS, RESOURCES, USAGE_METRICS
 from planner.cluster.ranges import parse_bundle
 from planner.cluster.topic_names import namespace_of_topic
 from planner.cluster.units import HOUR_MS
-from planner.history.labels import broker_of, normalised, others_of, packed, topic_of, unpacked
+from planner.history.labels import broker_or_pod, normalised, others_of, packed, topic_of, unpacked
 from planner.history.records import MOST_RAW_BYTES, Kind, Record, RowSetAside, Tally, check_cluster, check_name
 from planner.history.whole_answer import INCOMPLETE, Said, said_in, said_in_file
 
@@ -67,6 +68,7 @@ _DEEPEST = 10_000
 _STEPS = np.zeros(256, dtype=np.int8)
 _STEPS[list(b"[{")], _STEPS[list(b"]}")] = 1, -1
 _EXPORT = "Query /api/v1/query_range again, with a shorter time range if it is long."
+_RESCALED = "Times are in seconds instead of ms, or the other way round; they are read as times of these years."
 _WHOLE = "Query again when all stores answer."
 
 
@@ -177,7 +179,9 @@ def records_of_line(item: Mapping[str, Any], cluster: str, line: int, tally: Tal
     """
     times, values = item.get("timestamps"), item.get("values")
     if isinstance(times, list) and isinstance(values, list):
-        seconds = [at / 1_000 if type(at) in (int, float) else None for at in times]
+        unit = 1 if any(0 < at < SECONDS_BELOW for at in times if type(at) in (int, float)) else 1_000
+        tally.warnings |= {_RESCALED: None} if unit == 1 else {}
+        seconds = [at / unit if type(at) in (int, float) else None for at in times]
         values = [list(pair) for pair in zip_longest(seconds, values)]
     yield from _records_of_series({"metric": item["metric"], "values": values}, cluster, line, tally)
 
@@ -186,11 +190,18 @@ def _records_of_series(item: Any, cluster: str, line: int, tally: Tally) -> Iter
     values = item.get("values") if isinstance(item, dict) else None
     rows = len(values) if isinstance(values, list) and values else 1
     tally.rows += rows
+    if isinstance(values, list) and any(_is_in_ms(pair) for pair in values[:1]):
+        tally.warnings |= {_RESCALED: None}
+        item = {**item, "values": [[pair[0] / 1_000, *pair[1:]] if _is_in_ms(pair) else pair for pair in values]}
     try:
         found = list(_of_series(item, cluster, line))
     except Exception as error:  # noqa: BLE001 - one series must not stop an ingest
         found = [RowSetAside.of(error, line, _shown(item), rows)]
     yield from found
+
+
+def _is_in_ms(pair: Any) -> bool:
+    return isinstance(pair, list) and bool(pair) and type(pair[0]) in (int, float) and pair[0] >= SECONDS_BELOW
 
 
 def _of_series(item: Any, cluster: str, line: int) -> Iterator[Record | RowSetAside]:
@@ -290,10 +301,10 @@ def _meaning(labels: Mapping[str, Any]) -> tuple[str, str, str, str]:
             where=metric[:80],
             remedy="You can leave it out of the export.",
         )
-    broker, label = broker_of(labels)
+    broker, label = broker_or_pod(labels)
     if not broker:
         raise FormatError(
-            "The series has no broker label.", where=metric, remedy="Keep the label instance (host:port)."
+            "The series has no broker label.", where=metric, remedy="Keep the label instance (host:port), or pod."
         )
     known = _KNOWN | {label}
     if metric in BROKER_METRICS:

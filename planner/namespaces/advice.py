@@ -1,12 +1,11 @@
 """How many bundles a namespace should have, and where to cut it: every answer simulated on its cluster and judged."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
-from planner.cluster.errors import PlannerError
 from planner.cluster.internal_bundles import internal_bundles
 from planner.cluster.names import NAMESPACE_MAXIMUM_BUNDLES
 from planner.cluster.ranges import bundle_name
@@ -19,29 +18,24 @@ from planner.namespaces.costs import CostRow, after_splits, cost_rows
 from planner.namespaces.counts import CountRow, count_row, count_rows
 from planner.namespaces.cuts import NEAR, Cuts, cuts_hold, recommended_cuts
 from planner.namespaces.population import Population, population_of
-from planner.optimize.absorb import settled
+from planner.namespaces.tried_counts import (
+    LATER_SEEDS,
+    USUAL,
+    TriedCount,
+    best_count,
+    evener,
+    tried_counts,
+    wanted_counts,
+)
 from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
 from planner.remedy.action import Action
 from planner.remedy.trials import Trial, Trials, by_gain
 from planner.simulate.assumptions import Assumptions
-from planner.simulate.edits.registry import BundleCount, BundleSplit, TrafficGrowth
-from planner.simulate.judge import Result, Verdict, judge
-from planner.simulate.run import simulate
-from planner.simulate.scenario import MOST_STEPS, Scenario, Step, unchanged
+from planner.simulate.edits.registry import BundleSplit
+from planner.simulate.judge import Verdict
+from planner.simulate.scenario import MOST_STEPS, Scenario, unchanged
 from planner.simulate.usage_model import UsageModel
 
-USUAL: Final = (4, 32)
-"""Numbers of bundles that people choose by rule of thumb; each is tried."""
-MOST_SEEDS: Final = 8
-"""Most seeds that a number of bundles is simulated with: where a bundle is placed is partly a matter of luck."""
-_LATER_SEEDS: Final = 4
-"""Most seeds for traffic that is only expected."""
-_LOADS: Final = (1.0, 0.9, 1.1, 0.8, 1.2)
-"""Traffic under one seed after the other, as a factor: other days are busier or calmer."""
-_BUNDLES_AT_ONCE: Final = 10_000
-"""Bundles from which on one seed has to do; below it, as many as make about the same work."""
-MOSTLY: Final = 0.75
-"""Share of the seeds under which a number has to be better than today's."""
 _STUCK: Final = 10
 """Most topics that are named although no cut helps them."""
 _POSITIONS: Final = 1000
@@ -61,37 +55,6 @@ class StuckTopic:
     topic: str
     share_percent: float
     advice: PartitionAdvice
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class TriedCount:
-    """A number of bundles, simulated: the namespace made anew, and placed and shed by the strategies in force.
-
-    Attributes:
-        bundles: The number.
-        results: What came of it once it had settled, under one seed after the other.
-        topics: Topics disconnected until then, on average.
-    """
-
-    bundles: int
-    results: tuple[Result, ...]
-    topics: int
-
-    @property
-    def result(self) -> Result:
-        """The mean result."""
-        return Result.mean(self.results)
-
-    def against(self, other: "TriedCount") -> Verdict:
-        """Return what the judge says of it compared with another number, under the seeds that both have."""
-        both = min(len(self.results), len(other.results))
-        return judge(Result.mean(other.results[:both]), Result.mean(self.results[:both]))
-
-    def holds_against(self, other: "TriedCount") -> bool:
-        """Say whether it is better than another number on average, and under most of the seeds that both have."""
-        pairs = list(zip(other.results, self.results, strict=False))
-        won = sum(judge(before, after).word == "better" for before, after in pairs)
-        return self.against(other).word == "better" and won >= MOSTLY * len(pairs)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -220,8 +183,9 @@ def bundle_advice(
     kept, split = now, ""
     if is_planned or now.bundles > maximum:
         kept, split = _fewest_lasting(population, rows, costs, even, snapshot.settings)
-    tried = _tried(trials, namespace, {*_wanted(rows, even, now.bundles, maximum), kept.bundles}, kept.bundles)
-    recommended = _best(tried, rows, kept, even, 0 if is_planned else now.bundles)
+    wanted = {*wanted_counts(rows, even, now.bundles, maximum), kept.bundles}
+    tried, again = tried_counts(trials, namespace, wanted, kept.bundles)
+    recommended = best_count(tried, again, rows, kept, even, 0 if is_planned else now.bundles)
     notes = [*_notes(population, cuts, history, brokers, maximum), *([split] if recommended == kept.bundles else [])]
     stuck = _stuck(snapshot, population, brokers)
     return BundleAdvice(
@@ -236,9 +200,12 @@ def bundle_advice(
         recommended,
         tried,
         cut,
-        _of_planned(next(row for row in rows if row.bundles == recommended), cuts, cut, brokers, stuck)
-        if is_planned
-        else _sentence(now, cuts, cut, brokers, stuck),
+        _told_by_brokers(len(allowed))
+        or (
+            _of_planned(next(row for row in rows if row.bundles == recommended), cuts, cut, brokers, stuck)
+            if is_planned
+            else _sentence(now, cuts, cut, brokers, stuck)
+        ),
         stuck,
         tuple(filter(None, notes)),
         is_planned,
@@ -309,71 +276,6 @@ def _cut(trials: Trials, population: Population, cuts: Cuts) -> Trial | None:
     return next(iter([one for one in by_gain(found) if one.offered] or by_gain(found)), None)
 
 
-def settled_with(
-    snapshot: Snapshot,
-    scenario: Scenario,
-    namespace: str,
-    bundles: int,
-    seeds: Sequence[int] = (0,),
-    against: TriedCount | None = None,
-) -> TriedCount | None:
-    """Return what a namespace made anew with a number of bundles comes to, once it has settled.
-
-    None where it cannot be simulated, such as without a broker for it.
-
-    Args:
-        snapshot: The cluster.
-        scenario: What happens meanwhile.
-        namespace: Its name.
-        bundles: The number of equal bundles.
-        seeds: What is added to the seed of the scenario, for one simulation each, some of them of other loads.
-        against: Another number under the same seeds; the rest of them is left out once it cannot be beaten any more.
-    """
-    made = Step(BundleCount(namespace=namespace, bundles=bundles))
-    results: list[Result] = []
-    topics: list[int] = []
-    lost = 0
-    try:
-        for at, seed in enumerate(seeds):
-            own = replace(scenario, seed=scenario.seed + seed)
-            load = TrafficGrowth(factor=_LOADS[seed % len(_LOADS)])
-            first = simulate(snapshot, own.with_steps(Step(load), *own.steps, made))
-            later = simulate(settled(first), replace(own, steps=()))
-            results.append(Result.of(later))
-            topics.append(Result.of(first).topics)
-            lost += against is not None and judge(against.results[at], results[-1]).word != "better"
-            if lost > (1 - MOSTLY) * len(seeds):
-                break
-    except PlannerError:
-        return None
-    return TriedCount(bundles, tuple(results), round(float(np.mean(topics))))
-
-
-def _wanted(rows: Sequence[CountRow], even: int, now: int, maximum: int) -> set[int]:
-    """Return the numbers of bundles that are simulated, each one of those that are looked at."""
-    some = (min(times * even, maximum) for times in (1, 2, 4))
-    return {*USUAL, now, *(min(row.bundles for row in rows if row.bundles >= one) for one in some)}
-
-
-def _tried(
-    trials: Trials, namespace: str, wanted: Collection[int], kept: int, most_seeds: int = MOST_SEEDS
-) -> tuple[TriedCount, ...]:
-    """Simulate the namespace with a few numbers of bundles, each once it has settled; others must beat `kept`."""
-    seeds = range(min(max(_BUNDLES_AT_ONCE // max(len(trials.snapshot.bundles), 1), 1), most_seeds))
-    found: dict[int, TriedCount] = {}
-    for bundles in sorted(wanted, key=lambda one: (one != kept, one)):
-        if trials.cancelled():
-            break
-        one = settled_with(trials.snapshot, trials.scenario, namespace, bundles, seeds, found.get(kept))
-        found |= {bundles: one} if one is not None else {}
-    return tuple(found[bundles] for bundles in sorted(found))
-
-
-def _evener(rows: Sequence[CountRow], kept: CountRow) -> set[int]:
-    """Return the numbers of bundles that let brokers share noticeably more evenly than one that is to be kept."""
-    return {row.bundles for row in rows if row.placed_percent * NEAR <= kept.placed_percent}
-
-
 def advice_then(advice: BundleAdvice, later: Snapshot) -> tuple[int, bool]:
     """Return what becomes of advice on the same topics when traffic has changed.
 
@@ -391,30 +293,11 @@ def advice_then(advice: BundleAdvice, later: Snapshot) -> tuple[int, bool]:
     cut = _cut(trials, population, advice.cuts)
     kept = next(row for row in rows if row.bundles == advice.recommended)
     even = fewest_even(rows, maximum)
-    better = _evener(rows, kept) & _wanted(rows, even, advice.now.bundles, maximum)
+    better = evener(rows, kept) & wanted_counts(rows, even, advice.now.bundles, maximum)
     if not better:
         return kept.bundles, cut is not None and cut.offered
-    tried = _tried(trials, advice.namespace, {*better, kept.bundles}, kept.bundles, _LATER_SEEDS)
-    return _best(tried, rows, kept, even, 0), cut is not None and cut.offered
-
-
-def _best(tried: Sequence[TriedCount], rows: Sequence[CountRow], kept: CountRow, even: int, now: int) -> int:
-    """Return a number to be kept unless another one is better beyond luck; never one that is worse than today's.
-
-    A better one lets brokers share more evenly, which depends on names and shares alone and is the same on other days,
-    and is better when it is simulated. Of several that none is better than the fewest from which on brokers can share
-    evenly, else the fewest.
-    """
-    base = next((one for one in tried if one.bundles == kept.bundles), None)
-    evener = _evener(rows, kept)
-    held = [one for one in tried if base is not None and one.bundles in evener and one.holds_against(base)]
-    results = {one.bundles: one.result for one in sorted(held, key=lambda one: (one.bundles < even, one.bundles))}
-    best = (n for n, mine in results.items() if all(judge(mine, other).word != "better" for other in results.values()))
-    found = next(best, next(iter(results), kept.bundles))
-    by_number = {one.bundles: one for one in tried}
-    if found in by_number and now in by_number and by_number[found].against(by_number[now]).word == "worse":
-        return now
-    return found
+    tried, again = tried_counts(trials, advice.namespace, {*better, kept.bundles}, kept.bundles, LATER_SEEDS)
+    return best_count(tried, again, rows, kept, even), cut is not None and cut.offered
 
 
 def _stuck(snapshot: Snapshot, population: Population, brokers: int) -> tuple[StuckTopic, ...]:
@@ -466,10 +349,15 @@ def _is_about_topic(cuts: Cuts, stuck: Sequence[StuckTopic], brokers: int) -> bo
     return brokers > 1 and bool(stuck) and cuts.limited_by_topic and not cuts.new
 
 
+def _told_by_brokers(allowed: int) -> str:
+    """Return the verdict where fewer than two brokers may serve a namespace; empty where more may."""
+    if not allowed:
+        return "No broker may serve this namespace, so its bundles make no difference."
+    return "Only one broker may serve this namespace, so its bundles make no difference." if allowed == 1 else ""
+
+
 def _of_planned(row: CountRow, cuts: Cuts, cut: Trial | None, brokers: int, stuck: Sequence[StuckTopic]) -> str:
     """Return the verdict on a namespace that does not exist yet: how many bundles, and what limits it."""
-    if brokers < 2:  # noqa: PLR2004
-        return "Only one broker may serve this namespace, so its bundles make no difference."
     share = f"the broker with most of it gets {row.placed_percent:.0f} % of its load at best"
     parts = [f"Create it with {count(row.bundles, 'bundle')}: {share}; an even part is {percent(1 / brokers)}."]
     if stuck:
@@ -485,8 +373,6 @@ def _sentence(now: CountRow, cuts: Cuts, cut: Trial | None, brokers: int, stuck:
     """Return the verdict: whether to cut, and what limits it."""
     share = f"the broker with most of it gets {now.placed_percent:.0f} % of its load at best"
     even = f"an even part is {percent(1 / brokers)}"
-    if brokers < 2:  # noqa: PLR2004
-        return "Only one broker may serve this namespace, so its bundles make no difference."
     if _is_about_topic(cuts, stuck, brokers):
         first = stuck[0]
         return f"No cut helps: {first.topic} alone has {first.share_percent:.0f} % of the load. {first.advice.remedy}"

@@ -9,7 +9,7 @@ from planner.cluster.arrays import FloatArray, Int64Array
 from planner.cluster.errors import ScenarioError
 from planner.cluster.ranges import equal_boundaries
 from planner.namespaces.population import Population
-from planner.namespaces.spread import least_share, reached_share
+from planner.namespaces.spread import shares
 
 MOST_BUNDLES = 65_536
 """Most bundles of a namespace that are considered."""
@@ -29,7 +29,8 @@ class CountRow:
         bytes_per_s_most: Throughput in and out of the bundle with most of it.
         brokers: Over how many brokers it can spread.
         bound_percent: Share of the load below which no placement brings the broker with most of it.
-        placed_percent: Share that broker has when the heaviest bundles are placed first; the best may be lower.
+        placed_percent: Share that broker has under the best placement that is known; of many bundles, one that places
+            the heaviest first.
     """
 
     bundles: int
@@ -77,6 +78,7 @@ def count_row(population: Population, boundaries: Sequence[int], brokers: int) -
     topics = np.diff(edges)
     sums = population.sums
     used = int(np.count_nonzero(topics))
+    least, reached = shares(loads, brokers)
     return CountRow(
         bundles=len(topics),
         topics_most=int(topics.max()),
@@ -86,8 +88,8 @@ def count_row(population: Population, boundaries: Sequence[int], brokers: int) -
         msg_per_s_most=float(np.diff(sums[0][edges]).max()),
         bytes_per_s_most=float(np.diff(sums[1][edges]).max()),
         brokers=min(used, brokers),
-        bound_percent=least_share(loads, brokers) * 100,
-        placed_percent=reached_share(loads, brokers) * 100,
+        bound_percent=least * 100,
+        placed_percent=reached * 100,
     )
 
 

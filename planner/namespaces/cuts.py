@@ -27,7 +27,7 @@ class Cuts:
     Attributes:
         boundaries: All boundaries, from 0 to 0xffffffff.
         new: Those that the namespace does not have yet.
-        placed_percent: Share of the broker with most when the heaviest bundles are placed first.
+        placed_percent: Share of the broker with most under the best placement that is known.
         bound_percent: Share below which nothing brings it, however many bundles there are: single topics limit it.
         limited_by_topic: Whether the heaviest topic alone makes that bound.
     """

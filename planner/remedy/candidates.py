@@ -7,11 +7,13 @@ from typing import Final
 import numpy as np
 
 from planner.cluster.errors import PlannerError
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.names import (
     AUTO_BUNDLE_SPLIT_ENABLED,
     DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM,
     DISTRIBUTE_BUNDLES_EVENLY_ENABLED,
     LOAD_MANAGER_CLASS_NAME,
+    MAX_NUMBER_OF_BUNDLES_IN_BUNDLE_LOAD_REPORT,
     SHEDDING_ENABLED,
     SHEDDING_INTERVAL_MINUTES,
     SUPPORTED_NAMESPACE_BUNDLE_SPLIT_ALGORITHMS,
@@ -22,6 +24,8 @@ from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count
 from planner.explain.diagnosis import diagnose
 from planner.explain.finding import Finding
+from planner.explain.gate_patterns import APART
+from planner.explain.health import usage_of
 from planner.explain.outcome import Outcome
 from planner.explain.split_advice import split_advice
 from planner.optimize.absorb import left_by, settled
@@ -53,6 +57,10 @@ _LARGEST: Final = 12
 """Bundles that are looked at for a split, by throughput."""
 _STEPS: Final = (0.5, 0.75, 1.5, 2.0)
 """Values of a threshold to try, relative to its own."""
+_REPORTED: Final = (2, 5)
+"""How many times as many bundles brokers report: the extensible load manager moves no others."""
+_EVEN: Final = 1.25
+"""How far above the average the busiest broker is after as many moves as even out a cluster."""
 _FULL_PERCENT: Final = 100
 _USAGE_UNITS: Final = frozenset({"percent", "percentage points", "score points"})
 """Units of whole numbers that are compared with usage; differences of rates are fractions."""
@@ -152,8 +160,10 @@ def _thresholds(config: Settings, outcome: Outcome) -> Iterator[Action]:
             yield settings_action("setting", {name: not value}, config)
         elif bounds is not None and isinstance(value, int | float) and not isinstance(value, bool):
             low, high = bounds
-            for step in _STEPS:
-                other = value * step
+            usual = config.of(name).default
+            others: list[float] = [value * step for step in _STEPS]
+            others += [usual] if isinstance(usual, int | float) else []
+            for other in others:
                 tried = round(other) if isinstance(value, int) else round(other, 3)
                 if (
                     low <= tried <= high
@@ -162,6 +172,11 @@ def _thresholds(config: Settings, outcome: Outcome) -> Iterator[Action]:
                     and _fits(config, name, tried)
                 ):
                     yield settings_action("setting", {name: tried}, config)
+    if outcome.load_manager is LoadManager.EXTENSIBLE:
+        for times in _REPORTED:
+            most = config.integer(MAX_NUMBER_OF_BUNDLES_IN_BUNDLE_LOAD_REPORT) * times
+            if _fits(config, MAX_NUMBER_OF_BUNDLES_IN_BUNDLE_LOAD_REPORT, most):
+                yield settings_action("setting", {MAX_NUMBER_OF_BUNDLES_IN_BUNDLE_LOAD_REPORT: most}, config)
 
 
 def _is_usage(config: Settings, name: str, value: float) -> bool:
@@ -178,7 +193,7 @@ def _fits(config: Settings, name: str, value: SettingValue) -> bool:
 
 
 def moves_after(snapshot: Snapshot, scenario: Scenario, result: Result, *, few: bool = True) -> Iterator[Action]:
-    """Yield the best plans of few moves, and the fewest moves that end an overload, once the edits have happened.
+    """Yield the best plans of few moves, and the fewest that end an overload or even out brokers, after the edits.
 
     Args:
         snapshot: The cluster as captured.
@@ -194,6 +209,8 @@ def moves_after(snapshot: Snapshot, scenario: Scenario, result: Result, *, few: 
         asked = [Question(moves=budget, rounds=2) for budget in budgets]
         if result.end_peak_percent > result.limit_percent:
             asked.append(Question(under_percent=float(result.limit_percent), cost="moves", rounds=2))
+        elif few and result.end_peak_percent - (mean := _mean_percent(start)) >= APART * 100:
+            asked.append(Question(under_percent=mean * _EVEN, cost="moves", rounds=2))
         for question in asked:
             plan = best_plan(start, question)
             if plan.moves:
@@ -207,6 +224,11 @@ def moves_after(snapshot: Snapshot, scenario: Scenario, result: Result, *, few: 
                 yield Action(kind="moves", words=words, edits=tuple(edits))
     except PlannerError:
         return
+
+
+def _mean_percent(snapshot: Snapshot) -> float:
+    """Return the mean usage of the brokers that answer, in percent."""
+    return usage_of(snapshot, snapshot.settings)[1] * 100
 
 
 def _after_edits(snapshot: Snapshot, scenario: Scenario) -> tuple[Snapshot | None, float]:

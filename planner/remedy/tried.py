@@ -4,10 +4,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+import numpy as np
+
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count
 from planner.explain.diagnosis import diagnose
 from planner.explain.finding import Finding
+from planner.explain.health import within
 from planner.explain.outcome import Outcome
 from planner.remedy.action import both
 from planner.remedy.candidates import candidates, more_brokers, moves_after, of_finding
@@ -127,6 +130,7 @@ class Fix:
             None otherwise.
         tried: How many actions were tried.
         needed: Whether something is above the limit without any action.
+        doubt: What cannot be right about the most used broker; empty where nothing is known to be wrong.
     """
 
     best: Trial | None
@@ -135,6 +139,7 @@ class Fix:
     capacity: Trial | None
     tried: int
     needed: bool
+    doubt: str = ""
 
     @property
     def brokers(self) -> int:
@@ -150,6 +155,9 @@ class Fix:
             words = self.capacity.action.words
             return f"Only capacity helps: {words[:1].lower()}{words[1:]} ({tried})."
         chosen = self.pair or self.best
+        doubt = f" But this may be untrue: {within(self.doubt)}." if self.doubt else ""
+        if chosen is None and self.doubt:
+            return f"No advice until this is corrected: {within(self.doubt)} ({tried})."
         if chosen is None:
             return f"Nothing that was tried makes it better ({tried})."
         still = (
@@ -157,7 +165,7 @@ class Fix:
             if self.needed and not _ends_below(chosen)
             else ""
         )
-        return f"{chosen.action.words} ({tried}).{still}"
+        return f"{chosen.action.words} ({tried}).{still}{doubt}"
 
 
 def fix(trials: Trials, outcome: Outcome, progress: Callable[[int], None] = lambda _: None) -> Fix:
@@ -180,7 +188,8 @@ def fix(trials: Trials, outcome: Outcome, progress: Callable[[int], None] = lamb
     added = [one for one in single if one.action.kind == "brokers"]
     free = [one for one in single if one.action.kind not in _BOUGHT]
     offered = _offered(trials, free)
-    if needed and not (offered and _ends_below(offered[0])):
+    doubt = _doubt(outcome)
+    if needed and not doubt and not (offered and _ends_below(offered[0])):
         free = single
         offered = _offered(trials, [one for one in single if one.action.kind != "brokers"])
     pairs = [*_pairs(trials, offered[:_PAIRED]), *_followed(trials, free)]
@@ -191,12 +200,22 @@ def fix(trials: Trials, outcome: Outcome, progress: Callable[[int], None] = lamb
     pair = next(iter(_offered(trials, better)), None)
     chosen = pair or best
     capacity = None
-    if needed and (chosen is None or not _ends_below(chosen)):
+    if needed and not doubt and (chosen is None or not _ends_below(chosen)):
         capacity, more = _more_brokers(trials)
         number += more
-    if needed and best is None and capacity is None:
+    if needed and not doubt and best is None and capacity is None:
         best = next(iter(_offered(trials, added)), None)
-    return Fix(best, pair, tuple(offered[1:]), capacity, number, needed)
+    return Fix(best, pair, tuple(offered[1:]), capacity, number, needed, doubt)
+
+
+def _doubt(outcome: Outcome) -> str:
+    """Return what cannot be right about the broker that is used most, as a diagnosis says; empty for nothing."""
+    usage = outcome.reported_usage[-1]
+    if not np.isfinite(usage).any():
+        return ""
+    busiest = outcome.series.brokers[int(np.nanargmax(usage))]
+    wrong = (one for one in diagnose(outcome) if one.code == "impossible_measurement" and one.severity == "high")
+    return next((one.title for one in wrong if busiest in one.brokers), "")
 
 
 def _ends_below(trial: Trial) -> bool:

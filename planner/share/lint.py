@@ -1,5 +1,6 @@
 """What is wrong with settings, as text, as JSON and as SARIF 2.1.0, which code hosts and editors show at its line."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -105,11 +106,11 @@ def lint_sarif(found: Sequence[LintFinding]) -> dict[str, Any]:
 
 def _result(one: LintFinding, rule: int) -> dict[str, Any]:
     path = Path(one.source)
-    uri = path.as_uri() if path.is_absolute() else quote(path.as_posix())
+    uri = path.as_uri() if path.is_absolute() else quote(os.fsencode(path.as_posix()))
     physical: dict[str, Any] = {"artifactLocation": {"uri": uri}}
     if one.line:
         physical["region"] = {"startLine": one.line}
-    logical = [{"name": name, "kind": "member"} for name in one.settings]
+    logical = [{"name": name, "kind": "member"} for name in dict.fromkeys(one.settings)]
     location = {"physicalLocation": physical, **({"logicalLocations": logical} if logical else {})}
     return {
         "ruleId": one.code,

@@ -241,10 +241,11 @@ missing() {
 check_batch() {
     if [ -n "$dry_run" ]; then run sleep "$1" ; return 0 ; fi
     [ -s "$work/sent" ] || return 0
-    for wait_s in 5 5 5 5 5 5 5 5 5 5 5 ''; do
-        missing >"$work/missing"
-        [ -s "$work/missing" ] || break
-        [ -z "$wait_s" ] || sleep "$wait_s"
+    waited_s=0 # a Pulsar client asks for its topic again after a minute at most, and loading takes its time
+    while missing >"$work/missing" ; [ -s "$work/missing" ] && [ "$waited_s" -lt 120 ]; do
+        sleep 5
+        waited_s=$((waited_s + 5))
+        [ $((waited_s % 30)) -ne 0 ] || say "  waited ${waited_s} s, still to arrive: $(grep -c . "$work/missing")"
     done
     if [ -s "$work/missing" ]; then
         cat "$work/missing"

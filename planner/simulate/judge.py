@@ -7,7 +7,7 @@ commands.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
@@ -15,14 +15,16 @@ import numpy as np
 from planner.cluster.arrays import FloatArray
 from planner.cluster.internal_bundles import internal_bundles, is_internal_bundle
 from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE, SHEDDING_INTERVAL_MINUTES
+from planner.cluster.snapshot import Snapshot
+from planner.cluster.tables import BrokerTable
 from planner.cluster.text import count
 from planner.cluster.units import MS_PER_MIN
-from planner.pulsar.load.usage import weighted_usage
+from planner.pulsar.load.usage import uncounted_usage, weighted_usage
 from planner.simulate.breaches import breaches
 from planner.simulate.measures import broker_series
 from planner.simulate.moves import disconnections, relocations, thrashing_percent
 from planner.simulate.trace import Trace
-from planner.simulate.usage_model import at_the_end, standing
+from planner.simulate.usage_model import Standing, at_the_end, standing
 
 Word: TypeAlias = Literal["better", "worse", "trade-off", "same"]
 """What the judge answers."""
@@ -89,7 +91,7 @@ class Result:
         config, release = trace.start.settings, trace.start.settings.release
         limit = config.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
         end = at_the_end(trace)
-        after = standing(end, config, trace.scenario.assumptions)
+        after = _with_hidden(standing(end, config, trace.scenario.assumptions), end, trace.start)
         demand = _demand(trace)
         at_min = np.array([cycle.at_ms for cycle in trace.cycles]) / MS_PER_MIN
         step = (
@@ -152,24 +154,52 @@ class Result:
         )
 
 
+def _hidden(brokers: BrokerTable, start: Snapshot) -> FloatArray:
+    """Return the usage that weights hide where a machine is too full by it, and -inf elsewhere. Shape (brokers,).
+
+    Where that is so in the capture already, all of it: every outcome is then measured alike.
+    """
+    config, manager = start.settings, start.info.load_manager
+    limit = config.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
+    bare = uncounted_usage(brokers, config, manager)
+    captured = bool((uncounted_usage(start.brokers, config, manager) > limit).any())
+    return bare if captured else np.where(bare > limit, bare, -np.inf)
+
+
+def _with_hidden(now: Standing, end: Snapshot, start: Snapshot) -> Standing:
+    """Return how near a cluster is to its limits, with the usage that weights hide."""
+    config, bare = start.settings, _hidden(end.brokers, start)
+    limit = config.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
+    if not np.isfinite(bare).any():
+        return now
+    more = int(((bare > limit) & ~(weighted_usage(end.brokers, config, start.info.load_manager) > limit)).sum())
+    return replace(now, over_threshold=now.over_threshold + more, peak_usage=max(now.peak_usage, float(bare.max())))
+
+
 def _demand(trace: Trace) -> FloatArray:
     """Return the usage of every broker at the beginning of every cycle, above 1 where demand exceeds capacity.
 
-    Where the scenario weighs resources differently, the brokers' reports by the weights of the capture.
+    Where the scenario weighs resources differently, the brokers' reports by the weights of the capture; with the usage
+    that weights hide from load balancing, where a machine is too full by it.
     """
-    start = trace.start.settings
+    start, manager = trace.start.settings, trace.start.info.load_manager
+    series = broker_series(trace)
+    column = {name: at for at, name in enumerate(series.brokers)}
+    places = [[column[name] for name in cycle.view.brokers.name] for cycle in trace.cycles]
     weights = [name for name in trace.settings.overrides if name.endswith("ResourceWeight")]
     if any(trace.settings[name] != start[name] for name in weights):
-        manager = trace.start.info.load_manager
-        rows = [weighted_usage(cycle.view.brokers, start, manager) for cycle in trace.cycles]
-        wide = max(len(row) for row in rows)
-        return np.array([np.append(row, np.zeros(wide - len(row))) for row in rows])
-    usage = np.nan_to_num(broker_series(trace).usage)
-    for row, cycle in zip(usage, trace.cycles, strict=True):
-        factors = cycle.state.growth_factor[cycle.state.present]
-        short = factors[factors < 1]
-        if len(short) and short.min() > 0:  # usage is capped at capacity: the broker asked for most stands for it
-            row[row.argmax()] = max(row.max(), 1 / float(short.min()))
+        usage = np.zeros(series.usage.shape)
+        for row, place, cycle in zip(usage, places, trace.cycles, strict=True):
+            row[place] = weighted_usage(cycle.view.brokers, start, manager)
+    else:
+        usage = np.nan_to_num(series.usage)
+        for row, cycle in zip(usage, trace.cycles, strict=True):
+            factors = cycle.state.growth_factor[cycle.state.present]
+            short = factors[factors < 1]
+            if len(short) and short.min() > 0:  # usage is capped at capacity: the broker asked for most stands for it
+                row[row.argmax()] = max(row.max(), 1 / float(short.min()))
+    for row, place, cycle in zip(usage, places, trace.cycles, strict=True):
+        row[place] = np.maximum(row[place], _hidden(cycle.view.brokers, trace.start))
     return usage
 
 

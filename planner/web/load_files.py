@@ -102,7 +102,7 @@ def _take(turn: int) -> None:
     if text := (widget_state(f"load-text-{turn}") or "").strip():
         number = sum(name.startswith(PASTED) for name, _ in _GIVEN.get()) + 1
         more.append((PASTED if number == 1 else f"{PASTED} {number}", text.encode("utf-8", "replace")))
-    if not more:
+    if not more and not _GIVEN.get():  # what is given may be read again under another name of the cluster
         raise PlannerError("There is nothing to read.", remedy="Choose files, or paste text.")
     read_more(widget_state("load-cluster") or "", more)
     for one in uploads:

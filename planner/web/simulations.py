@@ -20,7 +20,7 @@ from planner.simulate.shelf import MOST_CYCLES, CycleStore
 from planner.web import state
 from planner.web.session import SessionValue
 from planner.web.task import Limits, Progress, Report, Stopped, Task
-from planner.web.tasks import Tasks, is_open, watch, watcher
+from planner.web.tasks import Tasks, is_open, kept_place, watch, watcher
 from planner.web.widgets import button, show_error
 from planner.workspace.place import default_path
 
@@ -178,6 +178,11 @@ def run(view: state.Current, *scenarios: Scenario, names: Sequence[str] = ()) ->
         scenarios: What to run. The names that they have do not matter: outcomes have none.
         names: What to call them while others are still computed; none to summarise none of them before the end.
     """
+    with kept_place():
+        return _run(view, scenarios, names)
+
+
+def _run(view: state.Current, scenarios: Sequence[Scenario], names: Sequence[str]) -> list[Outcome] | None:
     keys = frozenset(_key(view, scenario) for scenario in scenarios)
     SIMULATIONS.leave_others(watcher(), keys)
     if _STOPPED.get() & keys:

@@ -14,6 +14,7 @@ from typing import Any, Final, Generic, TypeVar
 
 import streamlit as st
 from streamlit import runtime
+from streamlit.delta_generator import DeltaGenerator
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from planner.cluster.errors import PlannerError
@@ -353,6 +354,14 @@ def _say(words: str) -> None:
     st.caption(f"{WAITS} {words} …")
 
 
+def kept_place() -> DeltaGenerator:
+    """Return a place for what is shown only while something runs, so that what follows stays where it is.
+
+    Streamlit keeps what an earlier run drew until a run ends: a button one place further up would be there twice.
+    """
+    return st.container()
+
+
 def answer(key: str, work: Work[T], words: str, *, last: bool = False) -> T | None:
     """Return an answer; None while it is computed, which is said here until the page is drawn with it.
 
@@ -365,15 +374,16 @@ def answer(key: str, work: Work[T], words: str, *, last: bool = False) -> T | No
     Raises:
         PlannerError: There is no answer.
     """
-    if last and ANSWERS.find(key) is None and (others := ANSWERS.pending(watcher())):
-        watch(ANSWERS, others, lambda: _say(words), needed=False)
-        return None
-    while True:
-        task = ANSWERS.ask(key, work, watcher())
-        ANSWERS.wait(task)
-        if not (task.finished.is_set() and task.stop.is_set()):
-            break
-    if not task.finished.is_set():
-        watch(ANSWERS, (task,), lambda: _say(words))
-        return None
+    with kept_place():
+        if last and ANSWERS.find(key) is None and (others := ANSWERS.pending(watcher())):
+            watch(ANSWERS, others, lambda: _say(words), needed=False)
+            return None
+        while True:
+            task = ANSWERS.ask(key, work, watcher())
+            ANSWERS.wait(task)
+            if not (task.finished.is_set() and task.stop.is_set()):
+                break
+        if not task.finished.is_set():
+            watch(ANSWERS, (task,), lambda: _say(words))
+            return None
     return task.value()

@@ -65,7 +65,7 @@ class WeekRow:
         bundles: Bundles at the last moment.
         largest_percent: Share of its load in its heaviest bundle at the worst moment, in percent.
         placed_percent: Share of the broker with most of it at the worst moment, with the bundles of then and the
-            heaviest placed first, in percent.
+            best placement that is known, in percent.
         even_bundles: Fewest equal bundles that brokers can share about as evenly as the best number, at every moment.
         even_least: The least number that would do at a single moment.
         even_most: The most that a single moment asks for.

@@ -6,17 +6,15 @@ from typing import Final
 
 import numpy as np
 
-from planner.cluster.arrays import BoolArray, FloatArray, Int64Array
+from planner.cluster.arrays import FloatArray, Int64Array
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.units import DAY_MS, MS_PER_MIN
+from planner.cluster.weekdays import WEEK_DAYS, in_weekend
 
 LEAST_DAYS: Final = 5
 """Days that a history has to have; with fewer, a single odd one decides."""
 TOO_SHORT: Final = f"it takes traffic on {LEAST_DAYS} days"
 """What a history lacks that is too short."""
-_WEEK: Final = 7
-_SATURDAY: Final = 5
-_THURSDAY: Final = 3  # 1970-01-01
 _NEAR_MS: Final = 30 * MS_PER_MIN
 """By how much times of day may differ to be the same."""
 
@@ -79,18 +77,12 @@ def _median_growth(at_ms: Int64Array, logs: FloatArray) -> float | None:
     apart_ms = at_ms[second] - at_ms[first]
     days = (apart_ms + DAY_MS // 2) // DAY_MS
     alike = (days >= 1) & (np.abs(apart_ms - days * DAY_MS) <= _NEAR_MS)
-    if at_ms[-1] - at_ms[0] >= (2 * _WEEK - 1) * DAY_MS:
-        alike &= days % _WEEK == 0
+    if at_ms[-1] - at_ms[0] >= (2 * WEEK_DAYS - 1) * DAY_MS:
+        alike &= days % WEEK_DAYS == 0
     else:
-        free = _in_weekend(at_ms)
+        free = in_weekend(at_ms)
         alike &= free[first] == free[second]
     if not alike.any():
         return None
-    slopes = (logs[second] - logs[first])[alike] / days[alike] * _WEEK
+    slopes = (logs[second] - logs[first])[alike] / days[alike] * WEEK_DAYS
     return float(np.exp(np.median(slopes)))
-
-
-def _in_weekend(at_ms: Int64Array) -> BoolArray:
-    """Say which moments are on a Saturday or Sunday, UTC. Same shape."""
-    found: BoolArray = (at_ms // DAY_MS + _THURSDAY) % _WEEK >= _SATURDAY
-    return found

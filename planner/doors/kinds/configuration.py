@@ -1,20 +1,25 @@
 """Settings: `broker.conf`, variables, options of commands, `get-runtime-config` and `get-all-dynamic-config`."""
 
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import PurePath
 from typing import Final
 
 import msgspec
 
 from planner.cluster.releases import REFERENCE
+from planner.cluster.text import count
 from planner.doors.chunks import Chunk
 from planner.doors.kind import LIKELY, NO, SURE, Kind, no_chunk
+from planner.doors.kinds.manifests import is_other
 from planner.doors.pieces import Configuration, NotUsed, Piece
+from planner.doors.terminal import letters_of
 from planner.doors.vocabulary import KNOWN, PREFIX, configuration, is_known
 
 _NAME: Final = r"[A-Za-z_][A-Za-z0-9_.-]*"
-_SET: Final = r"(?:export\s+|declare\s+-x\s+|-e\s+|--env\s+|-\s+|Environment=)?[\"']?"
+_SET: Final = r"(?:export\s+|declare\s+-x\s+|-e\s+|--env\s+|[-*]\s+|Environment=)?[\"']?"
 _KNOWN: Final = "|".join(sorted(KNOWN))
 _NAMED: Final = rf"(?:{PREFIX})?(?:{_KNOWN})"
 _OF_SHELL: Final = re.compile(r"\s*(?:export\s|declare\s|-e\s|--env\s|-\s|Environment=|[\"'])")
@@ -27,6 +32,11 @@ _OPTION: Final = r"(?:^|\s)(?:-e|--env|--set(?:-string|-literal)?)[ =]"
 _OPTIONS_LINE: Final = re.compile(
     rf"(?!\s*(?:-e|--env)[ =]\S+\s*\\?$).*{_OPTION}[\"']?(?:[^\s\"']*[.,])?{_NAMED}=.*|\s*\[(?:.*\s)?{_NAMED}=.*\]\s*"
 )
+_SHELL_LINE: Final = re.compile(
+    rf"\s*(?:ENV\s+(?:.*\s)?{_NAMED}(?:=|\s).*|set\s+(?:-\w+\s+)+{_NAMED}\s+.*|"
+    r"(?:FROM|COPY|ADD|WORKDIR|USER|EXPOSE|LABEL|ARG|ENTRYPOINT|CMD|VOLUME) \S.*)"
+)
+"""`ENV` and what else a Dockerfile has, and `set -x` of the shell `fish`."""
 _OF_OPTION: Final = re.compile(rf"{_OPTION}(?:\"([^\"]*)\"|'([^']*)'|(\S+))")
 _VARIABLE: Final = re.compile(r"(?:^|\s)([A-Za-z_]\w*)=((?:(?!\s[A-Za-z_]\w*=).)*)")
 _TABLE_LINE: Final = re.compile(r"\s*([A-Za-z][A-Za-z0-9_.]*)(?: {3,}|\t+)(\S.*)|\s*([a-z]+[A-Z][A-Za-z0-9]*)")
@@ -34,6 +44,11 @@ _DYNAMIC: Final = "dynamic-config"
 _RUNTIME: Final = "runtime"
 _MOST_DYNAMIC: Final = 60
 """A runtime configuration has hundreds of settings; overrides are few."""
+_ASSIGNED: Final = re.compile(rf"(?<![^\s;,])({_NAMED}\s*=(?!=))")
+_SYSTEMD: Final = "Environment="
+_OF_IMAGES: Final = "PULSAR_"
+"""How names begin that only containers have: of memory, of options, of settings."""
+_LIKE_SETTING: Final = re.compile(r"[a-z]+[A-Z][A-Za-z0-9]*")
 _UNQUOTED: Final = re.compile(r"([\"'])(.*)\1")
 
 
@@ -44,12 +59,30 @@ def _plain(value: str) -> str:
     return found[2] if found else value.strip("\"'") if value.count('"') == 1 or value.count("'") == 1 else value
 
 
+def _units(line: str) -> list[str]:
+    """Return the assignments of a line of systemd or of a message, which may have several; another line alone."""
+    given = line.strip()
+    if not given.startswith(_SYSTEMD):
+        places = [found.start(1) for found in _ASSIGNED.finditer(line)]
+        parts = [line[low:high].rstrip("; ,\t") for low, high in pairwise([0, *places[1:], len(line)])]
+        return parts if len(places) > 1 else [line]
+    return [f"{_SYSTEMD}{word}" for word in _words(given.removeprefix(_SYSTEMD))]
+
+
+def _words(line: str) -> list[str]:
+    """Return the words of a line as a shell parts them."""
+    try:
+        return shlex.split(line)
+    except ValueError:  # a quotation mark without its end
+        return line.split()
+
+
 def pairs_of(lines: Iterable[str]) -> list[tuple[str, str]]:
     """Return names and values of the lines of a settings file that have both.
 
     Quotation marks are part of a value in `broker.conf`; shells and containers take them away.
     """
-    matches = [found for line in lines if (found := _CONF_LINE.fullmatch(line))]
+    matches = [found for line in lines for one in _units(line) if (found := _CONF_LINE.fullmatch(one))]
     given = [next((one, two) for one, two in zip(*[iter(found.groups())] * 2, strict=True) if one) for found in matches]
     of_shell = any(_OF_SHELL.match(found[0]) for found in matches) or any(name.startswith(PREFIX) for name, _ in given)
     return [(name, _plain(value) if of_shell else value) for name, value in given]
@@ -59,6 +92,7 @@ def _read_conf(chunk: Chunk) -> Iterator[Configuration]:
     pairs = pairs_of(chunk.lines)
     if any(name.startswith(PREFIX) for name, _ in pairs):  # other variables of a container are no settings
         pairs = [(name, value) for name, value in pairs if name.startswith(PREFIX) or is_known(name)]
+        pairs.sort(key=lambda one: one[0].startswith(PREFIX))  # images write these last
     yield configuration(pairs, chunk.source, "file")
 
 
@@ -72,13 +106,36 @@ def _read_options(chunk: Chunk) -> Iterator[Configuration]:
         for quoted in _OF_OPTION.findall(line):
             for part in next(filter(None, quoted), "").split(","):
                 name, _, value = part.partition("=")
-                pairs.append((name.rpartition(".")[2], _plain(value)))
+                *path, setting = name.split(".")
+                if not any(map(is_other, path)):
+                    pairs.append((setting, _plain(value)))
     yield configuration([(name, value) for name, value in pairs if is_known(name)], chunk.source, "file")
+
+
+def _read_shell(chunk: Chunk) -> Iterator[Piece]:
+    """Read `ENV NAME=VALUE NAME=VALUE`, `ENV NAME VALUE` and `set -x NAME VALUE`."""
+    pairs: list[tuple[str, str]] = []
+    for line in chunk.lines:
+        words = [word for word in _words(line)[1:] if not word.startswith("-")]
+        if words and "=" not in words[0]:
+            pairs.append((words[0], " ".join(words[1:])))
+        else:
+            pairs += [(name, value) for name, _, value in (word.partition("=") for word in words)]
+    pairs = [(name, value) for name, value in pairs if is_known(name)]
+    if not pairs:
+        yield NotUsed(source=chunk.source, why="lines of a Dockerfile without settings that the planner uses")
+        return
+    yield configuration(sorted(pairs, key=lambda one: one[0].startswith(PREFIX)), chunk.source, "file")
 
 
 def _read_table(chunk: Chunk) -> Iterator[Piece]:
     pairs = [(found[1] or found[3], found[2] or "") for line in chunk.lines if (found := _TABLE_LINE.fullmatch(line))]
-    if any(value for _, value in pairs):
+    names = [name for name, _ in pairs]
+    is_asked = any(words in chunk.source.command for words in (_DYNAMIC, _RUNTIME))
+    if not is_asked and not any(map(is_known, names)) and not all(map(_LIKE_SETTING.fullmatch, names)):
+        why = f"{count(len(pairs), 'row')} of a table of an unknown kind"
+        yield NotUsed(source=chunk.source, why=why, letters=letters_of(chunk.lines))
+    elif any(value for _, value in pairs):
         yield _of_broker(chunk, pairs)
     else:
         why = "names of settings without values; use brokers get-all-dynamic-config, or get-runtime-config"
@@ -87,6 +144,8 @@ def _read_table(chunk: Chunk) -> Iterator[Piece]:
 
 def _of_broker(chunk: Chunk, pairs: Sequence[tuple[str, object]]) -> Configuration:
     command = chunk.source.command
+    if any(name.startswith(_OF_IMAGES) for name, _ in pairs):
+        return configuration(sorted(pairs, key=lambda one: one[0].startswith(PREFIX)), chunk.source, "file")
     named = f"{command} {PurePath(chunk.source.file).name}"
     is_dynamic = _DYNAMIC in named or (_RUNTIME not in named and len(pairs) <= _MOST_DYNAMIC and _may_be_dynamic(pairs))
     if is_dynamic:
@@ -114,5 +173,6 @@ def _read_json(chunk: Chunk) -> Iterator[Configuration]:
 
 CONF = Kind("settings file", "cat conf/broker.conf", no_chunk, _read_conf, _CONF_LINE)
 OPTIONS = Kind("options of a command", "docker run -e NAME=VALUE", no_chunk, _read_options, _OPTIONS_LINE)
+SHELL = Kind("variables", "cat Dockerfile", no_chunk, _read_shell, _SHELL_LINE)
 TABLE = Kind("settings of a broker", "pulsar-admin brokers get-runtime-config", no_chunk, _read_table, _TABLE_LINE)
 JSON = Kind("settings as JSON", "curl BROKER/admin/v2/brokers/configuration/runtime", _recognise_json, _read_json)

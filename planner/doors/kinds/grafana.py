@@ -15,7 +15,12 @@ from planner.history.assumed import listed
 _FRAME: Final = ({"schema", "data"}, {"fields", "refId"}, {"fields", "length"})
 _PANEL: Final = {"targets", "type", "gridPos"}
 _DASHBOARD: Final = {"panels", "schemaVersion"}
+_STORED: Final = {"dashboard", "meta"}
+"""What the server stores of a dashboard, or of a snapshot of one."""
+_KEPT: Final = "snapshotData"
+"""The data of a panel in a snapshot of a dashboard."""
 _TIMES: Final = "time"
+_MOST_DEEP: Final = 5
 _NUMBERS: Final = "number"
 _VALUE: Final = "Value"
 
@@ -25,7 +30,7 @@ def _recognise(chunk: Chunk) -> int:
     if isinstance(outline, list):
         return SURE if outline and _is_frame(_keys(outline[0])) else NO
     keys = chunk.keys
-    if keys.keys() >= _PANEL or keys.keys() >= _DASHBOARD:
+    if keys.keys() >= _PANEL or keys.keys() >= _DASHBOARD or keys.keys() >= _STORED:
         return LIKELY
     if _is_frame(keys.keys()):
         return SURE
@@ -54,26 +59,44 @@ def _keys(part: msgspec.Raw) -> Any:
 
 def _read(chunk: Chunk) -> Iterator[Piece]:
     value = chunk.value
-    if isinstance(value, dict) and (value.keys() >= _PANEL or value.keys() >= _DASHBOARD):
+    if isinstance(value, dict) and value.keys() >= _STORED:
+        value = value["dashboard"]
+    if kept := list(_kept(value, 0)):
+        value = kept
+    elif isinstance(value, dict) and (value.keys() >= _PANEL or "panels" in value):
         why = "the definition of a panel or dashboard, which has no data; use Inspect, Data of the panel"
         yield NotUsed(source=chunk.source, why=why)
         return
     results: list[Any] = [value]
     if isinstance(value, dict) and isinstance(value.get("results"), dict):
         results = list(value["results"].values())
+    where = str(chunk.source)
     frames: list[Any] = []
     items: list[SeriesItem] = []
     for one in results:
         if isinstance(one, dict) and one.get("error"):
             yield NotUsed(source=chunk.source, why=f"Grafana answered without data: {quoted(one['error']).rstrip('.')}")
-        elif isinstance(one, list):
-            frames += one
-        elif isinstance(one, dict) and ("frames" in one or "series" in one):
-            every = [each for key in ("frames", "series") for each in _several(one.get(key), str(chunk.source))]
-            items += [_old(each) for each in every if isinstance(each, dict) and "points" in each]
-            frames += [each for each in every if not (isinstance(each, dict) and "points" in each)]
-        else:
-            frames.append(one)
+            continue
+        every = _frames_of(one, where)
+        items += [_old(each) for each in every if _is_old(each)]
+        frames += [each for each in every if not _is_old(each)]
+    yield from _pieces_of(chunk, frames, items)
+
+
+def _frames_of(result: Any, where: str) -> list[Any]:
+    """Return the frames, or the series of older servers, of the answer to a query."""
+    if isinstance(result, list):
+        return result
+    if isinstance(result, dict) and ("frames" in result or "series" in result):
+        return [each for key in ("frames", "series") for each in _several(result.get(key), where)]
+    return [result]
+
+
+def _is_old(frame: Any) -> bool:
+    return isinstance(frame, dict) and "points" in frame
+
+
+def _pieces_of(chunk: Chunk, frames: list[Any], items: list[SeriesItem]) -> Iterator[Piece]:
     legends: dict[str, None] = {}
     for frame in frames:
         fields = _fields(frame, str(chunk.source))
@@ -85,6 +108,17 @@ def _read(chunk: Chunk) -> Iterator[Piece]:
         yield NotUsed(source=chunk.source, why=why)
     elif not items and frames:
         yield NotUsed(source=chunk.source, why="frames without series")
+
+
+def _kept(node: Any, depth: int) -> Iterator[Any]:
+    """Yield the frames that a snapshot of a dashboard has; panels may be in rows."""
+    if not isinstance(node, dict) or depth > _MOST_DEEP:
+        return
+    data = node.get(_KEPT)
+    yield from data if isinstance(data, list) else ()
+    panels = node.get("panels")
+    for panel in panels if isinstance(panels, list) else ():
+        yield from _kept(panel, depth + 1)
 
 
 def _several(value: Any, where: str) -> list[Any]:

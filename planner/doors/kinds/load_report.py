@@ -4,11 +4,13 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from planner.cluster.errors import FormatError
-from planner.cluster.pulsar_json import RESOURCES, Json, broker_numbers, bundle_numbers, last_stats
+from planner.cluster.moments import LAST_MS
+from planner.cluster.pulsar_json import BUNDLE_METRICS, RESOURCES, Json, broker_numbers, bundle_numbers, last_stats
 from planner.doors.chunks import Chunk
 from planner.doors.kind import LIKELY, NO, SURE, Kind
-from planner.doors.pieces import LoadReport
-from planner.doors.words import broker_in
+from planner.doors.pieces import LoadReport, Metrics, Piece
+from planner.doors.plausible import TIMES
+from planner.doors.words import BUNDLE, broker_in
 
 _LOCAL: Final = frozenset(["lastStats", "webServiceUrl", "webServiceUrlTls", "bundles"])
 _EXTENSIBLE: Final = frozenset(["updatedAt", "weightedMaxEMA", "bundleCount", "msgThroughputEMA"])
@@ -18,13 +20,33 @@ _OF_SIMPLE: Final = {"timestamp": "lastUpdate", "bundleStats": "lastStats"}
 
 def _recognise(chunk: Chunk) -> int:
     keys = chunk.keys.keys()
+    if keys and all(map(BUNDLE.fullmatch, keys)):  # `lastStats` alone, as `jq` prints it
+        return SURE if all(b'"msgRateIn"' in bytes(memoryview(part)[:500]) for part in chunk.keys.values()) else NO
     if _SIMPLE in keys or ("cpu" in keys and _LOCAL & keys):
         return SURE
     return LIKELY if "cpu" in keys and (_EXTENSIBLE & keys or "memory" in keys) else NO
 
 
-def _read(chunk: Chunk) -> Iterator[LoadReport]:
-    yield report_of(chunk.value, chunk, chunk.broker or broker_in(f"x {chunk.before}"))
+def _read(chunk: Chunk) -> Iterator[Piece]:
+    broker = chunk.broker or broker_in(f"x {chunk.before}")
+    value = chunk.value
+    if all(map(BUNDLE.fullmatch, value)):
+        yield _of_bundles(value, chunk, broker)
+    else:
+        yield report_of(value, chunk, broker)
+
+
+def _of_bundles(value: dict[str, Any], chunk: Chunk, broker: str) -> Metrics:
+    """Return the rates of bundles, which say nothing of the usage of the broker.
+
+    Raises:
+        FormatError: A value is not a number.
+    """
+    rows: dict[str, dict[str, float]] = {}
+    for name, stats in value.items():
+        bundle_numbers(stats, f"{chunk.source}: {name}: ")
+        rows[name] = {key: stats[key] for key in BUNDLE_METRICS.values() if key in stats}
+    return Metrics(source=chunk.source, broker=broker, bundles=rows)
 
 
 def report_of(value: dict[str, Any], chunk: Chunk, broker: str = "") -> LoadReport:
@@ -55,6 +77,10 @@ def _check(report: Json, where: str) -> None:
     broker_numbers(report, f"{where}: ")
     for name, stats in last_stats(report).items():
         bundle_numbers(stats, f"{where}: {name}: ")
+    for name in TIMES:
+        if isinstance(at_ms := report.get(name), int) and at_ms > LAST_MS:
+            what = "The value is not a time in ms since 1970."
+            raise FormatError(what, where=f"{where}: {name}", remedy="Save the report unchanged.")
     given = report.get("lastStats")
     if given is not None and not isinstance(given, dict):
         raise FormatError(

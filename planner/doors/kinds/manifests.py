@@ -1,5 +1,6 @@
 """Settings in YAML: values of Helm charts, ConfigMaps, resources of operators, Compose files."""
 
+import base64
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -9,7 +10,7 @@ import yaml
 from planner.cluster.errors import FormatError
 from planner.cluster.units import MIB
 from planner.doors.chunks import Chunk
-from planner.doors.kind import LIKELY, NO, SURE, Kind
+from planner.doors.kind import LIKELY, MAYBE, NO, SURE, Kind
 from planner.doors.pieces import NotUsed, Piece
 from planner.doors.vocabulary import KNOWN, PREFIX, configuration, is_known
 from planner.history.assumed import listed
@@ -19,9 +20,13 @@ _MOST_BYTES: Final = 4 * MIB
 _MOST_NODES: Final = 500_000
 _DEEPEST: Final = 60
 _KEY_LINE: Final = re.compile(r"\s*(?:- )?[\"']?[A-Za-z_][\w./-]*[\"']?:(?:\s|$)")
-_MARKS: Final = ("configData:", "kind: ConfigMap", "kind: PulsarBroker", "environment:", "valuesContent:", PREFIX)
+_MARKS: Final = (
+    *("configData:", "kind: ConfigMap", "kind: Secret", "kind: PulsarBroker", "environment:", "valuesContent:"),
+    PREFIX,
+)
 _NESTED: Final = frozenset(["valuesContent", "values"])
 """Keys of texts that are YAML themselves: of k3s, and of Argo CD."""
+_VALUES: Final = '"configData"'
 _FILES: Final = (".conf", ".properties", ".env")
 _PROPERTY: Final = re.compile(r"\s*([A-Za-z_][\w.-]*)\s*=\s*(.*?)\s*")
 _OTHERS: Final = re.compile(
@@ -30,9 +35,18 @@ _OTHERS: Final = re.compile(
     r"(?:[-_.]?[0-9]+)?$",
     re.IGNORECASE,
 )
+_SUFFIX: Final = re.compile(
+    r"(?:[-_](?:config-?map|config|env))?(?:\.(?:ya?ml|conf|properties|env|tpl))*$", re.IGNORECASE
+)
+"""What follows the name of a component in that of its ConfigMap or file."""
 _VARIABLE: Final = re.compile(rf'"(?:{PREFIX})?(?:{"|".join(sorted(KNOWN))})='.encode())
 _DESCRIBED: Final = re.compile(r"(?m)^Data\n====\n")
 _ENTRY: Final = re.compile(r"(?ms)^([\w.-]+):\n----\n(.*?)\s*(?=^[\w.-]+:\n----\n|^BinaryData\n|^Events:|\Z)")
+_NAMED: Final = re.compile(rf"(?:name|key|option|line|regexp): *[\"']?\^?(?:{PREFIX})?(?:{'|'.join(sorted(KNOWN))})\b")
+"""A setting whose name is a value: of a list of variables, of a task of Ansible."""
+_LINE: Final = "line"
+_HOLDERS: Final = frozenset(["env", "envFrom", "environment", "literals", "configData", "args"])
+"""What only a component has, so that its name counts."""
 _SHOWN: Final = ("name", "component", "kind")
 
 
@@ -40,9 +54,13 @@ def _recognise(chunk: Chunk) -> int:
     if isinstance(chunk.outline, list):
         return LIKELY if any(_VARIABLE.match(bytes(memoryview(part)[:200])) for part in chunk.outline) else NO
     if chunk.is_json:
-        return LIKELY if {"kind", "apiVersion"} <= chunk.keys.keys() or {"Id", "Config"} <= chunk.keys.keys() else NO
-    if _DESCRIBED.search(chunk.head):
-        return SURE
+        if {"kind", "apiVersion"} <= chunk.keys.keys() or {"Id", "Config"} <= chunk.keys.keys():
+            return LIKELY
+        return MAYBE if _VALUES in chunk.head else NO
+    return SURE if _DESCRIBED.search(chunk.head) else _sure_of_lines(chunk)
+
+
+def _sure_of_lines(chunk: Chunk) -> int:
     lines = [line for line in chunk.first_lines[:400] if not line.lstrip().startswith("#")]
     found = sum(_KEY_LINE.match(line) is not None for line in lines)
     if not lines or found * 3 < len(lines):
@@ -50,7 +68,12 @@ def _recognise(chunk: Chunk) -> int:
     if any(mark in chunk.head for mark in _MARKS):
         return SURE
     names = (line.partition(":")[0].strip(" -\"'") for line in chunk.first_lines)
-    return LIKELY if found > 1 and any(map(is_known, names)) else NO
+    return LIKELY if found > 1 and (any(map(is_known, names)) or _NAMED.search(chunk.head)) else NO
+
+
+def is_other(name: str) -> bool:
+    """Say whether a component, resource or file of this name is of something else than brokers."""
+    return _OTHERS.match(_SUFFIX.sub("", name)) is not None
 
 
 def documents_in(text: str, where: str) -> list[Any]:
@@ -159,35 +182,60 @@ class SettingsFound:
                 self.visit(item, path, depth + 1)
             return
         names = (*path, *_called(node))
+        node = _unsealed(node)
         self._take(node, names)
         for key, value in node.items():
             inside = (*names, str(key))
             if isinstance(value, str) and str(key) in _NESTED:
                 for document in documents_in(value, self._where):
                     self.visit(document, inside, depth + 1)
-            elif isinstance(value, str) and str(key).endswith(_FILES):
+            elif isinstance(value, str) and (str(key) == _LINE or str(key).endswith(_FILES)):
                 self._take(dict(_properties(value)), inside)
             else:
                 self.visit(value, inside, depth + 1)
 
     def _take(self, given: Mapping[Any, Any], path: tuple[str, ...]) -> None:
-        plain = {str(name): value for name, value in given.items() if not isinstance(value, dict | list)}
+        plain = {str(name): value for name, value in given.items() if _is_plain(value)}
         if not any(map(is_known, plain)):
             return
-        if other := next((name for name in reversed(path) if _OTHERS.match(name)), ""):
+        if other := next((name for name in reversed(path) if is_other(name)), ""):
             self.others[other] = None
             return
         prefixed = any(name.startswith(PREFIX) for name in plain)
-        for name, value in plain.items():
-            if prefixed and not (name.startswith(PREFIX) or is_known(name)):
-                continue
-            setting = name.removeprefix(PREFIX)
+        # Images write those with the prefix last, and the first value counts here.
+        given_here: dict[str, Any] = {}
+        for name in sorted(plain, key=lambda one: not one.startswith(PREFIX)):
+            if not prefixed or name.startswith(PREFIX) or is_known(name):
+                given_here.setdefault(name.removeprefix(PREFIX), plain[name])
+        for setting, value in given_here.items():
             if self.values.setdefault(setting, value) != value and is_known(setting):
                 self.differing[setting] = None
 
 
+def _is_plain(value: Any) -> bool:
+    """Say whether something may be the value of a setting: a list may be, of texts."""
+    return all(isinstance(one, str) for one in value) if isinstance(value, list) else not isinstance(value, dict)
+
+
+def _unsealed(node: Mapping[Any, Any]) -> Mapping[Any, Any]:
+    """Return a Secret with its data as text, which it holds in base64; another part of a document as it is."""
+    data = node.get("data")
+    if node.get("kind") != "Secret" or not isinstance(data, dict):
+        return node
+    return {**node, "data": {name: _decoded(value) for name, value in data.items()}}
+
+
+def _decoded(value: Any) -> Any:
+    try:
+        return base64.b64decode(value, validate=True).decode() if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
 def _called(node: Mapping[Any, Any]) -> Iterator[str]:
     """Yield what a resource is called, and of which component it is."""
+    if isinstance(node.get("name"), str) and _HOLDERS & node.keys():
+        yield node["name"]
     if not {"kind", "metadata"} <= node.keys():
         return
     metadata = node["metadata"] if isinstance(node["metadata"], dict) else {}
@@ -196,14 +244,19 @@ def _called(node: Mapping[Any, Any]) -> Iterator[str]:
         yield from (str(given[name]) for name in _SHOWN if isinstance(given.get(name), str))
 
 
+_NAMES: Final = ("name", "key", "option")
+"""What the name of a variable, or of a setting, stands under in a list."""
+
+
 def _of_list(items: list[Any]) -> dict[str, Any]:
     """Return the variables of a list, written `NAME=value` or as name and value."""
     found: dict[str, Any] = {}
     for item in items:
         if isinstance(item, str) and (match := _PROPERTY.fullmatch(item)):
             found[match[1]] = match[2]
-        elif isinstance(item, dict) and isinstance(item.get("name"), str) and "value" in item:
-            found[item["name"]] = item["value"]
+        elif isinstance(item, dict) and "value" in item:
+            named = [given for key in _NAMES if isinstance(given := item.get(key), str)]
+            found |= dict.fromkeys(named[:1], item["value"])
     return found
 
 

@@ -1,5 +1,6 @@
 """Commands that printed nothing, or an empty object: there is nothing of the kind that they ask for."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
@@ -31,12 +32,21 @@ _EMPTY: Final[Mapping[str, Callable[[Chunk], Piece]]] = {
 """What the absence of an answer says, by words of the command."""
 
 
+_NOT_THERE: Final = re.compile(r"NamespaceIsolationPolic\w+ for cluster \S+ does not exist")
+"""What brokers answer of a cluster that never had any."""
+
+
 def _recognise(chunk: Chunk) -> int:
+    if not chunk.is_json and _NOT_THERE.search(chunk.head):
+        return SURE
     is_empty = chunk.outline in ({}, []) if chunk.is_json else not chunk.first_lines
     return SURE if is_empty and any(words in chunk.source.command for words in _EMPTY) else NO
 
 
 def _read(chunk: Chunk) -> Iterator[Piece]:
+    if _NOT_THERE.search(chunk.head):
+        yield IsolationPolicies(source=chunk.source, policies={})
+        return
     yield next(make for words, make in _EMPTY.items() if words in chunk.source.command)(chunk)
 
 

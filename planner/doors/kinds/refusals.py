@@ -14,6 +14,10 @@ _ERROR_LINE: Final = re.compile(
     r"Message: |null$|rc \d+$|Caused by: |\.\.\. \d+ more|command terminated with exit code|javax?\.|org\.|curl: \(|"
     r"no org id$|err-mimir-|\[--- stacktrace|Error: |Error response)"
 )
+_PAGE: Final = re.compile(
+    r"(?i)<(?:title|h[1-3])>([^<]{0,100}(?:\b[345]\d\d\b|error|unauthorized|forbidden|redirect)[^<]{0,100})</"
+)
+"""What a page of a web server that is an error shows."""
 _TRUNCATED: Final = re.compile(r'\s*\{\s*"reason"\s*:')
 _ALLOCATOR: Final = frozenset(["numDirectArenas", "directArenas", "heapArenas", "numHeapArenas"])
 
@@ -23,13 +27,16 @@ def _recognise_error(chunk: Chunk) -> int:
         return SURE if _TRUNCATED.match(chunk.head) else NO
     if chunk.is_json:
         return SURE if chunk.keys.keys() in ({"reason"}, {"reason", "requestId"}, {"message", "status"}) else NO
+    if _PAGE.search(chunk.head):
+        return LIKELY
     found = sum(_ERROR_LINE.match(line) is not None for line in chunk.first_lines[:200])
     return LIKELY if found and found * 2 >= min(len(chunk.first_lines), 200) else NO
 
 
 def _reason(chunk: Chunk) -> str:
     if not chunk.is_json:
-        return "\n".join(chunk.lines)
+        page = _PAGE.search(chunk.head)
+        return page[1] if page else "\n".join(chunk.lines)
     if chunk.outline is not None:
         return str(next(iter(chunk.value.values()), ""))
     return chunk.head.replace("\\n", "\n").partition(":")[2].strip(' "')

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from planner.cluster.moments import SECONDS_BELOW
 from planner.cluster.text import count
 from planner.doors.chunks import Chunk
 from planner.doors.kind import NO, SURE, Kind
@@ -23,8 +24,6 @@ _TYPE: Final = "# TYPE "
 _NUMBER_BEGINS: Final = tuple("0123456789-+.NIni@")
 """First signs of a number, or of a time of `promtool`."""
 _LOOKED_AT: Final = 60
-_SECONDS: Final = 1e11
-"""Timestamps of OpenMetrics are in seconds, those of the older text in milliseconds."""
 
 
 def _recognise(chunk: Chunk) -> int:
@@ -126,7 +125,7 @@ def _sample(line: str) -> tuple[str, float, int]:
         if found is None:
             return "", math.nan, 0
         at = float(found[4]) if found[4] else 0.0
-        return found[2] or "", float(found[3]), int(at * 1_000 if 0 < at < _SECONDS else at)
+        return found[2] or "", float(found[3]), int(at * 1_000 if 0 < at < SECONDS_BELOW else at)
     except ValueError:
         return "", math.nan, 0
 

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from planner.cluster.moments import parse_moment
 from planner.cluster.text import count
-from planner.doors.chunks import Chunk
+from planner.doors.chunks import Chunk, quoted
 from planner.doors.kind import NO, SURE, Kind
 from planner.doors.metrics_reader import COUNTERS, USED
 from planner.doors.pieces import NotUsed, Piece
@@ -74,7 +74,7 @@ def _table_of(lines: Sequence[str], command: str) -> _Table | None:
     for delimiter in _DELIMITERS:
         for at, line in enumerate(lines[:_LOOKED_AT]):
             cells = _cells(line, delimiter)
-            if len(cells) > 1 and (columns := _header(cells)):
+            if len(cells) > 1 and (columns := _header(cells, _cells("".join(lines[at + 1 : at + 2]), delimiter))):
                 return _Table(delimiter, at, columns)
     rows = [cells for line in lines[:_ROWS_LOOKED_AT] if len(cells := _cells(line, ",")) > 2]  # noqa: PLR2004
     if not rows:
@@ -85,8 +85,13 @@ def _table_of(lines: Sequence[str], command: str) -> _Table | None:
     return _Table(",", -1, _guessed(rows), is_guessed=True) if _is_export(rows) else None
 
 
-def _header(cells: Sequence[str]) -> tuple[str, ...]:
-    """Return what the columns under a header are; nothing where it is none."""
+def _header(cells: Sequence[str], below: Sequence[str]) -> tuple[str, ...]:
+    """Return what the columns under a header are; nothing where it is none.
+
+    Args:
+        cells: The cells of the header.
+        below: Those of the next line.
+    """
     plain = [cell.removeprefix("\ufeff").strip('"') for cell in cells]
     if of_format := _columns_in(plain):
         return of_format
@@ -94,12 +99,13 @@ def _header(cells: Sequence[str]) -> tuple[str, ...]:
     if not any(times):
         return ()
     values = [_VALUE.fullmatch(cell) is not None for cell in plain]
-    if any(values) and NAME in plain:
+    is_table = len(below) == len(cells) and times[0] and below[0][:1].isdecimal()
+    if any(values) and (NAME in plain or is_table):
         columns = [
             _OF_FORMAT[1] if t else _OF_FORMAT[0] if v else c for c, t, v in zip(plain, times, values, strict=True)
         ]
         return tuple(columns)
-    if any(NAME in labels_in(cell) for cell in plain):
+    if is_table or any(NAME in labels_in(cell) for cell in plain):
         return tuple(_OF_FORMAT[1] if t else c for c, t in zip(plain, times, strict=True))
     return ()
 
@@ -198,6 +204,10 @@ def _read(chunk: Chunk) -> Iterator[Piece]:
     if rows.odd:
         why = f"{count(rows.odd, 'value')} left out: not plain numbers; switch Formatted data off"
         yield NotUsed(source=chunk.source, why=why)
+    if rows.without_time:
+        many, time = count(rows.without_time, "row"), quoted(rows.odd_time)
+        why = f"{many} left out: the time {time!r} cannot be read; write it as 2026-11-27 10:00:00, or in ms since 1970"
+        yield NotUsed(source=chunk.source, why=why)
     if rows.short:
         yield NotUsed(source=chunk.source, why=f"{count(rows.short, 'line')} left out, which are no rows of the table")
 
@@ -208,6 +218,8 @@ class _Rows:
     Attributes:
         odd: Values that are no numbers.
         short: Lines that are no rows.
+        without_time: Rows whose time cannot be read.
+        odd_time: The first such time.
         legends: Columns that do not name their series.
         is_local: Whether times have no zone.
     """
@@ -215,7 +227,8 @@ class _Rows:
     def __init__(self, table: _Table) -> None:
         self._table = table
         self._series: dict[tuple[tuple[str, str], ...], list[list[object]]] = {}
-        self.odd = self.short = 0
+        self.odd = self.short = self.without_time = 0
+        self.odd_time = ""
         self.is_local = False
         self.legends: dict[str, None] = {}
         self._wide: Mapping[int, tuple[tuple[str, str], ...]] = {}
@@ -228,11 +241,16 @@ class _Rows:
         """Take a row; what tools print around rows is passed over."""
         columns = self._table.columns
         cells = _cells(line, self._table.delimiter)
-        at_ms = _moment_ms(cells[columns.index(_OF_FORMAT[1])]) if len(cells) == len(columns) else 0
-        if not at_ms:
-            self.short += len(cells) == len(columns) or bool(said(line))
+        if len(cells) != len(columns):
+            self.short += bool(said(line))
             return
-        self.is_local = self.is_local or cells[columns.index(_OF_FORMAT[1])][10:11] == " "
+        time = cells[columns.index(_OF_FORMAT[1])]
+        at_ms = _moment_ms(time)
+        if not at_ms:
+            self.without_time += 1
+            self.odd_time = self.odd_time or time
+            return
+        self.is_local = self.is_local or time[10:11] == " "
         if self._table.is_wide:
             for at, labels in self._wide.items():
                 self._add(labels, at_ms, cells[at])

@@ -1,24 +1,30 @@
 """Settings in Terraform: `helm_release` with `set` and `values`, and namespaces of Pulsar's provider; HCL and state."""
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from planner.cluster.names import DISPATCH_THROTTLING_RATE_IN_BYTE, DISPATCH_THROTTLING_RATE_IN_MSG
 from planner.doors.chunks import Chunk
 from planner.doors.kind import NO, SURE, Kind
 from planner.doors.kinds.manifests import SettingsFound, documents_in
-from planner.doors.pieces import AntiAffinityGroup, DispatchLimit, NotUsed, Piece
+from planner.doors.pieces import AntiAffinityGroup, Configuration, DispatchLimit, NotUsed, Piece
 from planner.doors.vocabulary import KNOWN, PREFIX, configuration, is_known
 from planner.doors.words import NAMESPACE
 from planner.history.assumed import listed
 
-_BLOCK: Final = re.compile(r'(?m)^(?:resource|module|data|provider|locals|terraform)\b(?:\s+"[^"\n]+"){0,2}\s*\{')
-_OURS: Final = re.compile(
-    r'(?m)^\s*resource\s+"(?:helm_release|pulsar_\w+)"|'
-    rf'^\s*(?:"(?:{PREFIX})?(?:{"|".join(sorted(KNOWN))})"|(?:{PREFIX})?(?:{"|".join(sorted(KNOWN))}))\s*='
+_BLOCK: Final = re.compile(
+    r'(?m)^(?:resource|module|data|provider|locals|terraform|variable|output|inputs|job|group)\b(?:\s+"[^"\n]+"){0,2}'
+    r"\s*(?:=\s*)?\{|^\s*[a-z]\w*\s*=\s*\{\s*$"
 )
+"""A block of Terraform, Terragrunt or Nomad, or a map as files of variables have it."""
+_NAMED: Final = rf"(?:{PREFIX})?(?:{'|'.join(sorted(KNOWN))})"
+_OURS: Final = re.compile(
+    rf'(?m)^\s*resource\s+"(?:helm_release|pulsar_\w+)"|^\s*"?{_NAMED}"?\s*=|[\s{{(]name\s*=\s*"(?:[\w-]+\.)*{_NAMED}"'
+)
+_OF_JSON: Final = re.compile(rf'"(?:helm_release|pulsar_namespace)"|"(?:[\w-]+\.)*{_NAMED}"')
+_ROOTS: Final = frozenset(["resource", "module", "locals", "variable", "provider", "terraform", "data", "output", "//"])
 _HEREDOC: Final = re.compile(r"<<-?\s*([A-Za-z_]\w*)\s*$")
 _TOKEN: Final = re.compile(
     r'(?P<text>"(?:[^"\\]|\\.)*")|(?P<open>[\[{(])|(?P<close>[\]})])|(?P<sign>[=:,])|(?P<word>[^\s\[\]{}()=:,"]+)'
@@ -36,25 +42,56 @@ _RATES: Final = {
     "rate_period_seconds": "ratePeriodInSecond",
 }
 _SETS: Final = ("set", "set_list", "set_sensitive")
+_HANDS_ON: Final = ("yamlencode", "jsonencode", "tostring", "tomap", "tolist", "toset", "sensitive", "nonsensitive")
+"""Functions whose value is the one they are given, in another type."""
 _MOST_DEEP: Final = 60
 
 
 def _recognise(chunk: Chunk) -> int:
     keys = chunk.keys.keys()
     if chunk.is_json:
-        return SURE if keys >= _STATE or keys >= _SHOWN or keys >= _PLANNED else NO
+        is_written = keys and keys <= _ROOTS and _OF_JSON.search(chunk.head)
+        return SURE if is_written or keys >= _STATE or keys >= _SHOWN or keys >= _PLANNED else NO
     return SURE if _OURS.search(chunk.head) and _BLOCK.search(chunk.head) else NO
 
 
 def _read(chunk: Chunk) -> Iterator[Piece]:
-    if chunk.is_json:
-        tree = chunk.value
+    if not chunk.is_json:
+        yield from pieces_of_text(chunk, bytes(chunk.data).decode("utf-8", "replace"))
+        return
+    value = chunk.value
+    if value.keys() >= _PLANNED:
+        prior = value.get("prior_state")
+        yield from before_and_after(_pieces_of(chunk, prior), _pieces_of(chunk, value["planned_values"]))
     else:
-        reader = _Reader(bytes(chunk.data).decode("utf-8", "replace"))
-        tree = reader.tree
-        if reader.is_truncated:
-            yield NotUsed(source=chunk.source, why="the text ends inside a block, so the rest is missing")
+        yield from _pieces_of(chunk, value)
+
+
+def pieces_of_text(chunk: Chunk, text: str) -> Iterator[Piece]:
+    """Yield what a text in HCL says."""
+    reader = _Reader(text)
+    if reader.is_truncated:
+        yield NotUsed(source=chunk.source, why="the text ends inside a block, so the rest is missing")
+    yield from _pieces_of(chunk, reader.tree, reader.unknown)
+
+
+def before_and_after(before: Iterable[Piece], after: Iterable[Piece]) -> Iterator[Piece]:
+    """Yield the pieces of a plan: the settings of both sides where they differ, and of the rest what is planned."""
+    old = [one for one in before if isinstance(one, Configuration)]
+    new = list(after)
+    planned = [one for one in new if isinstance(one, Configuration)]
+    if not old or [one.values for one in old] == [one.values for one in planned]:
+        yield from new
+        return
+    for name, found in (("before", old), ("after", planned)):
+        for one in found:
+            yield replace(one, source=replace(one.source, file=f"{one.source.file} ({name})"))
+    yield from (one for one in new if not isinstance(one, Configuration))
+
+
+def _pieces_of(chunk: Chunk, tree: Any, unknown: Iterable[str] = ()) -> Iterator[Piece]:
     found = _Found(chunk)
+    found.unknown |= dict.fromkeys(unknown)
     found.visit(tree, 0)
     found.take_maps(tree)
     if found.settings.values:
@@ -78,6 +115,7 @@ class _Reader:
     Attributes:
         tree: What it holds, as JSON would have it; an expression is a text that begins with `${`.
         is_truncated: Whether it ends inside a block.
+        unknown: What stands elsewhere and belongs to what it holds.
     """
 
     def __init__(self, text: str) -> None:
@@ -85,6 +123,7 @@ class _Reader:
         self._tokens = list(_TOKEN.finditer(self._plain(_COMMENT.sub("", text))))
         self._at = 0
         self.is_truncated = False
+        self.unknown: list[str] = []
         self.tree = self._body("", 0)
 
     def _plain(self, text: str) -> str:
@@ -98,10 +137,10 @@ class _Reader:
                 continue
             inside: list[str] = []
             for one in lines:
-                if one.strip() == found[1]:
+                if one.strip().rstrip(",") == found[1]:  # what Terraform shows has a comma there
                     break
                 inside.append(one)
-            kept.append(f'{line[: found.start()]}"\x00{len(self._heredocs)}"')
+            kept.append(f'{line[: found.start()]}"\x00{len(self._heredocs)}",')
             self._heredocs.append("\n".join(inside))
         return "\n".join(kept)
 
@@ -153,11 +192,21 @@ class _Reader:
         following = self._tokens[self._at] if self._at < len(self._tokens) else None
         if token["word"] is not None and following is not None and following[0] == "(":
             self._at += 1
-            inside = self._values(")", depth + 1)
-            return inside[0] if text in ("yamlencode", "jsonencode", "tostring") and inside else f"${{{text}()}}"
+            return self._called(text, self._values(")", depth + 1))
         if token["word"] is not None and not _LITERAL.fullmatch(text):
             return f"${{{text}}}"  # the name of something else
         return None if text == "null" and token["word"] is not None else text
+
+    def _called(self, function: str, given: list[Any]) -> Any:
+        """Return what a function makes of its values, as far as it hands them on."""
+        if function in _HANDS_ON and given:
+            return given[0]
+        known = [one for one in given if isinstance(one, dict)]
+        if function != "merge" or not known:
+            return f"${{{function}()}}"
+        if len(known) < len(given):
+            self.unknown.append("a part of merge()")
+        return {name: value for part in known for name, value in part.items()}
 
     def _values(self, end: str, depth: int) -> list[Any]:
         """Return the values up to a sign, which is taken as well."""

@@ -148,3 +148,17 @@ def max_usage(brokers: BrokerTable, load_manager: LoadManager) -> FloatArray:
     top = np.where(np.isnan(direct), np.float32(-np.inf), direct).max(axis=0, initial=np.float32(-np.inf))
     single = load_manager is LoadManager.MODULAR
     return frozen((top / np.float32(100)).astype(np.float64) if single else top.astype(np.float64) / 100)
+
+
+def uncounted_usage(brokers: BrokerTable, config: Settings, load_manager: LoadManager) -> FloatArray:
+    """Return how much CPU or network each broker uses that counts for less than it is. Shape (brokers,).
+
+    1.0 = 100 %; -inf where the weights of all three are 1 or more. Not a rule of Pulsar: a machine is as full as it is,
+    whatever the weights say. Memory is left out, as brokers fill it by their own rules.
+    """
+    weights = ResourceWeights.of(config, load_manager)
+    factors = ((0, weights.cpu), (3, weights.bandwidth_in), (4, weights.bandwidth_out))
+    light = [row for row, factor in factors if factor < 1]
+    rows = usage_percent_by_resource(brokers)[light].astype(np.float64) / 100
+    top: FloatArray = np.where(np.isnan(rows), -np.inf, rows).max(axis=0, initial=-np.inf)
+    return top

@@ -175,6 +175,7 @@ class Profile:
         calmer: What makes it shed less at once.
         for_idle_brokers: What makes it fill brokers that are nearly empty.
         for_never_reached: What makes it act although its threshold was never reached.
+        for_switched_off: What makes it compare brokers where its settings switch every comparison off; None where not.
     """
 
     needs: tuple[Need, ...]
@@ -185,6 +186,7 @@ class Profile:
     calmer: Callable[[Settings], Remedy]
     for_idle_brokers: Callable[[Settings], Remedy]
     for_never_reached: Callable[[NeverReached], Remedy] | None = None
+    for_switched_off: Callable[[Settings], Remedy | None] = lambda _: None
     measure: Measure = "usage"
     threshold: Callable[[Settings], float] | None = None
     above_average: bool = False

@@ -131,9 +131,12 @@ def _for_never_reached(seen: NeverReached) -> Remedy:
             f" is more than the threshold below the average, {seen.average * 100:.0f} %.{at_once}",
             {_LOWER: True},
         )
-    points = max(math.floor(seen.above * 100), 0)
+    points, usual = max(math.floor(seen.above * 100), 0), config.of(_THRESHOLD).default
+    to = f"{points}"
+    if isinstance(usual, int) and usual < points:
+        points, to = usual, f"{usual}, its default"
     return Remedy(
-        f"Lower {_THRESHOLD} to {points}: the highest broker is {seen.above * 100:.1f} points above.",
+        f"Lower {_THRESHOLD} to {to}: the highest broker is {seen.above * 100:.1f} points above.",
         {_THRESHOLD: points},
     )
 

@@ -134,6 +134,15 @@ def _calmer(config: Settings) -> Remedy:
     )
 
 
+def _for_switched_off(config: Settings) -> Remedy | None:
+    names = (_MSG_RATE_DIFFERENCE_SHEDDER_THRESHOLD, _MSG_THROUGHPUT_MULTIPLIER_DIFFERENCE_SHEDDER_THRESHOLD)
+    if any(config.number(name) > 0 for name in names):
+        return None
+    changes = {name: config.of(name).default for name in names}
+    said = " and ".join(f"{name} to {value}" for name, value in changes.items())
+    return Remedy(f"Set {said}, the defaults: 0 switches a comparison off.", changes)
+
+
 _PROFILE = Profile(
     needs=(MESSAGE_RATES, THROUGHPUT),
     bounds={
@@ -168,6 +177,7 @@ _PROFILE = Profile(
     },
     calmer=_calmer,
     for_idle_brokers=lower_threshold_remedy,
+    for_switched_off=_for_switched_off,
 )
 
 

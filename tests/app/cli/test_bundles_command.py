@@ -74,7 +74,7 @@ def test_what_is_recommended_is_no_worse_when_it_is_simulated(capsys: pytest.Cap
 def test_all_namespaces_are_told_in_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bundles", "--snapshot", "real-modular.json"]) == 0
     lines = capsys.readouterr().out.strip().split("\n")
-    assert lines[0].startswith("acme/audit (4 bundles): Keep its 4 bundles: ")
+    assert lines[0].startswith("globex/telemetry (8 bundles): Keep its 8 bundles: ")
     assert len(lines) == 5
 
 

@@ -15,7 +15,7 @@ from planner.cluster.ranges import FULL_HIGH, bundle_of_hash, equal_boundaries
 from planner.namespaces.counts import count_rows, loads_of, topics_of
 from planner.namespaces.cuts import even_boundaries, recommended_cuts
 from planner.namespaces.population import Population, population_of_pattern
-from planner.namespaces.spread import least_share, reached_share
+from planner.namespaces.spread import least_share, reached_share, shares
 from planner.simulate.planned_spec import Distribution, PlannedTopics
 
 loads = st.lists(st.floats(0, 100).map(lambda x: round(x, 2)), min_size=1, max_size=7)
@@ -40,8 +40,36 @@ def test_no_placement_beats_the_bound(values: list[float], brokers: int) -> None
     given_loads = np.array(values)
     if given_loads.sum() > 0:
         best = best_share(given_loads, brokers)
-        assert least_share(given_loads, brokers) <= best + 1e-9
-        assert best <= reached_share(given_loads, brokers) + 1e-9
+        assert least_share(given_loads, brokers) == pytest.approx(best, abs=1e-9), "of so few loads it is the best one"
+        assert reached_share(given_loads, brokers) == pytest.approx(best, abs=1e-9)
+
+
+def test_bound_and_placement_of_many_loads_enclose_the_best() -> None:
+    """Loads of which every placement is as good as the best known one, by construction: all brokers are full."""
+    rng = np.random.default_rng(5)
+    for brokers in (2, 5, 12):
+        for parts in (3, 8, 40):
+            full = [np.diff([0.0, *np.sort(rng.random(parts - 1)), 1.0]) for _ in range(brokers)]
+            least, reached = shares(np.concatenate(full), brokers)
+            assert least == pytest.approx(1 / brokers)
+            assert reached >= 1 / brokers - 1e-9
+
+
+FEW = {
+    "pareto": ([31.33, 21.91, 17.78, 15.32, 13.66], 2),
+    "one hot topic of twenty": ([16.8, *[4.38] * 19], 3),
+    "one hot topic and nineteen for four brokers": ([18.23, *[4.3] * 19], 5),
+}
+
+
+@pytest.mark.parametrize("kind", FEW)
+def test_cuts_of_few_topics_are_as_near_the_bound_as_of_many(kind: str) -> None:
+    """Placed heaviest first, these were more than 5 % above the bound, and cut into more bundles than it takes."""
+    weights, brokers = FEW[kind]
+    hashes = np.linspace(1_000, 2**32 - 1_000, len(weights), dtype=np.int64).tolist()
+    cuts = recommended_cuts(population(hashes, weights), brokers)
+    assert cuts.is_near
+    assert cuts.bound_percent <= cuts.placed_percent + 1e-9
 
 
 @settings(max_examples=150, deadline=None)

@@ -10,19 +10,11 @@ import pytest
 from planner.cluster.errors import ScenarioError
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.snapshot import Snapshot
-from planner.namespaces.advice import (
-    MOST_SEEDS,
-    MOSTLY,
-    TriedCount,
-    _fewest_lasting,
-    _wanted,
-    bundle_advice,
-    fewest_even,
-    usual_counts,
-)
+from planner.namespaces.advice import _fewest_lasting, bundle_advice, fewest_even, usual_counts
 from planner.namespaces.costs import after_splits, cost_rows
 from planner.namespaces.counts import count_rows
 from planner.namespaces.population import Population, population_of
+from planner.namespaces.tried_counts import MOST_SEEDS, MOSTLY, TriedCount, best_count, wanted_counts
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.edits.registry import BundleCount
 from planner.simulate.generate import generate
@@ -51,6 +43,27 @@ def tried(bundles: int, peaks: Sequence[float]) -> TriedCount:
 )
 def test_one_has_to_be_better_on_average_and_under_most_seeds(peaks: Sequence[float], answer: str) -> None:
     assert tried(32, peaks).holds_against(tried(8, (70,) * 8)) is (answer == "holds")
+
+
+@pytest.mark.parametrize(
+    ("again", "answer"),
+    [
+        ({8: 70, 32: 60, 64: 60}, 32),
+        ({8: 60, 32: 60, 64: 50}, 64),  # 32 was better under the first seeds only
+        ({8: 60, 32: 60, 64: 60}, 8),
+        ({8: 70, 64: 60}, 64),  # 32 cannot be simulated again
+        ({}, 8),
+    ],
+)
+def test_what_is_better_has_to_be_so_again_under_other_seeds(again: dict[int, float], answer: int) -> None:
+    rows = count_rows(population_of(planned(limit=50, maximum=16), "a/b"), [8, 32, 64], 4)
+    rows = tuple(replace(row, placed_percent=share) for row, share in zip(rows, (50, 30, 30), strict=True))
+    first = [tried(8, (70,) * 8), tried(32, (60,) * 8), tried(64, (60,) * 8)]
+
+    def simulated(bundles: int) -> TriedCount | None:
+        return tried(bundles, (again[bundles],) * 8) if bundles in again else None
+
+    assert best_count(first, simulated, rows, rows[0], even=32) == answer
 
 
 def test_every_number_but_todays_is_left_once_it_cannot_be_recommended() -> None:
@@ -124,7 +137,7 @@ def test_each_number_that_is_simulated_can_be_recommended() -> None:
     advice = bundle_advice(generate(spec, 506), "acme/orders")
     rows = {row.bundles for row in advice.counts}
     assert {one.bundles for one in advice.tried} <= rows
-    wanted = _wanted(advice.counts, 21, advice.now.bundles, 128)
+    wanted = wanted_counts(advice.counts, 21, advice.now.bundles, 128)
     assert wanted <= rows
     assert {21, 42, 128} <= wanted
 

@@ -20,19 +20,28 @@ from planner.simulate.scenario import Step, unchanged
 MANY = PlannedTopics(pattern="persistent://a/b/t-%d", count=1_500, bundles=160, msg_rate_per_s=20_000.0)
 
 
-@pytest.fixture(scope="module")
-def crowded() -> Snapshot:
+def crowded_cluster() -> Snapshot:
+    """Too many bundles, evenly spread: a successor brings nothing."""
     return plan_cluster(PlannedCluster(brokers=3, topics=(MANY,)))
 
 
-@pytest.fixture(scope="module")
-def stuck() -> Snapshot:
+def stuck_cluster() -> Snapshot:
     """All bundles on one of three brokers, which sheds nothing: two have joined."""
     many = replace(MANY, msg_rate_per_s=150_000.0)
     cluster = plan_cluster(PlannedCluster(brokers=1, topics=(many,)))
     cluster = cluster.with_columns(settings=cluster.settings.changed(loadBalancerSheddingEnabled=False))
     joined = unchanged(cluster.info.pulsar_version, cycles=3).with_steps(Step(NewBrokers(count=2)))
     return simulate(cluster, joined).end
+
+
+@pytest.fixture(scope="module")
+def crowded() -> Snapshot:
+    return crowded_cluster()
+
+
+@pytest.fixture(scope="module")
+def stuck() -> Snapshot:
+    return stuck_cluster()
 
 
 def test_batches_are_those_of_one_simulation_judged_by_the_judge(crowded: Snapshot) -> None:

@@ -121,7 +121,7 @@ def every_placement(snapshot: Snapshot, moves: int) -> tuple[Int64Array, FloatAr
     return frozen(every), frozen(_usage(model, every))
 
 
-def _kept(snapshot: Snapshot, config: Settings, bundle: str) -> list[int]:
+def kept_by_filters(snapshot: Snapshot, config: Settings, bundle: str) -> list[int]:
     """Return the brokers that the filters of the load manager leave to a bundle."""
     if snapshot.info.load_manager is LoadManager.MODULAR:
         kept: list[int] = ModularFilters(snapshot, config).steps(bundle, explain=False)[-1].kept.tolist()
@@ -144,14 +144,14 @@ def every_reachable(snapshot: Snapshot, moves: int, movable: BoolArray | None = 
     free = replace(snapshot, policies=replace(snapshot.policies, anti_affinity_group={}))
     modular = snapshot.info.load_manager is LoadManager.MODULAR  # a plan takes nobody back that its filters left out
     every_broker = set(range(len(snapshot.brokers)))
-    own = {at: set(_kept(free, config, one)) if modular else every_broker for at, one in spaces.items()}
+    own = {at: set(kept_by_filters(free, config, one)) if modular else every_broker for at, one in spaces.items()}
     first = tuple(snapshot.bundles.owner.astype(np.int64).tolist())
     found, edge = {first}, [first]
     for _ in range(moves):
         following = set()
         for owners in edge:
             now = snapshot.with_owner(np.array(owners))
-            kept = {at: own[at].intersection(_kept(now, config, bundle)) for at, bundle in spaces.items()}
+            kept = {at: own[at].intersection(kept_by_filters(now, config, bundle)) for at, bundle in spaces.items()}
             for at in free_to_go:
                 space = int(snapshot.bundles.namespace[at])
                 following |= {(*owners[:at], to, *owners[at + 1 :]) for to in kept[space]}

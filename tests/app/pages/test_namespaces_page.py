@@ -12,7 +12,8 @@ from planner.history.generate import write_day
 from planner.history.spec import HistorySpec
 from planner.namespaces.advice import bundle_advice
 from planner.namespaces.impact import impact
-from planner.share.bundle_advice import advice_scenario
+from planner.namespaces.successor import successor_move, successor_trial
+from planner.share.bundle_advice import advice_scenario, successor_commands
 from planner.share.link import decode_link
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.planned import plan_cluster
@@ -23,6 +24,7 @@ from planner.web import state
 from planner.weeks.run import run_weeks
 from planner.weeks.spec import Weeks
 from planner.workspace.samples import load_sample, samples
+from tests.app.namespaces.test_successor import crowded_cluster, stuck_cluster
 
 Page = Callable[..., AppTest]
 STORY = samples()[0]
@@ -146,7 +148,56 @@ def test_cuts_open_as_a_scenario_that_makes_them(page: Page, monkeypatch: pytest
     assert len(expected.end.bundles) == 8
 
 
-@pytest.mark.parametrize("parts", [{"namespace": "no/such"}, {"hours": "-4"}, {"tenant": "nobody"}])
+def test_a_successor_opens_as_a_scenario_where_it_is_worth_it(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = stuck_cluster()
+    saved = state.workspace().add(cluster, "too many bundles")
+    test = page("namespaces", snapshot=saved.digest[:12], namespace="a/b")
+    assert not test.exception
+    advice = bundle_advice(cluster, "a/b")
+    trial = successor_trial(cluster, successor_move(cluster, "a/b", advice.successor))
+    said = shown(test)
+    assert trial.heading in said
+    assert trial.text in said
+    batches = next(one.value for one in test.dataframe if "overload" in one.value.columns)
+    assert list(batches["clients"]) == [one.clients for one in trial.batches]
+    (commands,) = [one.value for one in test.code if "namespaces create" in one.value]
+    assert commands.split("\n") == list(successor_commands(advice, trial))
+    went: list[str] = []
+    monkeypatch.setattr("planner.web.registry.go", went.append)
+    next(one for one in test.button if one.label == "Open the move as a scenario").click().run()
+    assert not test.exception
+    assert went == ["what_if"]
+    scenario = decode_link(test.query_params["scenario"]).scenario
+    assert scenario is not None
+    assert simulate(cluster, scenario).digest() == simulate(cluster, trial.scenario).digest()
+
+
+def test_a_successor_that_is_not_worth_it_has_neither_commands_nor_a_button(page: Page) -> None:
+    cluster = crowded_cluster()
+    saved = state.workspace().add(cluster, "too many bundles, well spread")
+    test = page("namespaces", snapshot=saved.digest[:12], namespace="a/b")
+    assert not test.exception
+    advice = bundle_advice(cluster, "a/b")
+    trial = successor_trial(cluster, successor_move(cluster, "a/b", advice.successor))
+    assert not trial.is_worth_it
+    assert trial.heading in shown(test)
+    assert not [one for one in test.button if one.label == "Open the move as a scenario"]
+    assert not [one for one in test.code if "namespaces create" in one.value]
+
+
+WRONG = [
+    {"namespace": "no/such"},
+    {"namespace": "a/b<c>"},
+    {"namespace": "\U0001f600/[x](javascript:y)"},
+    {"hours": "-4"},
+    {"hours": "1e9"},
+    {"growth": "nan"},
+    {"tenant": "nobody"},
+    {"tenant": "<script>" + "x" * 50},
+]
+
+
+@pytest.mark.parametrize("parts", WRONG)
 def test_a_wrong_address_falls_back(page: Page, parts: dict[str, str]) -> None:
     test = page("namespaces", snapshot=STORY.digest[:12], **parts)
     assert not test.exception

@@ -523,3 +523,31 @@ def test_a_refusal_outlives_answers_that_draw_the_page_again() -> None:
     assert [error.value for error in test.button[0].click().run().error] == ["It cannot be done."]
     assert test.session_state["answers"] == 0
     assert not test.run().error
+
+
+_WAITS = """
+import threading
+
+import streamlit as st
+
+from planner.web import tasks
+
+ready = st.session_state.setdefault("ready", threading.Event())
+tasks.answer("waits", lambda report, stopped: ready.wait(60), "Looking")
+st.button("What follows")
+"""
+
+
+def test_what_follows_stays_where_it_is_once_an_answer_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One place further up, a browser shows it twice until the page has been drawn to its end."""
+    under(monkeypatch, patience_s=0.2)
+    test = AppTest.from_string(_WAITS, default_timeout=60).run()
+    places = [[place for place, one in test.main.children.items() if one.type == "button"]]
+    assert [one.value for one in test.caption] == [f"{tasks.WAITS} Looking …"]
+    test.session_state["ready"].set()
+    deadline = time.monotonic() + 60
+    while test.run().caption and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not test.caption
+    places += [[place for place, one in test.main.children.items() if one.type == "button"]]
+    assert places[0] == places[1]

@@ -401,6 +401,10 @@ class TestPreflight:
         assert stand_in.state()["settings"] == {"minUnloadMessage": "77"}
 
 
+LONGEST_BACK_OFF_S = 60
+"""How long a Pulsar client waits at most until it asks for its topic again."""
+
+
 class TestBatches:
     """After each batch a script sees whether the bundles have arrived, and how much their brokers are used."""
 
@@ -418,6 +422,15 @@ class TestBatches:
         assert done.returncode == 0, done.stdout
         assert done.stdout.count("Every bundle of this batch has arrived.") == 2
         assert ["sleep", "5"] in stand_in.calls()
+
+    @pytest.mark.parametrize("shell", SHELLS)
+    def test_they_may_arrive_when_the_slowest_client_asks(self, several: Snapshot, tmp_path: Path, shell: str) -> None:
+        stand_in = StandIn(tmp_path, several)
+        stand_in.reset(several, looks=40)
+        done = stand_in.run(self.script(several), shell=shell)
+        assert done.returncode == 0, done.stdout
+        assert stand_in.calls().count(["sleep", "5"]) * 5 > LONGEST_BACK_OFF_S
+        assert "  waited 60 s, still to arrive: " in done.stdout
 
     @pytest.mark.parametrize("shell", SHELLS)
     def test_it_stops_where_they_do_not(self, several: Snapshot, tmp_path: Path, shell: str) -> None:

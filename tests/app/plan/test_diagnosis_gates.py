@@ -14,11 +14,13 @@ from planner.cluster.snapshot import IsolationPolicy, Policies, Snapshot
 from planner.cluster.units import MIB
 from planner.explain.diagnosis import diagnose
 from planner.explain.finding import Finding, Severity
-from planner.explain.health import Health, health
+from planner.explain.health import Health, health, within
 from planner.explain.outcome import Outcome
 from planner.formats.reading import read_snapshot
 from planner.pulsar.load.top_bundles import with_top_ranks
 from planner.pulsar.shedding.registry import SHEDDERS
+from planner.remedy.trials import Trials
+from planner.remedy.tried import tried_findings
 from planner.simulate.assumptions import Assumptions
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.edits.edit import Edit
@@ -279,13 +281,92 @@ def test_a_broker_below_the_threshold_is_held_by_no_gate() -> None:
     assert "held_by_gate" not in {finding.code for finding in diagnose(calm)}
 
 
-def test_no_rule_is_said_only_where_none_calls() -> None:
-    """Usage is uneven, but UniformLoadShedder compares rates, which are even: no rule of it calls for more."""
-    outcome = asked(
-        hot("UniformLoadShedder", {0: (10.0, 10.0), 1: (10.0, 10.0), 2: (10.0, 10.0)}, usage=(0.6, 0.1, 0.1))
-    )
+NEWEST: Final = "TransferShedder"
+EVEN: Final = {0: (10.0, 10.0), 1: (10.0, 10.0), 2: (10.0, 10.0)}
+
+
+@pytest.mark.parametrize(("usage", "severity"), [(0.6, "medium"), (0.92, "high"), (0.31, "low")])
+def test_a_strategy_that_compares_only_traffic_is_named(usage: float, severity: str) -> None:
+    """Usage is uneven and rates are even: nothing is shed, and the verdict says why."""
+    outcome = asked(hot("UniformLoadShedder", EVEN, usage=(usage, 0.1, 0.1)))
     assert not outcome.summary.shed
-    assert "no rule of UniformLoadShedder calls for more" in verdict(outcome).text
+    (finding,) = [one for one in diagnose(outcome) if one.code == "usage_not_compared"]
+    assert (finding.severity, finding.brokers) == (severity, ("b1:8080",))
+    assert finding.title == "b1:8080 is hot, but UniformLoadShedder compares only message rate or throughput"
+    assert finding.title in verdict(outcome).text
+    (offer,) = tried_findings([finding], Trials(outcome.trace.start, outcome.trace.scenario, outcome))
+    assert offer.finding.tried
+
+
+@pytest.mark.parametrize("usage", [(0.3, 0.28, 0.29), (0.6, 0.1, 0.1)])
+def test_what_a_strategy_compares_is_no_finding_elsewhere(usage: tuple[float, ...]) -> None:
+    calm = usage[0] < 0.5
+    outcome = asked(hot("UniformLoadShedder" if calm else "OverloadShedder", EVEN, usage=usage))
+    assert "usage_not_compared" not in {one.code for one in diagnose(outcome)}
+
+
+def test_no_rule_is_said_only_where_none_calls() -> None:
+    """TransferShedder sheds until its target is reached: brokers are still apart, and no rule calls for more."""
+    spread = dict.fromkeys(range(5), (4.0,) * 10)
+    made = cluster((*[0.5] * 5, 0.0), spread, load_manager=LoadManager.EXTENSIBLE, settings={SHEDDING: CLASS[NEWEST]})
+    outcome = asked(made, cycles=30)
+    assert outcome.summary.shed
+    assert "no rule of TransferShedder calls for more" in verdict(outcome).text
+
+
+def test_a_strategy_whose_comparisons_are_switched_off_is_named() -> None:
+    off = {
+        "loadBalancerMsgRateDifferenceShedderThreshold": 0.0,
+        "loadBalancerMsgThroughputMultiplierDifferenceShedderThreshold": 0.0,
+    }
+    outcome = asked(hot("UniformLoadShedder", usage=(0.8, 0.1, 0.1), settings=off))
+    (finding,) = [one for one in diagnose(outcome) if one.code == "usage_not_compared"]
+    assert finding.title == "b1:8080 is hot, but UniformLoadShedder compares nothing"
+    assert finding.changes == {name: outcome.trace.settings.of(name).default for name in off}
+
+
+def test_a_policy_whose_brokers_are_full_together_is_the_cause() -> None:
+    policy = IsolationPolicy(name="gold", namespaces=(".*",), primary=("b1", "b2"), secondary=(), min_limit=1)
+    both = {0: (20.0,) * 8, 1: (20.0,) * 8}
+    outcome = asked(
+        hot("ThresholdShedder", both, Policies(isolation=(policy,)), usage=(0.9, 0.88, 0.1)),
+        cycles=30,
+    )
+    seen = {one.code: one for one in diagnose(outcome)}
+    finding = seen["policy_full"]
+    assert finding.title == "The isolation policy 'gold' leaves its namespaces 2 brokers, which are full"
+    assert {"ping_pong", "fighting_strategies", "held_by_gate", "clients_cut_off"}.isdisjoint(seen)
+    assert within(finding.title) in verdict(outcome).text
+    (offer,) = tried_findings([finding], Trials(outcome.trace.start, outcome.trace.scenario, outcome))
+    assert "better" in offer.finding.tried
+    assert offer.finding.edits
+
+
+def test_a_policy_whose_brokers_have_room_is_no_finding() -> None:
+    policy = IsolationPolicy(name="gold", namespaces=(".*",), primary=("b1", "b2"), secondary=(), min_limit=1)
+    room = asked(hot("ThresholdShedder", EVEN, Policies(isolation=(policy,)), usage=(0.9, 0.3, 0.1)))
+    assert "policy_full" not in {one.code for one in diagnose(room)}
+
+
+def test_a_threshold_far_above_its_default_goes_back_to_it() -> None:
+    """The least change that makes a cycle shed moves next to nothing."""
+    far = asked(
+        hot("ThresholdShedder", usage=(0.92, 0.5, 0.5), settings={"loadBalancerBrokerThresholdShedderPercentage": 60})
+    )
+    (finding,) = [one for one in diagnose(far) if one.code == "threshold_never_reached"]
+    assert finding.changes == {"loadBalancerBrokerThresholdShedderPercentage": 10}
+    assert "to 10, its default" in finding.remedy
+
+
+def test_a_gate_is_named_though_the_cluster_is_nearly_idle() -> None:
+    """The finding is a note where every broker has room; the verdict still must not say that no rule calls for more."""
+    settings = {SHEDDING: CLASS["UniformLoadShedder"], "loadBalancerMsgRateDifferenceShedderThreshold": 1.0}
+    rates = {0: (50.0,) * 12, 1: (25.0,) * 4}
+    outcome = asked(cluster((0.3, 0.1), {0: (0.1,) * 12, 1: (0.05,) * 4}, rates=rates, settings=settings))
+    gate = gate_of(outcome)
+    assert gate.severity == "low"
+    assert "minUnloadMessage holds it back" in gate.title
+    assert gate.title in verdict(outcome).text
 
 
 @pytest.mark.skipif(not CASES.is_dir(), reason="the cases lie beside the repository")
@@ -303,3 +384,17 @@ def test_the_cases_that_operators_reported(case: str, words: tuple[str, ...]) ->
     assert all(word in f"{found.title} {found.evidence} {found.remedy}" for word in words)
     assert found.brokers == ("b1:8080",)
     assert "no rule" not in verdict(outcome).text
+
+
+def test_one_large_bundle_among_many_is_split_and_not_all_of_them() -> None:
+    """Their number is not the fault, and a namespace that is full is split by command."""
+    many = {0: (1.0,) * 40, 1: (1.0,) * 40, 2: (*(1.0,) * 39, 200.0)}
+    made = cluster((0.2, 0.2, 0.9), many, settings={"loadBalancerNamespaceMaximumBundles": 120})
+    outcome = asked(made)
+    (finding,) = [one for one in diagnose(outcome) if one.code.startswith("bundle_count")]
+    assert finding.title == f"A bundle of {made.namespaces[0]} is too large"
+    assert finding.remedy.startswith(f"Split {made.bundle_names[-1]}, for example into 4.")
+    assert "loadBalancerNamespaceMaximumBundles is 120, so it is not split automatically." in finding.evidence
+    assert len(finding.edits) == 3
+    (offer,) = tried_findings([finding], Trials(made, outcome.trace.scenario, outcome))
+    assert "better" in offer.finding.tried

@@ -15,11 +15,16 @@ from planner.cluster.snapshot import Snapshot
 from planner.explain.causes import EXPLAINS, without_consequences
 from planner.explain.diagnosis import PATTERNS, diagnose
 from planner.explain.finding import Finding
+from planner.explain.health import health
 from planner.explain.outcome import Outcome
 from planner.formats.reading import read_snapshot
 from planner.pulsar.shedding.registry import SHEDDERS
+from planner.remedy.trials import Trials
+from planner.remedy.tried import fix
+from planner.simulate.assumptions import Assumptions
 from planner.simulate.run import simulate
 from planner.simulate.scenario import unchanged
+from planner.simulate.usage_model import standing
 from planner.web.findings import _PAGES
 from tests.app.simulate.traces import cluster
 
@@ -123,6 +128,32 @@ def test_memory_that_no_bundle_takes_along(strategy: str) -> None:
     assert "memory_stays" not in found(replace(snapshot, settings=config), 12)
 
 
+def test_heap_that_counts_holds_a_broker_without_a_threshold_above_the_limit() -> None:
+    """TransferShedder compares pairs: it has no threshold, and sheds in vain from a broker whose heap is full."""
+    snapshot = five(manager=LoadManager.EXTENSIBLE, loadBalancerMemoryResourceWeight=1.0)
+    full = brokers(snapshot, memory_usage_mib=[3700.0, *[400.0] * 4], memory_limit_mib=[4000.0] * 5)
+    finding = found(full, 12)["memory_stays"]
+    assert "by its heap, which no bundle takes along" in finding.title
+    assert finding.changes == {"loadBalancerMemoryResourceWeight": 0.0}
+
+
+def test_nobody_is_full_by_measurements_that_cannot_be() -> None:
+    """No machines are bought for a network that is said to be used by 168 %."""
+    wrong = brokers(five(), bandwidth_in_usage_kbit_per_s=[1.68e7] * 5)
+    scenario = unchanged("4.2.4", cycles=5)
+    outcome = Outcome(simulate(wrong, scenario))
+    seen = {one.code: one for one in diagnose(outcome)}
+    assert "out_of_capacity" not in seen
+    advice = fix(Trials(wrong, scenario, outcome), outcome)
+    assert advice.capacity is None
+    assert advice.sentence.startswith("No advice until this is corrected: b1:8080 reports more inbound network usage")
+
+
+def test_a_full_cluster_stays_full_with_one_wrong_measurement() -> None:
+    wrong = found(brokers(five((0.9,) * 5), bandwidth_in_usage_kbit_per_s=[1.68e7, *[1e6] * 4]))
+    assert {"out_of_capacity", "impossible_measurement"} <= wrong.keys()
+
+
 def test_old_releases_ignore_the_weight() -> None:
     finding = found(full_of_memory("OverloadShedder", 0.0, "3.0.7"), 12)["memory_stays"]
     assert finding.changes == {}
@@ -131,6 +162,54 @@ def test_old_releases_ignore_the_weight() -> None:
 
 def test_memory_that_does_not_count() -> None:
     assert "memory_stays" not in found(full_of_memory("ThresholdShedder", 0.0), 12)
+
+
+def hidden(weight: str, value: float, **columns: Any) -> Snapshot:
+    """Five brokers, one resource of which counts for less than it is."""
+    changed: dict[str, Any] = {weight: value}
+    return brokers(five(**changed), **columns)
+
+
+FULL_CPU: Final = {"cpu_usage_percent": [950.0, 900.0, *[200.0] * 3]}
+FULL_NETWORK: Final = {"bandwidth_out_usage_kbit_per_s": [9.3e6, *[1e6] * 4]}
+FULL_MEMORY: Final = {"direct_memory_usage_mib": [3600.0, *[400.0] * 4], "direct_memory_limit_mib": [4000.0] * 5}
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "title", "severity"),
+    [
+        (hidden("loadBalancerCPUResourceWeight", 0.0, **FULL_CPU), "95 % of its CPU, which counts for nothing", "high"),
+        (hidden("loadBalancerCPUResourceWeight", 0.5, **FULL_CPU), "95 % of its CPU, which counts for little", "high"),
+        (
+            hidden("loadBalancerBandwidthOutResourceWeight", 0.0, **FULL_NETWORK),
+            "93 % of its outbound network, which counts for nothing",
+            "high",
+        ),
+        (
+            hidden("loadBalancerDirectMemoryResourceWeight", 0.0, **FULL_MEMORY),
+            "90 % of its direct memory, which counts for nothing",
+            "medium",
+        ),
+    ],
+)
+def test_a_full_machine_that_weights_hide_is_not_healthy(snapshot: Snapshot, title: str, severity: str) -> None:
+    seen = found(snapshot)
+    finding = seen["resource_not_counted"]
+    assert title in finding.title
+    assert (finding.severity, finding.brokers[0]) == (severity, "b1:8080")
+    now = standing(snapshot, snapshot.settings, Assumptions())
+    said = health(snapshot, snapshot.settings, now, None, tuple(seen.values()))
+    assert finding.title in said.text
+    assert (said.level, said.word) == (("bad", "Overloaded") if severity == "high" else ("good", "Healthy"))
+    if finding.changes:
+        counted = found(replace(snapshot, settings=snapshot.settings.changed(**finding.changes)))
+        assert "resource_not_counted" not in counted
+
+
+@pytest.mark.parametrize("weight", [0.9, 1.0, 2.0])
+def test_what_counts_enough_is_not_hidden(weight: float) -> None:
+    snapshot = hidden("loadBalancerCPUResourceWeight", weight, cpu_usage_percent=[990.0, *[200.0] * 4])
+    assert "resource_not_counted" not in found(snapshot)
 
 
 def uniform(idle: int, carrying: int = 2) -> Snapshot:

@@ -27,6 +27,8 @@ from planner.simulate.edits.registry import MachineChange
 from planner.simulate.edits.set_partitions import SetPartitions
 from planner.simulate.event import Event
 from planner.simulate.generate import generate
+from planner.simulate.planned import plan_cluster
+from planner.simulate.planned_spec import PlannedCluster, PlannedTopics
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Step, unchanged
 from planner.simulate.usage_model import standing
@@ -181,6 +183,16 @@ def test_partitions_go_where_their_names_hash_to() -> None:
     assert set(advice.bundles) == {snapshot.bundle_names[at] for at in places}
     owners = {snapshot.brokers.name[int(snapshot.bundles.owner[at])] for at in places}
     assert set(advice.brokers) == owners
+
+
+def test_partitions_that_all_hash_to_one_bundle_need_a_split_as_well() -> None:
+    group = PlannedTopics(pattern="persistent://a/b/t-%d", count=1, bundles=1)
+    one = partition_advice(plan_cluster(PlannedCluster(brokers=3, topics=(group,))), 0, 0.45)
+    assert len(one.bundles) == 1
+    assert "Split it as well, or they all stay on one broker." in one.remedy
+    many = partition_advice(served([STREAM, f"{STREAM}-b"], [50.0, 1.0]), 0, 0.45)
+    assert len(many.bundles) > 1
+    assert "Split it as well" not in many.remedy
 
 
 @pytest.mark.parametrize("usage", [0.0, 0.05, 0.34, 0.99, 3.0, 100.0])

@@ -13,6 +13,7 @@ from planner.cluster.names import LOAD_MANAGER_CLASS_NAME, SHEDDING_ENABLED
 from planner.cluster.snapshot import Snapshot
 from planner.explain.diagnosis import diagnose
 from planner.explain.outcome import Outcome
+from planner.pulsar.shedding.registry import default_shedder
 from planner.remedy.action import Action, both, settings_action
 from planner.remedy.candidates import candidates
 from planner.remedy.trials import Trials, by_gain
@@ -27,6 +28,7 @@ from planner.simulate.judge import Result, gained, judge, share_gone
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, Step, unchanged
 from planner.workspace.samples import load_sample, samples
+from tests.app.simulate.traces import cluster
 
 HISTORY = "loadBalancerHistoryResourcePercentage"
 
@@ -323,3 +325,47 @@ def test_the_command_says_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     assert document["best"]["verdict"] == "better"
     assert document["best"]["steady"]
     assert document["best"]["text"] in said
+
+
+def after_a_restart(manager: LoadManager) -> Snapshot:
+    """Nearly all bundles came to the broker that was back first."""
+    many: dict[int, tuple[float, ...]] = {0: (1.0,) * 60, 1: (1.0,) * 4}
+    strategy = {"loadBalancerLoadSheddingStrategy": default_shedder(manager).java_class}
+    return cluster((0.84, 0.06, 0.02, 0.02), many, load_manager=manager, settings=strategy, topics=5)
+
+
+def test_brokers_are_evened_out_by_as_many_moves_as_it_takes() -> None:
+    """Three moves, or ten, change nothing that counts where most of 64 bundles have to move."""
+    trials, outcome = trials_of(after_a_restart(LoadManager.EXTENSIBLE))
+    moves = [one for one in candidates(trials.snapshot, trials.scenario, outcome) if one.kind == "moves"]
+    tried = [trial for one in moves if (trial := trials.try_out(one)) is not None]
+    assert len(tried) == 3
+    (best,) = [one for one in tried if one.is_worth_it]
+    assert best.after.end_peak_percent < outcome.result.end_peak_percent - 10
+
+
+def test_the_extensible_load_manager_is_asked_to_report_more_bundles() -> None:
+    """It moves only bundles that brokers report, ten of each by default."""
+    trials, outcome = trials_of(after_a_restart(LoadManager.EXTENSIBLE))
+    name = "loadBalancerMaxNumberOfBundlesInBundleLoadReport"
+    asked = [one for one in candidates(trials.snapshot, trials.scenario, outcome) if name in one.settings]
+    assert [one.settings[name] for one in asked] == [20, 50]
+    trial = trials.try_out(asked[0])
+    assert trial is not None
+    assert trial.after.end_peak_percent < outcome.result.end_peak_percent - 5
+    modular, seen = trials_of(after_a_restart(LoadManager.MODULAR))
+    assert not [one for one in candidates(modular.snapshot, modular.scenario, seen) if name in one.settings]
+
+
+def test_the_only_bundle_of_a_full_broker_is_split() -> None:
+    manager = LoadManager.EXTENSIBLE
+    strategy = {"loadBalancerLoadSheddingStrategy": default_shedder(manager).java_class}
+    alone: dict[int, tuple[float, ...]] = dict.fromkeys(range(3), (60.0,))
+    rates: dict[int, tuple[float, ...]] = dict.fromkeys(range(3), (5000.0,))
+    made = cluster((0.91, 0.4, 0.03), alone, load_manager=manager, settings=strategy, rates=rates, topics=5)
+    trials, outcome = trials_of(made)
+    (gate,) = [one for one in diagnose(outcome) if one.code == "held_by_gate"]
+    assert [edit.phrase() for edit in gate.edits] == [f"split {made.bundle_names[0]} by range_equally_divide"]
+    pair = fix(trials, outcome).pair
+    assert pair is not None
+    assert pair.after.end_peak_percent < 85

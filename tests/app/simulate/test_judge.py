@@ -14,6 +14,7 @@ from planner.simulate.judge import Result, Word, judge, judge_overload
 from planner.simulate.measures import broker_series, summary
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario
+from tests.app.simulate.traces import cluster
 
 CALM = Result(
     limit_percent=85,
@@ -107,6 +108,18 @@ def test_no_scenario_improves_by_measuring_differently() -> None:
     for changed in (blind, easy):
         other = Result.of(simulate(cluster, Scenario(cycles=3, settings=changed)))
         assert judge(own, other).word == "same", judge(own, other).text
+
+
+def test_a_machine_is_full_whatever_its_weight() -> None:
+    """The weight of a capture hides 95 % of CPU from Pulsar, and not from the judge."""
+    captured = {"loadBalancerCPUResourceWeight": 0.0}
+    snapshot = cluster((0.95, 0.2, 0.2), dict.fromkeys(range(3), (10.0,) * 10), settings=captured)
+    own = Result.of(simulate(snapshot, Scenario(cycles=12)))
+    assert own.overloaded_broker_min == 12
+    assert own.highest_percent == pytest.approx(95, abs=1)
+    after = Result.of(simulate(snapshot, Scenario(cycles=12, settings={"loadBalancerCPUResourceWeight": 1.0})))
+    assert judge(own, after).word == "better", judge(own, after).text
+    assert 30 < after.end_peak_percent < 85, "its CPU is measured, not only what counts by the weights of the capture"
 
 
 def test_breaches_are_bundles_that_no_listed_broker_serves() -> None:

@@ -70,10 +70,19 @@ NO_FIELDS = {
     "leader",
     "version",
     "errors",
+    "other_tools",
     "allocator_stats",
 }
 """Kinds that are names alone, or nothing."""
-OTHER_FORMS = {"settings_as_json", "settings_as_java", "options_of_commands", "differences", "log_of_broker"}
+OTHER_FORMS = {
+    "settings_as_json",
+    "settings_as_java",
+    "options_of_commands",
+    "shell_variables",
+    "differences",
+    "terraform_plan",
+    "log_of_broker",
+}
 """Settings in other forms; what is wrong about a value is found where they all end."""
 
 WRONG: tuple[Any, ...] = (None, -1, "x", 1e300, [], {})

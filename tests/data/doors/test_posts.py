@@ -149,3 +149,63 @@ def test_the_path_of_a_node_names_its_namespace(above: str) -> None:
     assert reading.found == ("bundles of 1 namespace",)
     assert not reading.assumed
     assert not reading.not_used
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("cloud_watch.json", "an answer of CloudWatch; use what brokers print at /metrics"),
+        ("pulsar_manager.json", "a table of Pulsar Manager, which has no bundles; use brokers list"),
+        ("kubectl_top.txt", "usage of pods as Kubernetes measures it; use the load report of each broker"),
+        ("influx.txt", "lines of InfluxDB; use what brokers print at /metrics"),
+        ("clusters_and_tenants.txt", "the rights of a tenant, which no decision reads"),
+    ],
+)
+def test_answers_of_other_tools_are_refused_with_what_to_use(name: str, said: str) -> None:
+    reading = read((INPUTS / "other_tools" / name).read_text())
+    assert reading.found == ()
+    assert said in " ".join(reading.not_used)
+
+
+def test_settings_below_an_answer_of_another_tool_are_read() -> None:
+    text = (INPUTS / "other_tools" / "kubectl_top.txt").read_text()
+    [found] = read(f"{text}\nloadBalancerEnabled=true\n").configurations
+    assert found.values == {"loadBalancerEnabled": "true"}
+
+
+@pytest.mark.parametrize("text", ['["public", "pulsar", "shop"]', "$ pulsar-admin tenants list\n[]", ""])
+def test_names_of_tenants_are_called_names(text: str) -> None:
+    said = " ".join(read(text or "$ pulsar-admin clusters list\neast\nwest\n").not_used)
+    assert "a list of 3 names alone" in said or "the answer to " in said
+    assert "JSON of an unknown kind" not in said
+
+
+def test_bundles_cut_out_of_a_report_keep_their_rates() -> None:
+    """They were taken for a list of bundles, all without traffic."""
+    stats = json.dumps(json.loads(REPORT)["lastStats"], indent=2)
+    command = "curl -s http://mq-0.mq.east.svc:8080/admin/v2/broker-stats/load-report | jq .lastStats"
+    reading = read(f"$ {command}\n{stats}\n")
+    assert reading.snapshot is not None
+    assert reading.snapshot.bundles.msg_rate_in_per_s.sum() == pytest.approx(1_140.75)
+    assert "the load of mq-0.mq.east.svc:8080" in [one.what for one in reading.missing]
+
+
+def test_a_cluster_that_never_had_isolation_policies_has_none() -> None:
+    text = "null\n\nReason: NamespaceIsolationPolicies for cluster east does not exist\n"
+    reading = read(f"$ pulsar-admin ns-isolation-policy list east\n{text}")
+    assert reading.found == ("isolation policies (0)",)
+    assert not reading.not_used
+
+
+@pytest.mark.parametrize("title", ["Error 401 Authentication required", "307 Temporary Redirect", "403 Forbidden"])
+def test_a_page_of_a_server_is_an_error(title: str) -> None:
+    page = f"<html>\n<head>\n<title>{title}</title>\n</head>\n<body><h2>HTTP ERROR</h2>\n</body>\n</html>\n"
+    [why] = read(f"$ curl http://mq-0:8080/admin/v2/brokers/east\n{page}").not_used
+    assert f"an error: {title}" in why
+
+
+def test_a_name_between_lines_is_a_heading() -> None:
+    other = REPORT.replace("mq-0", "mq-1").replace("shop/", "pay/")
+    reading = read(f"--- mq-0 ---\n{REPORT}\n--- mq-1 ---\n{other}\n")
+    assert reading.found == ("load reports of 2 brokers",)
+    assert not reading.not_used

@@ -13,6 +13,7 @@ from planner.__main__ import main
 from planner.cluster.digest import snapshot_digest
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.snapshot import Snapshot
+from planner.doors.commands import script
 from planner.doors.enough import NEEDS, enough_for
 from planner.doors.read import Given, read_given, read_outputs
 from planner.doors.reading import Reading
@@ -574,3 +575,12 @@ def test_resource_quotas_are_told_from_the_defaults() -> None:
         said[path.name] = "".join(reading.not_used)
     assert "only for a bundle without averages" in said.pop("of_a_bundle_2_8.txt")
     assert all("which no decision reads" in text for text in said.values())
+
+
+def test_commands_have_a_word_for_a_cluster_that_is_not_known() -> None:
+    """They asked for a cluster called "cluster"."""
+    reading = read_outputs(INPUTS / "load_report" / "pretty_4_0.json")
+    assert reading.snapshot is not None
+    commands = " ".join([*(one.command for one in reading.missing), script(reading.snapshot.info.cluster)])
+    assert "brokers list CLUSTER" in commands
+    assert "list cluster" not in commands

@@ -20,6 +20,8 @@ WHOLE = (
     "grafana/panel_data_9.json",
     "grafana/frames_of_a_table_10.json",
     "grafana/tsdb_query_7.json",
+    "grafana/inspected_query_10.json",
+    "grafana/dashboard_snapshot_11.json",
     "series_csv/grafana_joined_by_time_11.csv",
     "series_csv/grafana_for_excel_9.csv",
     "series_csv/grafana_table_10.csv",
@@ -284,3 +286,67 @@ def test_a_pod_with_an_address_of_its_own_is_called_by_it() -> None:
     reading = answered(lambda at: {"instance": f"10.0.0.{at}:8080", "pod": f"mq-broker-{at}"})
     assert reading.snapshot is not None
     assert reading.snapshot.brokers.name == ("10.0.0.0:8080", "10.0.0.1:8080")
+
+
+def test_the_definition_of_a_dashboard_is_no_data() -> None:
+    text = json.dumps({"dashboard": {"panels": [{"type": "graph"}], "schemaVersion": 16}, "meta": {}})
+    assert "the definition of a panel or dashboard" in " ".join(read(text).not_used)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("Time,mq-0,mq-1\n2026-11-21 01:49:55,70,30\n", "mq-0, mq-1 left out: columns without the name of a metric"),
+        (
+            "Time,topic,Value\n2026-11-21 01:49:55,persistent://shop/orders/a,5\n",
+            "series without the name of a metric",
+        ),
+        (
+            "Time,__name__,instance,Value\n11/21/2026 01:49:55,pulsar_lb_cpu_usage,mq-0:8080,5\n",
+            "1 row left out: the time '11/21/2026 01:49:55' cannot be read",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_table_is_said(text: str, said: str) -> None:
+    """Each was of an unknown kind, or no rows of the table."""
+    reading = read(text)
+    assert reading.snapshot is None
+    assert said in " ".join(reading.not_used)
+
+
+def rescaled(text: str, factor: float) -> str:
+    """Return an answer or export with its times in another unit."""
+    rows = [json.loads(line) for line in text.splitlines()] if text.count("\n") > 1 else [json.loads(text)]
+    for row in rows:
+        for one in row["data"]["result"] if "data" in row else [row]:
+            if "value" in one:
+                one["value"][0] *= factor
+            one["timestamps"] = [round(at * factor) for at in one.get("timestamps", [])]
+    return "\n".join(map(json.dumps, rows))
+
+
+@pytest.mark.parametrize(
+    ("name", "factor"), [("prometheus/instant.json", 1_000), ("victoria_metrics/export.jsonl", 0.001)]
+)
+def test_times_in_another_unit_are_said(name: str, factor: float) -> None:
+    """Those in ms were left out as no numbers; those in seconds were of 1970."""
+    text = json.dumps(json.loads(text_of(name))) if name.endswith("json") else text_of(name)
+    before, after = read(text), read(rescaled(text, factor))
+    assert before.snapshot is not None
+    assert after.snapshot is not None
+    apart_ms = before.snapshot.info.captured_at_ms - after.snapshot.info.captured_at_ms
+    assert abs(apart_ms) < 1_000
+    assert "its times are in seconds instead of ms" in " ".join(after.not_used)
+
+
+def test_series_of_two_tenants_are_said() -> None:
+    answer = json.loads(text_of("prometheus/instant.json"))
+    result = answer["data"]["result"]
+    others = [
+        {"metric": {**one["metric"], "__tenant_id__": "b"}, "value": [one["value"][0], str(float(one["value"][1]) * 3)]}
+        for one in result
+    ]
+    answer["data"]["result"] = [*result, *others]
+    reading = read(json.dumps(answer))
+    assert "differ from another one of the same broker, bundle or topic" in " ".join(reading.not_used)
+    assert "differ from another" not in " ".join(read(text_of("prometheus/instant.json")).not_used)

@@ -1,5 +1,6 @@
 """Settings in every form in which people have them at hand come out the same, and nothing beside them does."""
 
+import base64
 import io
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 
 from planner.doors.read import Given, read_given, read_outputs
 from planner.doors.reading import Reading
+from planner.doors.vocabulary import is_before_and_after
 
 INPUTS = Path(__file__).parent / "inputs"
 INTERVAL, ENABLED = "loadBalancerSheddingIntervalMinutes", "loadBalancerEnabled"
@@ -28,6 +30,18 @@ def read(text: str) -> Reading:
         ("options_of_commands/docker_inspect_format.txt", "5"),
         ("settings_in_yaml/docker_inspect_env.json", "7"),
         ("settings_in_yaml/describe_config_map.txt", "7"),
+        ("settings_in_yaml/helm_get_values.txt", "7"),
+        ("settings_in_yaml/ansible_task.yaml", "7"),
+        ("settings_in_yaml/kustomization.yaml", "7"),
+        ("settings_file/systemctl_show.txt", "5"),
+        ("shell_variables/Dockerfile", "5"),
+        ("shell_variables/Dockerfile_2_8", "5"),
+        ("shell_variables/fish.txt", "5"),
+        ("terraform/variables.tfvars", "5"),
+        ("terraform/merged_3_0.tf", "5"),
+        ("terraform/containers.tf", "5"),
+        ("terraform/written.tf.json", "5"),
+        ("terraform/job.nomad.hcl", "5"),
     ],
 )
 def test_each_form_gives_the_same_settings(name: str, interval: str) -> None:
@@ -56,6 +70,11 @@ def test_what_was_last_applied_is_no_second_file() -> None:
         ("unified.diff", INTERVAL, "1", "5"),
         ("plain.txt", "loadBalancerBrokerThresholdShedderPercentage", "10", "20"),
         ("git.txt", "loadBalancerNamespaceMaximumBundles", "128", "256"),
+        ("helm_diff.txt", INTERVAL, "1", "5"),
+        ("../terraform_plan/set_3_3.txt", INTERVAL, "1", "5"),
+        ("../terraform_plan/values_4_0.txt", INTERVAL, "1", "5"),
+        ("../terraform_plan/config_map_4_2.txt", INTERVAL, "1", "5"),
+        ("../terraform/plan_1_5.json", INTERVAL, "1", "5"),
     ],
 )
 def test_differences_are_settings_before_and_after(name: str, setting: str, before: str, after: str) -> None:
@@ -116,3 +135,107 @@ def test_a_log_that_was_cut_is_named() -> None:
     assert reading.snapshot is not None
     assert INTERVAL not in reading.snapshot.settings.overrides
     assert "is cut" in " ".join(reading.not_used)
+
+
+@pytest.mark.parametrize(
+    "line", ["NAME={{ enabled }}", "NAME={{ enabled | default('true') }}", "NAME=${ENABLED}", "NAME=<%= @enabled %>"]
+)
+def test_what_a_template_fills_in_is_not_false(line: str) -> None:
+    reading = read(f"{line.replace('NAME', ENABLED)}\n{INTERVAL}=7\n")
+    [found] = reading.configurations
+    assert dict(found.values) == {INTERVAL: "7"}
+    assert found.variables == {ENABLED: False}
+    assert f"{ENABLED} left out: variables, whose values stand elsewhere" in " ".join(reading.not_used)
+
+
+def test_the_default_of_a_variable_counts() -> None:
+    text = "services:\n  broker:\n    environment:\n"
+    reading = read(f"{text}      - {ENABLED}=${{ON:-false}}\n      - {INTERVAL}=${{EVERY}}\n")
+    [found] = reading.configurations
+    assert dict(found.values) == {ENABLED: "false"}
+    assert f"{ENABLED}: variables, whose defaults are taken" in " ".join(reading.not_used)
+
+
+@pytest.mark.parametrize("second", ["{% else %}\n", ""])
+def test_a_setting_with_several_values_is_named(second: str) -> None:
+    reading = read(f"{INTERVAL}=7\n{second}{ENABLED}=true\n{INTERVAL}=9\n")
+    assert reading.configurations[0].values[INTERVAL] == "9"
+    assert f"{INTERVAL} stand there with several values" in " ".join(reading.not_used)
+
+
+@pytest.mark.parametrize("order", [("PULSAR_PREFIX_", ""), ("", "PULSAR_PREFIX_")])
+@pytest.mark.parametrize("form", ["{}{}={}\n", "      {}{}: '{}'\n"])
+def test_images_write_variables_with_the_prefix_last(order: tuple[str, str], form: str) -> None:
+    lines = "".join(form.format(prefix, INTERVAL, 5 if prefix else 7) for prefix in order)
+    above = "services:\n  broker:\n    environment:\n" if ":" in form else ""
+    [found] = read(above + lines).configurations
+    assert found.values[INTERVAL] == "5"
+
+
+def test_brokers_that_differ_are_no_change() -> None:
+    text = "".join(f"broker-{at} | CHANGED | rc=0 >>\n{ENABLED}=true\n{INTERVAL}={at + 1}\n" for at in range(2))
+    reading = read(f"$ ansible brokers -a 'grep ^load broker.conf'\n{text}")
+    assert not is_before_and_after(reading.configurations)
+    assert not reading.not_used
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "root         1     0 12 08:00 ?        01:02:03 java -Xmx2g org.apache.pulsar.PulsarBrokerStarter\n",
+        "NAME              READY   STATUS    RESTARTS   AGE\nmq-broker-0       1/1     Running   0          5d\n",
+        "Broker\tIn\tOut\nhttp://mq-0:8080\t100\t200\n",
+    ],
+)
+def test_other_tables_are_no_settings(table: str) -> None:
+    """Each was reported as dynamic settings."""
+    reading = read(table)
+    assert reading.found == ()
+    assert reading.not_used
+    assert not reading.configurations
+
+
+def test_data_of_a_config_map_are_no_overrides() -> None:
+    values = f'{{"PULSAR_MEM": "-Xmx1g", "{ENABLED}": "true", "{INTERVAL}": "7"}}'
+    [found] = read(f"$ kubectl get cm mq-broker -o jsonpath='{{.data}}'\n{values}$ ").configurations
+    assert found.form == "file"
+    assert dict(found.values) == {ENABLED: "true", INTERVAL: "7"}
+
+
+def test_a_merge_names_what_stands_elsewhere() -> None:
+    """All of it was left out, and nothing was said of brokers."""
+    text = (INPUTS / "terraform" / "merged_3_0.tf").read_text().replace("{ defaultNumberOfNamespaceBundles = 8 }", "x")
+    reading = read(text)
+    assert reading.configurations[0].values == {ENABLED: "true", INTERVAL: "5"}
+    assert "a part of merge() left out: variables" in " ".join(reading.not_used)
+
+
+@pytest.mark.parametrize("between", [";", "; ", ", ", "  "])
+def test_settings_on_one_line_are_parted(between: str) -> None:
+    """The switch was reported as false."""
+    reading = read(f"{ENABLED}=true{between}{INTERVAL}=7\n")
+    assert reading.configurations[0].values == {ENABLED: "true", INTERVAL: "7"}
+    assert not reading.not_used
+
+
+def test_settings_of_a_proxy_are_not_those_of_brokers() -> None:
+    line = f"helm upgrade x y --set broker.configData.{ENABLED}=true,proxy.configData.{ENABLED}=false"
+    reading = read(f"{line} --set-string broker.configData.{INTERVAL}=7\n")
+    assert reading.configurations[0].values == {ENABLED: "true", INTERVAL: "7"}
+
+
+@pytest.mark.parametrize("name", [f"PULSAR_PREFIX_{ENABLED}", "broker.conf"])
+def test_a_secret_is_decoded(name: str) -> None:
+    """Its base64 was reported as false."""
+    value = base64.b64encode(b"true" if ENABLED in name else f"{ENABLED}=true".encode()).decode()
+    text = f"apiVersion: v1\nkind: Secret\nmetadata:\n  name: mq-broker\ndata:\n  {name}: {value}\n"
+    reading = read(text)
+    assert reading.configurations[0].values == {ENABLED: "true"}
+    assert not reading.not_used
+
+
+def test_a_list_is_the_value_of_a_setting() -> None:
+    """It was left out without a word."""
+    name = "loadBalancerSheddingExcludedNamespaces"
+    text = f"broker:\n  configData:\n    {ENABLED}: 'true'\n    {name}:\n      - shop/a\n      - shop/b\n"
+    assert read(text).configurations[0].values[name] == "shop/a,shop/b"

@@ -116,10 +116,26 @@ def test_a_scrape_that_was_cut_short_is_said() -> None:
 
 
 def test_metrics_of_two_clusters_are_said() -> None:
-    other = SCRAPE.replace('cluster="east"', 'cluster="west"').replace("mq-0", "mq-1").replace("shop/", "pay/")
+    other = SCRAPE.replace("east", "west").replace("mq-0", "mq-1").replace("shop/", "pay/")
     data = f"{SCRAPE}\n$ curl -s http://mq-1.mq.west.svc:8080/metrics/\n{other}".encode()
     reading = read_given([Given("x", io.BytesIO(data))], now_ms=1795225795494)
-    assert "several clusters: east, west" in " ".join(reading.contradictions)
+    assert "several clusters: east, west. Those of east count" in " ".join(reading.contradictions)
+    assert reading.snapshot is not None
+    assert {name.partition("/")[0] for name in reading.snapshot.bundle_names} == {"shop"}
+    west = read_given([Given("x", io.BytesIO(data))], cluster="west", now_ms=1795225795494).snapshot
+    assert west is not None
+    assert {name.partition("/")[0] for name in west.bundle_names} == {"pay"}
+
+
+def test_brokers_of_two_clusters_with_one_name_are_not_put_together() -> None:
+    """The values of one were shown for the other."""
+    other = scaled(r"pulsar_\w+", 3).replace('cluster="east"', 'cluster="west"')
+    reading = scraped(f"{SCRAPE}\n{other}")
+    assert reading.snapshot is not None
+    assert "several clusters" in " ".join(reading.contradictions)
+    alone = scraped(SCRAPE).snapshot
+    assert alone is not None
+    assert reading.snapshot.topics.msg_rate_in_per_s.tolist() == alone.topics.msg_rate_in_per_s.tolist()
 
 
 def test_of_two_scrapes_of_a_broker_the_last_counts_as_a_whole() -> None:
@@ -262,3 +278,41 @@ def test_topics_below_a_range_that_is_empty_are_named() -> None:
     reading = owners_of(f"$ pulsar-admin broker-stats topics\n{json.dumps(wrong)}\n{owned('b0:8080', *HALVES)}")
     assert reading.snapshot is not None
     assert "The range 0x80000000_0x40000000 is empty".lower() in " ".join(reading.not_used).lower()
+
+
+def test_the_time_of_a_report_in_seconds_is_said() -> None:
+    """The cluster was shown as of 1970."""
+    changed = copy.deepcopy(REPORT)
+    changed["lastUpdate"] //= 1_000
+    reading = read_given([Given("x", io.BytesIO(json.dumps(changed).encode()))], now_ms=1795225795494)
+    assert "check that this is in ms" in " ".join(reading.contradictions)
+    assert reading.snapshot is not None
+    assert reading.snapshot.info.captured_at_ms == 1795225795494
+
+
+def test_a_report_with_a_time_that_is_none_leaves_the_others() -> None:
+    """Nothing at all was read."""
+    changed = copy.deepcopy(REPORT)
+    changed["lastUpdate"] *= 1_000_000
+    changed["webServiceUrl"] = "http://mq-9.mq.east.svc:8080"
+    data = f"{json.dumps(REPORT)}\n{json.dumps(changed)}".encode()
+    reading = read_given([Given("x", io.BytesIO(data))], now_ms=1795225795494)
+    assert reading.found == ("load reports of 1 broker",)
+    assert "lastUpdate: the value is not a time in ms since 1970" in " ".join(reading.not_used)
+
+
+def test_reports_of_different_days_are_said() -> None:
+    changed = copy.deepcopy(REPORT)
+    changed["lastUpdate"] -= 3 * 24 * 3_600_000
+    changed["webServiceUrl"] = "http://mq-9.mq.east.svc:8080"
+    assert "mq-9.mq.east.svc:8080 is 4,320 min older than the newest one" in contradictions(REPORT, changed)
+    changed["lastUpdate"] = REPORT["lastUpdate"] - 15 * 60_000
+    assert "older than the newest" not in contradictions(REPORT, changed)
+
+
+def test_topics_of_another_namespace_are_said() -> None:
+    """They were said to be shown in the bundle of their hash."""
+    topics = {"shop/orders": {"0x00000000_0xffffffff": {"persistent": {"persistent://shop/other/x": {"msgRateIn": 1}}}}}
+    said = contradictions(REPORT, topics)
+    assert "lists 1 topic under another namespace (persistent://shop/other/x)" in said
+    assert "does not hold the hash" not in said

@@ -121,7 +121,7 @@ def test_a_line_that_cannot_be_is_put_aside_alone(tmp_path: Path, bad: Any) -> N
     [
         ({**SERIES, "values": [[[AT / 1_000], "1"]]}, "not a pair of time and number"),
         ({**SERIES, "values": [[AT / 1_000, ["1"]]]}, "not a pair of time and number"),
-        ({**SERIES, "values": [[AT, "1"]]}, ""),  # ms for seconds: the year 59010
+        ({**SERIES, "values": [[AT * 1_000, "1"]]}, "no time"),  # microseconds
         ({**SERIES, "values": [[1, "1"]]}, "no time"),
         ({**SERIES, "metric": SERIES["metric"] | {"cluster": "x" * 300}}, "too long for a folder"),
         ({**SERIES, "metric": SERIES["metric"] | {"topic": TOPIC + "x" * 5_000}}, "too long"),

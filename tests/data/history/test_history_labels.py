@@ -15,7 +15,7 @@ from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot, SnapshotInfo
 from planner.cluster.tables import make_brokers, make_bundles, make_topics
 from planner.history.assemble import DayAssembler
-from planner.history.assumed import roundest
+from planner.history.assumed import Hosts, roundest
 from planner.history.day_writer import DayWriter
 from planner.history.days import read_day, snapshot_at
 from planner.history.labels import packed, unpacked
@@ -317,6 +317,64 @@ def test_ipv6_host_is_no_address_with_a_port() -> None:
     assert record.broker == "2001:db8::1"
     (aside,) = read(one("pulsar_lb_cpu_usage", [1], instance="", broker="two words"))
     assert isinstance(aside, RowSetAside)
+
+
+@pytest.mark.parametrize("label", ["pod", "kubernetes_pod_name"])
+@pytest.mark.parametrize("instance", ["", "node-7"])
+def test_a_pod_stands_for_a_broker_whose_address_no_label_has(label: str, instance: str) -> None:
+    """Series of topics have no label `broker`, and were set aside; those of the broker have the whole host there."""
+    pods = [{"instance": instance, label: f"mq-{at}"} for at in range(2)]
+    loads = [
+        one("pulsar_lb_cpu_usage", [cpu, cpu], broker=f"mq-{at}.mq.svc", **pods[at]) for at, cpu in enumerate((83, 20))
+    ]
+    topics = [rate([at + 1, at + 1], topic=f"{TOPIC}-{at}", **pods[at]) for at in range(2)]
+    assembler, found = assemble([answer(*loads, *topics)])
+    assert found[-1].brokers.name == ("mq-0:8080", "mq-1:8080")
+    assert found[-1].brokers.cpu_usage_percent.tolist() == [83.0, 20.0]
+    assert rates(found[-1]) == {"mq-0:8080": 1.0, "mq-1:8080": 2.0}
+    assert "mq-0, mq-1 without a port; 8080 is assumed" in " ".join(assembler.notes())
+
+
+@pytest.mark.parametrize("is_export", [False, True])
+def test_times_in_another_unit_are_read_with_a_warning(*, is_export: bool) -> None:
+    """Times in ms were set aside as none, and those of an export in seconds made a day of 1970."""
+    series = rate([1, 1])
+    times, values = zip(*series["values"], strict=True)
+    if is_export:
+        lines = [json.dumps({"metric": series["metric"], "timestamps": times, "values": [1.0, 1.0]}).encode()]
+    else:
+        lines = [json.dumps(answer(series | {"values": [[at * 1_000, "1"] for at in times]})).encode()]
+    tally = Tally()
+    (record,) = records_of_lines(lines, "c", tally)
+    assert isinstance(record, Record)
+    assert list(record.times) == [at * 1_000 for at in times]
+    assert "in seconds instead of ms" in " ".join(tally.warnings)
+    assert values == ("1", "1")
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_pod_is_the_host_whose_name_begins_with_it(*, is_first: bool) -> None:
+    cpu = one("pulsar_lb_cpu_usage", [83, 83], instance="", broker="mq-0.mq.svc")
+    series = [cpu, rate([1, 1], instance="", pod="mq-0")]
+    _, found = assemble([answer(*(series if is_first else series[::-1]))])
+    [name] = found[-1].brokers.name
+    assert rates(found[-1]) == {name: 1.0}
+    assert found[-1].brokers.cpu_usage_percent.tolist() == [83.0]
+
+
+def test_a_pod_is_the_known_broker_of_that_name() -> None:
+    cpu = one("pulsar_lb_cpu_usage", [83, 83], instance="mq-0.mq.svc:8081")
+    _, found = assemble([answer(cpu, rate([1, 1], instance="", pod="mq-0"))])
+    assert found[-1].brokers.name == ("mq-0.mq.svc:8081",)
+
+
+def test_hosts_that_begin_alike_are_apart() -> None:
+    hosts = Hosts(())
+    names = ["mq-0.east.svc", "mq-0.west.svc", "10.0.0.1", "10.0.0.2", "mq-0"]
+    assert [hosts.broker_of(name) for name in names] == [
+        *(f"{name}:8080" for name in names[:-1]),
+        "mq-0.east.svc:8080",
+    ]
 
 
 # --- notes

@@ -1,0 +1,10 @@
+job "mq" {
+  group "broker" {
+    task "broker" {
+      env {
+        loadBalancerEnabled                 = "true"
+        loadBalancerSheddingIntervalMinutes = "5"
+      }
+    }
+  }
+}
