@@ -176,10 +176,11 @@ def bundle_count_too_low(case: Outcome) -> Iterator[Finding]:
         sparse = bool((end.bundles.topics[space.bundles] == 0).mean() > _EMPTY_SHARE)
         many = len(space.bundles) >= _ENOUGH * int(case.series.present[-1].sum())
         alone = many and int((space.traffic > fair).sum()) == 1
-        what, edits = "its bundles", _halved(case.trace.start, space.name, wanted)
         if alone:
-            wanted = 2 ** int(np.ceil(np.log2(load / fair / _SHARE_OF_FAIR)))
-            what, edits = end.bundle_names[bundle], _divided(case.trace.start, end.bundle_names[bundle], wanted)
+            wanted, what = 2 ** int(np.ceil(np.log2(load / fair / _SHARE_OF_FAIR))), end.bundle_names[bundle]
+            edits = _divided(case.trace.start, what, wanted)
+        else:
+            what, edits = "its bundles", _halved(case.trace.start, space.name, wanted)
         if len(space.bundles) >= cap:
             evidence += f" {NAMESPACE_MAXIMUM_BUNDLES} is {cap}, so it is not split automatically."
         example = f", for example into {wanted}" if edits else ""

@@ -28,7 +28,7 @@ from planner.explain.outcome import Outcome
 from planner.explain.upgrade_blockers import namespaces_with_cluster
 from planner.pulsar.load.java_pattern import java_pattern
 from planner.pulsar.load.namespace_policies import isolation_policy
-from planner.pulsar.placement.filters import broker_host, matches_any
+from planner.pulsar.placement.filters import broker_host
 from planner.simulate.breaches import breaches
 from planner.simulate.edits.registry import BundleMoves, IsolationChange
 
@@ -348,7 +348,8 @@ def policy_full(case: Outcome) -> Iterator[Finding]:
     usage = {name: value for name, value in usage.items() if np.isfinite(value)}
     used = [case.last.namespaces[at] for at in np.unique(case.last.bundles.namespace).tolist()]
     for policy in policies_of(case.last, used):
-        inside = [one for one in usage if matches_any((*policy.primary, *policy.secondary), broker_host(one))]
+        allowed = allowed_hosts(case.last, (*policy.primary, *policy.secondary))
+        inside = [one for one in usage if broker_host(one) in allowed]
         outside = [one for one in usage if one not in inside]
         edit = widened(case.last, policy)
         if len(inside) < _SEVERAL or edit is None or not outside:

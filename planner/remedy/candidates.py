@@ -209,7 +209,7 @@ def moves_after(snapshot: Snapshot, scenario: Scenario, result: Result, *, few: 
         asked = [Question(moves=budget, rounds=2) for budget in budgets]
         if result.end_peak_percent > result.limit_percent:
             asked.append(Question(under_percent=float(result.limit_percent), cost="moves", rounds=2))
-        elif few and result.end_peak_percent - (mean := _mean_percent(start)) >= APART * 100:
+        elif few and result.end_peak_percent - (mean := usage_of(start, start.settings)[1] * 100) >= APART * 100:
             asked.append(Question(under_percent=mean * _EVEN, cost="moves", rounds=2))
         for question in asked:
             plan = best_plan(start, question)
@@ -224,11 +224,6 @@ def moves_after(snapshot: Snapshot, scenario: Scenario, result: Result, *, few: 
                 yield Action(kind="moves", words=words, edits=tuple(edits))
     except PlannerError:
         return
-
-
-def _mean_percent(snapshot: Snapshot) -> float:
-    """Return the mean usage of the brokers that answer, in percent."""
-    return usage_of(snapshot, snapshot.settings)[1] * 100
 
 
 def _after_edits(snapshot: Snapshot, scenario: Scenario) -> tuple[Snapshot | None, float]:

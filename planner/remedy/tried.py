@@ -189,7 +189,8 @@ def fix(trials: Trials, outcome: Outcome, progress: Callable[[int], None] = lamb
     free = [one for one in single if one.action.kind not in _BOUGHT]
     offered = _offered(trials, free)
     doubt = _doubt(outcome)
-    if needed and not doubt and not (offered and _ends_below(offered[0])):
+    buys = needed and not doubt
+    if buys and not (offered and _ends_below(offered[0])):
         free = single
         offered = _offered(trials, [one for one in single if one.action.kind != "brokers"])
     pairs = [*_pairs(trials, offered[:_PAIRED]), *_followed(trials, free)]
@@ -200,10 +201,10 @@ def fix(trials: Trials, outcome: Outcome, progress: Callable[[int], None] = lamb
     pair = next(iter(_offered(trials, better)), None)
     chosen = pair or best
     capacity = None
-    if needed and not doubt and (chosen is None or not _ends_below(chosen)):
+    if buys and (chosen is None or not _ends_below(chosen)):
         capacity, more = _more_brokers(trials)
         number += more
-    if needed and not doubt and best is None and capacity is None:
+    if buys and best is None and capacity is None:
         best = next(iter(_offered(trials, added)), None)
     return Fix(best, pair, tuple(offered[1:]), capacity, number, needed, doubt)
 

@@ -154,21 +154,25 @@ class Result:
         )
 
 
-def _hidden(brokers: BrokerTable, start: Snapshot) -> FloatArray:
-    """Return the usage that weights hide where a machine is too full by it, and -inf elsewhere. Shape (brokers,).
+def _hidden(start: Snapshot) -> Callable[[BrokerTable], FloatArray]:
+    """Return what gives the usage that weights hide where a machine is too full by it, and -inf elsewhere.
 
     Where that is so in the capture already, all of it: every outcome is then measured alike.
     """
     config, manager = start.settings, start.info.load_manager
     limit = config.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
-    bare = uncounted_usage(brokers, config, manager)
     captured = bool((uncounted_usage(start.brokers, config, manager) > limit).any())
-    return bare if captured else np.where(bare > limit, bare, -np.inf)
+
+    def hidden(brokers: BrokerTable) -> FloatArray:
+        bare = uncounted_usage(brokers, config, manager)
+        return bare if captured else np.where(bare > limit, bare, -np.inf)
+
+    return hidden
 
 
 def _with_hidden(now: Standing, end: Snapshot, start: Snapshot) -> Standing:
     """Return how near a cluster is to its limits, with the usage that weights hide."""
-    config, bare = start.settings, _hidden(end.brokers, start)
+    config, bare = start.settings, _hidden(start)(end.brokers)
     limit = config.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
     if not np.isfinite(bare).any():
         return now
@@ -198,8 +202,9 @@ def _demand(trace: Trace) -> FloatArray:
             short = factors[factors < 1]
             if len(short) and short.min() > 0:  # usage is capped at capacity: the broker asked for most stands for it
                 row[row.argmax()] = max(row.max(), 1 / float(short.min()))
+    hidden = _hidden(trace.start)
     for row, place, cycle in zip(usage, places, trace.cycles, strict=True):
-        row[place] = np.maximum(row[place], _hidden(cycle.view.brokers, trace.start))
+        row[place] = np.maximum(row[place], hidden(cycle.view.brokers))
     return usage
 
 

@@ -159,6 +159,8 @@ def uncounted_usage(brokers: BrokerTable, config: Settings, load_manager: LoadMa
     weights = ResourceWeights.of(config, load_manager)
     factors = ((0, weights.cpu), (3, weights.bandwidth_in), (4, weights.bandwidth_out))
     light = [row for row, factor in factors if factor < 1]
+    if not light:
+        return np.full(len(brokers), -np.inf)
     rows = usage_percent_by_resource(brokers)[light].astype(np.float64) / 100
     top: FloatArray = np.where(np.isnan(rows), -np.inf, rows).max(axis=0, initial=-np.inf)
     return top

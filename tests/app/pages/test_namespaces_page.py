@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from planner.cluster.snapshot import Snapshot
 from planner.history.generate import write_day
 from planner.history.spec import HistorySpec
-from planner.namespaces.advice import bundle_advice
+from planner.namespaces.advice import BundleAdvice, bundle_advice
 from planner.namespaces.impact import impact
-from planner.namespaces.successor import successor_move, successor_trial
+from planner.namespaces.successor import SuccessorTrial, successor_move, successor_trial
 from planner.share.bundle_advice import advice_scenario, successor_commands
 from planner.share.link import decode_link
 from planner.simulate.cluster_spec import ClusterSpec
@@ -148,13 +149,18 @@ def test_cuts_open_as_a_scenario_that_makes_them(page: Page, monkeypatch: pytest
     assert len(expected.end.bundles) == 8
 
 
-def test_a_successor_opens_as_a_scenario_where_it_is_worth_it(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster = stuck_cluster()
+def with_a_successor(page: Page, cluster: Snapshot) -> tuple[AppTest, BundleAdvice, SuccessorTrial]:
+    """Return the page of a cluster with too many bundles in `a/b`, and the successor that is advised and tried."""
     saved = state.workspace().add(cluster, "too many bundles")
     test = page("namespaces", snapshot=saved.digest[:12], namespace="a/b")
     assert not test.exception
     advice = bundle_advice(cluster, "a/b")
-    trial = successor_trial(cluster, successor_move(cluster, "a/b", advice.successor))
+    return test, advice, successor_trial(cluster, successor_move(cluster, "a/b", advice.successor))
+
+
+def test_a_successor_opens_as_a_scenario_where_it_is_worth_it(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = stuck_cluster()
+    test, advice, trial = with_a_successor(page, cluster)
     said = shown(test)
     assert trial.heading in said
     assert trial.text in said
@@ -173,12 +179,7 @@ def test_a_successor_opens_as_a_scenario_where_it_is_worth_it(page: Page, monkey
 
 
 def test_a_successor_that_is_not_worth_it_has_neither_commands_nor_a_button(page: Page) -> None:
-    cluster = crowded_cluster()
-    saved = state.workspace().add(cluster, "too many bundles, well spread")
-    test = page("namespaces", snapshot=saved.digest[:12], namespace="a/b")
-    assert not test.exception
-    advice = bundle_advice(cluster, "a/b")
-    trial = successor_trial(cluster, successor_move(cluster, "a/b", advice.successor))
+    test, _, trial = with_a_successor(page, crowded_cluster())
     assert not trial.is_worth_it
     assert trial.heading in shown(test)
     assert not [one for one in test.button if one.label == "Open the move as a scenario"]

@@ -414,23 +414,25 @@ class TestBatches:
         moves = [MoveBundle(bundle=snapshot.bundle_names[at], destination=other_broker(snapshot, at)) for at in self.AT]
         return script_of(trace_of(snapshot, *moves, cycles=1), batch_bundles=2, pause_s=9)
 
+    def waited(self, snapshot: Snapshot, folder: Path, shell: str, looks: int) -> tuple[str, list[list[str]]]:
+        """Run the script while bundles arrive after so many looks; return what it said and called."""
+        stand_in = StandIn(folder, snapshot)
+        stand_in.reset(snapshot, looks=looks)
+        done = stand_in.run(self.script(snapshot), shell=shell)
+        assert done.returncode == 0, done.stdout
+        return done.stdout, stand_in.calls()
+
     @pytest.mark.parametrize("shell", SHELLS)
     def test_bundles_may_arrive_late(self, several: Snapshot, tmp_path: Path, shell: str) -> None:
-        stand_in = StandIn(tmp_path, several)
-        stand_in.reset(several, looks=6)
-        done = stand_in.run(self.script(several), shell=shell)
-        assert done.returncode == 0, done.stdout
-        assert done.stdout.count("Every bundle of this batch has arrived.") == 2
-        assert ["sleep", "5"] in stand_in.calls()
+        said, calls = self.waited(several, tmp_path, shell, looks=6)
+        assert said.count("Every bundle of this batch has arrived.") == 2
+        assert ["sleep", "5"] in calls
 
     @pytest.mark.parametrize("shell", SHELLS)
     def test_they_may_arrive_when_the_slowest_client_asks(self, several: Snapshot, tmp_path: Path, shell: str) -> None:
-        stand_in = StandIn(tmp_path, several)
-        stand_in.reset(several, looks=40)
-        done = stand_in.run(self.script(several), shell=shell)
-        assert done.returncode == 0, done.stdout
-        assert stand_in.calls().count(["sleep", "5"]) * 5 > LONGEST_BACK_OFF_S
-        assert "  waited 60 s, still to arrive: " in done.stdout
+        said, calls = self.waited(several, tmp_path, shell, looks=40)
+        assert calls.count(["sleep", "5"]) * 5 > LONGEST_BACK_OFF_S
+        assert "  waited 60 s, still to arrive: " in said
 
     @pytest.mark.parametrize("shell", SHELLS)
     def test_it_stops_where_they_do_not(self, several: Snapshot, tmp_path: Path, shell: str) -> None:
