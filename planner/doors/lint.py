@@ -88,7 +88,11 @@ def lint_file(
         FormatError: It cannot be read, or has none of the settings that the planner knows.
     """
     reading = read_outputs(path, release=release.name)
-    files = [one for one in reading.configurations if one.values or one.misspelt or one.invalid or one.read_false]
+    files = [
+        one
+        for one in reading.configurations
+        if one.values or one.misspelt or one.invalid or one.read_false or one.variables
+    ]
     if not files:
         raise FormatError(
             "It holds no settings of Pulsar's load balancer.",
@@ -101,6 +105,7 @@ def lint_file(
         *_names(files, release, source, lines),
         *_values(files, release, source, lines),
         *_read_false(files, release, source, lines),
+        *_variables(files, release, source, lines),
         *_twice(lines, source, release),
     ]
     config = Settings(valid(Settings({}, release), _known(files, release))[0], release)
@@ -236,6 +241,25 @@ def _read_false(files: Sequence[Configuration], release: Release, source: str, l
                 evidence="Any text but true is false: quotes, comments behind it, and words such as yes or 1 as well.",
                 remedy=f"Write {meant}." if means_true else "Write false, or true if that is meant.",
                 command=(_write(f"{name}={meant}", source, lines),),
+                settings=(name,),
+                source=source,
+                line=_line_of((name,), lines),
+            )
+
+
+def _variables(files: Sequence[Configuration], release: Release, source: str, lines: Lines) -> Iterator[LintFinding]:
+    """Yield settings whose value a template or a shell fills in: brokers take what stands there as it is."""
+    for one in files:
+        for name, has_default in one.variables.items():
+            if name not in release.settings:
+                continue
+            counts = "its default was checked" if has_default else "its value was not checked"
+            yield LintFinding(
+                code="value_to_fill_in",
+                severity="low",
+                title=f"{name} is a variable",
+                evidence=f"A template or a shell has to fill it in; {counts}. Brokers do not fill in variables.",
+                remedy="Check the file that the brokers read.",
                 settings=(name,),
                 source=source,
                 line=_line_of((name,), lines),

@@ -24,7 +24,7 @@ _LIKE: Final = 0.88
 _MOST: Final = 10_000
 _MEANS_TRUE: Final = re.compile(r"[\W_]*(?:true|yes|on|1|enabled?)\b", re.IGNORECASE)
 _LOWER: Final = {name.lower(): name for name in KNOWN}
-_VARIABLE: Final = re.compile(r"\{\{|\{%|<%|\$\{|\$\(")
+_VARIABLE: Final = re.compile(r"\{\{|\{%|<%|\$\{|\$\(|^\$[A-Za-z_]\w*$")
 """How what a template or a shell fills in begins: Jinja and Helm, ERB, variables."""
 _DEFAULT: Final = re.compile(r"\$\{\w+:?-([^${}]*)\}")
 """A variable with a default, as Compose and shells have it."""

@@ -221,3 +221,21 @@ def test_a_release_that_is_not_known_is_named(
     errors = capsys.readouterr().err
     assert said in errors
     assert (f"note: For Pulsar {version}" in errors) is bool(said)
+
+
+@pytest.mark.parametrize("value", ["{{ .Values.x }}", "${MINUTES}", "$(MINUTES)", "$MINUTES", "<%= @minutes %>"])
+def test_a_value_that_a_template_fills_in_is_named(tmp_path: Path, value: str) -> None:
+    """It had no finding, and a file with such values alone was said to hold no settings."""
+    path = tmp_path / "broker.conf"
+    path.write_text(f"# a comment\nloadBalancerSheddingIntervalMinutes={value}\n", encoding="utf-8")
+    [found] = lint_file(path)
+    assert (found.code, found.line) == ("value_to_fill_in", 2)
+    assert "its value was not checked" in found.evidence
+
+
+def test_the_default_of_a_variable_is_checked(tmp_path: Path) -> None:
+    path = tmp_path / "broker.conf"
+    path.write_text("loadBalancerSheddingIntervalMinutes=${MINUTES:-often}\n", encoding="utf-8")
+    found = {one.code: one for one in lint_file(path)}
+    assert set(found) == {"value_to_fill_in", "invalid_value"}
+    assert "its default was checked" in found["value_to_fill_in"].evidence
