@@ -9,6 +9,9 @@ Where bundles are placed is partly luck: on one day, the same number of bundles 
 by 10 to 40 points (standard deviation) from seed to seed. So a number is better on a day by the rule that chooses one:
 the judge finds it better on average and in three quarters of eight simulations, and then of 32 others. The judge also
 compares the means of all days.
+
+How much is luck shows where a number is compared with itself: the mean of eight simulations with that of eight others
+of the same loads. Beside it stand the other choices, compared by the mean of eight alone.
 """
 
 import argparse
@@ -39,6 +42,8 @@ SPEC = HistorySpec(
 
 SEEDS = range(8)
 OTHER_SEEDS = range(8, 40)
+ITSELF_SEEDS = range(40, 48)
+"""Seeds with the loads of `SEEDS`."""
 CHOICES = ("recommended", "today's", *map(str, USUAL))
 
 
@@ -50,11 +55,13 @@ class Day:
         tried: What each choice comes to.
         better: The choices that the recommended number is better than.
         worse: Those that it is worse than.
+        itself: The recommended number under other seeds.
     """
 
     tried: Mapping[str, TriedCount]
     better: frozenset[str]
     worse: frozenset[str]
+    itself: TriedCount
 
 
 def busiest(spec: HistorySpec, seed: int, day: int) -> Snapshot:
@@ -89,6 +96,7 @@ def judged(snapshot: Snapshot, namespace: str, numbers: Mapping[str, int]) -> Da
         {name: tried[number] for name, number in numbers.items()},
         frozenset(name for name, number in numbers.items() if holds(mine, number)),
         frozenset(name for name, number in numbers.items() if holds(number, mine)),
+        _tried(snapshot, namespace, mine, ITSELF_SEEDS),
     )
 
 
@@ -109,6 +117,12 @@ def lines(days: Sequence[Day]) -> Iterator[str]:
             f"recommended against {other} on {len(days)} held-out days: worse on {worse}, better on {better}, the same"
             f" number on {same}. Together: {judge(means[other], means[CHOICES[0]]).text}"
         )
+    yield "By the mean of 8 simulations alone:"
+    for other in CHOICES[1:]:
+        words = [day.tried[CHOICES[0]].against(day.tried[other]).word for day in days]
+        yield f"recommended against {other}: worse on {words.count('worse')}, better on {words.count('better')}"
+    words = [day.tried[CHOICES[0]].against(day.itself).word for day in days]
+    yield f"recommended against itself, 8 others: worse on {words.count('worse')}, better on {words.count('better')}"
 
 
 def main() -> None:

@@ -141,7 +141,7 @@ def _line(view: state.Current, namespace: str, advice: BundleAdvice | None) -> N
         first = np.sort(np.argsort(-population.weight, kind="stable")[:_MOST_TOPICS])
         hashes, loads = population.hash[first], population.weight[first] * 100
         topics = population.name.take(first).to_pylist()
-    cuts = advice.cuts.new if advice is not None and advice.edits else ()
+    cuts = advice.cuts.new if advice is not None and advice.cuts_help else ()
     figure = hash_line((bundles.low[rows], bundles.high[rows]), share, owners, (hashes, loads, topics), cuts)
     listed = len(population) if population is not None else 0
     more = f" The {_MOST_TOPICS:,} heaviest topics of {listed:,} are drawn." if listed > _MOST_TOPICS else ""
@@ -241,7 +241,8 @@ def _bundles(view: state.Current, advice: BundleAdvice) -> None:
     if advice.edits and view.outcome is None:
         present = scenario_history.present(view)
         steps = (*present.steps, *advice_scenario(advice).steps)
-        if st.button("Open the cuts as a scenario", icon=":material/content_cut:"):
+        what = "cuts" if advice.cuts_help else "split"
+        if st.button(f"Open the {what} as a scenario", icon=":material/content_cut:"):
             scenario_history.change(view, present.with_steps(*steps))
             registry.go("what_if")
         with st.expander("The steps, with what each disconnects"):

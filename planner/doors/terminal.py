@@ -101,9 +101,12 @@ def said(text: str) -> list[str]:
         start = line.lstrip()
         in_header = bool(_STATUS.match(start)) or (in_header and bool(_FIELD.match(start)))
         is_noise = _NOISE.match(start, 0, _LOOKED_AT) and LOGGED_SETTINGS not in line and LOGGED_RELEASE not in line
-        if start and not in_header and not is_noise and not _heading_of(start) and not _TITLES.fullmatch(line):
-            kept.append(_without_mark(_cells(line)))
-    return kept
+        is_heading = bool(_heading_of(start))
+        if is_heading and kept:
+            kept[-1] = _without_mark(kept[-1])
+        if start and not in_header and not is_noise and not is_heading and not _TITLES.fullmatch(line):
+            kept.append(_cells(line))
+    return [*kept[:-1], *map(_without_mark, kept[-1:])]
 
 
 def letters_of(lines: Iterable[str]) -> int:
@@ -127,7 +130,7 @@ def _cells(line: str) -> str:
 
 
 def _without_mark(line: str) -> str:
-    """Return a line without the `%` with which `zsh` marks that it has no end."""
+    """Return the last line of an answer without the `%` with which `zsh` marks that it has no end."""
     return line[:-1] if line.endswith("%") and not line[-2:-1].isspace() else line
 
 

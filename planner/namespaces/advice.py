@@ -29,6 +29,7 @@ from planner.namespaces.tried_counts import (
 )
 from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
 from planner.remedy.action import Action
+from planner.remedy.candidates import namespace_splits
 from planner.remedy.trials import Trial, Trials, by_gain
 from planner.simulate.assumptions import Assumptions
 from planner.simulate.edits.registry import BundleSplit
@@ -73,6 +74,7 @@ class BundleAdvice:
         recommended: Number of equal bundles for a namespace made anew.
         tried: The numbers that were simulated.
         cut: The trial of the cuts; None where there are none, or where they cannot be asked for.
+        split: The trial of other splits, which findings and Split lab propose, where these help and the cuts do not.
         sentence: What to do, and why.
         stuck: Topics that no cut helps, the heaviest first.
         notes: What limits the advice.
@@ -94,11 +96,13 @@ class BundleAdvice:
     stuck: tuple[StuckTopic, ...]
     notes: tuple[str, ...]
     is_planned: bool = False
+    split: Trial | None = None
 
     @property
     def further_stuck(self) -> tuple[StuckTopic, ...]:
         """The topics that no cut helps, without the one that the sentence is about."""
-        named = (bool(self.stuck) and self.is_planned) or _is_about_topic(self.cuts, self.stuck, len(self.brokers))
+        about = self.split is None and _is_about_topic(self.cuts, self.stuck, len(self.brokers))
+        named = (bool(self.stuck) and self.is_planned) or about
         return self.stuck[1:] if named else self.stuck
 
     @property
@@ -123,11 +127,15 @@ class BundleAdvice:
         return then.against(now) if now is not None and then is not None else None
 
     @property
+    def cuts_help(self) -> bool:
+        """Whether the cuts are recommended."""
+        return self.cut is not None and self.cut.offered
+
+    @property
     def edits(self) -> tuple[BundleSplit, ...]:
         """The splits that are recommended; none where the namespace is well as it is."""
-        if self.cut is None or not self.cut.offered:
-            return ()
-        return tuple(edit for edit in self.cut.action.edits if isinstance(edit, BundleSplit))
+        trial = self.cut if self.cuts_help else self.split
+        return () if trial is None else tuple(edit for edit in trial.action.edits if isinstance(edit, BundleSplit))
 
 
 def usual_counts(population: Population, maximum: int) -> tuple[int, ...]:
@@ -177,16 +185,19 @@ def bundle_advice(
     cuts = recommended_cuts(population, brokers, population.boundaries)
     trials = Trials(snapshot, scenario or unchanged(snapshot.info.pulsar_version), cancelled=cancelled)
     cut = _cut(trials, population, cuts)
+    split = None
+    if len(allowed) > 1 and not is_planned and (cut is None or not cut.offered):
+        split = _best_split(trials, namespace)
     even = fewest_even(rows, maximum)
     costs = cost_rows(population, numbers, snapshot.settings, manager, brokers)
     # Where today's number is not to be kept, others have to beat the fewest that is about even and stays as it is.
-    kept, split = now, ""
+    kept, divided = now, ""
     if is_planned or now.bundles > maximum:
-        kept, split = _fewest_lasting(population, rows, costs, even, snapshot.settings)
+        kept, divided = _fewest_lasting(population, rows, costs, even, snapshot.settings)
     wanted = {*wanted_counts(rows, even, now.bundles, maximum), kept.bundles}
     tried, again = tried_counts(trials, namespace, wanted, kept.bundles)
     recommended = best_count(tried, again, rows, kept, even, 0 if is_planned else now.bundles)
-    notes = [*_notes(population, cuts, history, brokers, maximum), *([split] if recommended == kept.bundles else [])]
+    notes = [*_notes(population, cuts, history, brokers, maximum), *([divided] if recommended == kept.bundles else [])]
     stuck = _stuck(snapshot, population, brokers)
     return BundleAdvice(
         snapshot,
@@ -204,11 +215,12 @@ def bundle_advice(
         or (
             _of_planned(next(row for row in rows if row.bundles == recommended), cuts, cut, brokers, stuck)
             if is_planned
-            else _sentence(now, cuts, cut, brokers, stuck)
+            else _of_split(now, split, brokers) or _sentence(now, cuts, cut, brokers, stuck)
         ),
         stuck,
         tuple(filter(None, notes)),
         is_planned,
+        split,
     )
 
 
@@ -274,6 +286,13 @@ def _cut(trials: Trials, population: Population, cuts: Cuts) -> Trial | None:
     )
     found = [trials.confirmed(one) for one in map(trials.try_out, (stay, placed)) if one is not None]
     return next(iter([one for one in by_gain(found) if one.offered] or by_gain(found)), None)
+
+
+def _best_split(trials: Trials, namespace: str) -> Trial | None:
+    """Return the best of the splits of a namespace that findings and Split lab propose; None where none is offered."""
+    actions = namespace_splits(trials.snapshot, trials.scenario, trials.unchanged(), namespace)
+    found = [trials.confirmed(one) for one in map(trials.try_out, actions) if one is not None]
+    return next(iter(by_gain([one for one in found if one.offered])), None)
 
 
 def advice_then(advice: BundleAdvice, later: Snapshot) -> tuple[int, bool]:
@@ -367,6 +386,16 @@ def _of_planned(row: CountRow, cuts: Cuts, cut: Trial | None, brokers: int, stuc
     if cut is not None and cut.offered:
         parts.append(f"Cuts help. {cut.text}")
     return " ".join(parts)
+
+
+def _of_split(now: CountRow, split: Trial | None, brokers: int) -> str:
+    """Return the verdict where a split that is no recommended cut helps; empty where none does."""
+    if split is None:
+        return ""
+    share = f"the broker with most of it gets {now.placed_percent:.0f} % of its load at best"
+    even = f"an even part is {percent(1 / brokers)}"
+    words = split.action.words
+    return f"{words}: with its {count(now.bundles, 'bundle')}, {share}; {even}. {split.text}"
 
 
 def _sentence(now: CountRow, cuts: Cuts, cut: Trial | None, brokers: int, stuck: Sequence[StuckTopic]) -> str:

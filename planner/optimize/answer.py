@@ -14,8 +14,8 @@ from planner.cluster.relocation import moved
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count
 from planner.optimize.bound import SLACK, alone, at_rung, covers, ladder, room
-from planner.optimize.leaving import CLOSER, CLOSEST, MOST_BUNDLES, leaving
-from planner.optimize.nearby import exchange_nearby
+from planner.optimize.far import lower_far, prove_far
+from planner.optimize.leaving import MOST_BUNDLES, leaving
 from planner.optimize.plan import BOUNDS, Plan, lowest
 from planner.optimize.question import COSTS, Model, Question, cost_text, model_of
 from planner.optimize.search import (
@@ -34,7 +34,6 @@ from planner.optimize.search import (
 )
 from planner.optimize.splits import Split, cut, topic_limit, with_splits
 from planner.optimize.state import EPSILON, State
-from planner.optimize.together import place_together
 from planner.optimize.waves import waves_of
 from planner.optimize.whole import MOST_CHOICES, adopt, solve_whole
 from planner.simulate.assumptions import Assumptions
@@ -42,17 +41,6 @@ from planner.simulate.usage_model import UsageModel
 
 _GOOD_ENOUGH_FACTOR = 1.002
 """Relative to the bound: a peak that is not worth more work."""
-_FAR_FACTOR = 1.01
-"""Relative to the bound: a peak that is worth a longer proof."""
-_PROVEN_FACTOR = 1.0095
-"""Relative to a usage that the longest proof is asked for: the peak. To ask for less is much faster than for all."""
-_NEAR_FACTOR = 1.008
-"""Relative to the bound: a peak at which programs of many bundles stop."""
-_ROUNDS_OF_CLOSEST = 6
-"""Rounds of work with which the longest proof is asked for."""
-_MOST_PROGRAMS = 6
-_NEARBY_PROGRAMS = 10
-"""Programs of a few brokers for each round of work."""
 _BOUND_TOLERANCE_FACTOR = 1.0005
 """Relative to the bound: a peak at which the search stops."""
 _BISECTIONS = 10
@@ -280,8 +268,8 @@ def _level(work: _Search, start: State, state: State) -> Plan:
         goal=goal,
         steps=_tried(model),
     )
-    _together(work, state, caps, bound)
-    bound = _closer(work, start, state, bounds)
+    lower_far(state, caps, bound, work.should_stop)
+    bound = prove_far(start, state, bounds, work.should_stop)
     caps = np.maximum(caps, state.usage)
     _polish(state, state.peak, caps, work.should_stop, even_out)
     place_repairs(state, work.should_stop)
@@ -403,30 +391,6 @@ def _leaving(
     order_moves(state, moves)
     if state.peak() >= peak:
         state.restore(moves)
-
-
-def _together(work: _Search, state: State, caps: FloatArray, bound: float) -> None:
-    """Place many bundles anew at once, then those of a few brokers each, where the plan is far above its bound."""
-    if state.peak() <= bound * _FAR_FACTOR:
-        return
-    most, goal = np.maximum(caps, state.usage), bound * _NEAR_FACTOR
-
-    def finish() -> None:
-        lower_peak(state, most, work.should_stop, goal=goal)
-
-    rounds = min(work.model.question.rounds // 2, _MOST_PROGRAMS)
-    place_together(state, finish, work.should_stop, goal=goal, rounds=rounds)
-    exchange_nearby(state, work.should_stop, goal=goal, programs=_NEARBY_PROGRAMS * work.model.question.rounds)
-
-
-def _closer(work: _Search, start: State, state: State, bounds: dict[str, float]) -> float:
-    """Return the bound, after a longer proof where the plan is far above it."""
-    model, known, peak = work.model, max(bounds.values()), state.peak()
-    asked = [(CLOSER, peak), (CLOSEST, peak / _PROVEN_FACTOR)]
-    for depth, high in asked[: 1 + (model.question.rounds >= _ROUNDS_OF_CLOSEST)]:
-        if "leaving" in bounds and peak > known * _FAR_FACTOR and not work.should_stop():
-            bounds["leaving"] = known = max(known, leaving(model, start, low=known, high=high, depth=depth).bound)
-    return max(bounds.values())
 
 
 def _polish(

@@ -103,9 +103,19 @@ def leaving(model: Model, start: State, *, low: float, high: float, depth: Depth
         high: The peak of a plan that is known already.
         depth: How much is decided as a whole.
     """
+    program, found = arrivals(model, start, low=low, high=high, depth=depth)
+    solved = program.solve(nodes=depth.nodes, gap=_GAP, guess=False)
+    if not solved.feasible:
+        return Leaving(high - SLACK, np.zeros(0, dtype=np.int64))
+    chosen = found.movable[solved.values[found.out] > 0.5] if len(solved.values) else found.movable[:0]  # noqa: PLR2004
+    return Leaving(max(low, min(solved.bound, high) - SLACK), chosen)
+
+
+def arrivals(model: Model, start: State, *, low: float, high: float, depth: Depth) -> tuple[Program, "Arrivals"]:
+    """Return the program that asks for the least peak, and what its columns are; arguments as of `leaving`."""
     program = Program()
     peak = program.add(1, cost=1.0, low=low, high=high)
-    found = _Arrivals(model, start, program, high, depth)
+    found = Arrivals(model, start, program, high, depth)
     for row in range(len(model.scale)):
         parts = found.of(row)
         for broker in np.flatnonzero(model.counts & (model.scale[row] > 0)).tolist():
@@ -119,14 +129,10 @@ def leaving(model: Model, start: State, *, low: float, high: float, depth: Depth
     if len(found.decides) <= depth.decided:
         for column in found.decides:
             program.whole[column] = True
-    solved = program.solve(nodes=depth.nodes, gap=_GAP, guess=False)
-    if not solved.feasible:
-        return Leaving(high - SLACK, np.zeros(0, dtype=np.int64))
-    chosen = found.movable[solved.values[found.out] > 0.5] if len(solved.values) else found.movable[:0]  # noqa: PLR2004
-    return Leaving(max(low, min(solved.bound, high) - SLACK), chosen)
+    return program, found
 
 
-class _Arrivals:
+class Arrivals:
     """Columns of what leaves, whole, and of what arrives, by kind of bundle: who may take it, and its group.
 
     Args:
@@ -229,7 +235,7 @@ class _Arrivals:
                     self.program.whole[column] = True
 
     def of(self, row: int) -> dict[int, list[tuple[Int64Array, FloatArray]]]:
-        """Add the flows of a resource; return their columns and signs by broker."""
+        """Add the flows of a resource; return their columns and signs by broker. Shape of each (flows,)."""
         found: dict[int, list[tuple[Int64Array, FloatArray]]] = {}
         for at, takers in enumerate(self.takers):
             mine = np.flatnonzero(self.kind == at)
@@ -294,7 +300,7 @@ class _Arrivals:
             else:
                 self._of_bundles(members, counts, rules.before_group(int(members[0])))
 
-    def _into(self, members: Int64Array, broker: int) -> Int64Array:
+    def into(self, members: Int64Array, broker: int) -> Int64Array:
         """Return the columns that count what a broker takes of some namespaces. Shape (such kinds,)."""
         kinds = np.unique(self.kind[np.isin(self.space, members)]).tolist()
         return np.array(
@@ -366,7 +372,7 @@ class _Arrivals:
         """
         program, mine = self.program, np.isin(self.space, members)
         here = np.array([int(counts[unit].sum()) for unit in units])
-        into = [np.concatenate([self._into(members, broker) for broker in unit.tolist()]) for unit in units]
+        into = [np.concatenate([self.into(members, broker) for broker in unit.tolist()]) for unit in units]
         least = int(here.min())
         most = self._level(here, np.ones(len(units), dtype=np.bool_), np.array([len(one) > 0 for one in into]))
         outside = int((mine & ~np.isin(self.owner, np.concatenate(units))).sum())
@@ -412,7 +418,7 @@ class _Arrivals:
             for broker in np.flatnonzero(inside & (counts > level)).tolist():
                 here = self.start.counts[members, broker]
                 must = int(np.sort(here[here > 0])[: int(counts[broker]) - level].sum())
-                into = self._into(np.array([member]), broker)
+                into = self.into(np.array([member]), broker)
                 if not len(into):
                     continue
                 gone = self.out[mine & (self.owner == broker)]

@@ -73,6 +73,14 @@ class Rules:
         either: BoolArray = self.before_group(namespace) & (found.primary | found.secondary)
         return frozen(either)
 
+    def primary(self, namespace: int) -> tuple[BoolArray, int]:
+        """Return the primary brokers of a namespace, and of how many of them no secondary one is used.
+
+        The number is 0 where secondary brokers are never used. Shape (brokers,).
+        """
+        found = self._isolated(self.snapshot.namespaces[namespace])
+        return found.primary, found.enough
+
     def before_group(self, namespace: int) -> BoolArray:
         """Return what is left when the anti-affinity filter has its turn, topics apart. Shape (brokers,)."""
         return self._early(self.snapshot.namespaces[namespace])

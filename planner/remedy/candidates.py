@@ -114,6 +114,25 @@ def candidates(snapshot: Snapshot, scenario: Scenario, outcome: Outcome) -> Iter
                 yield action
 
 
+def namespace_splits(snapshot: Snapshot, scenario: Scenario, outcome: Outcome, namespace: str) -> Iterator[Action]:
+    """Yield those of the candidates that only split bundles of a namespace, each once.
+
+    Args:
+        snapshot: The cluster as captured.
+        scenario: What is changed already.
+        outcome: What comes of it.
+        namespace: The namespace.
+    """
+    config = scenario.settings_over(snapshot)
+    findings = (of_finding(finding, config) for finding in diagnose(outcome))
+    seen: set[tuple[object, ...]] = set()
+    for action in (*filter(None, findings), *_splits(snapshot, config)):
+        mine = (isinstance(one, BundleSplit) and one.bundle.rpartition("/")[0] == namespace for one in action.edits)
+        if action.edits and not action.settings and action.key not in seen and all(mine):
+            seen.add(action.key)
+            yield action
+
+
 def more_brokers(scenario: Scenario, number: int) -> Action:
     """Return the action that adds so many brokers of the median size to a scenario."""
     added = NewBrokers.beside(scenario.edits, number)

@@ -121,7 +121,7 @@ class Trials:
     def _tried(self, action: Action) -> Trial | None:
         if self.cancelled():
             return None
-        before = self._before().result
+        before = self.unchanged().result
         try:
             outcome = self._outcome(action, self.scenario)
         except PlannerError:
@@ -131,7 +131,8 @@ class Trials:
         after = self._result(action, self.scenario, outcome)
         return Trial(action, before, after, judge(before, after), settles)
 
-    def _before(self) -> Outcome:
+    def unchanged(self) -> Outcome:
+        """Return what comes of the scenario without any action."""
         if self._plain is None:
             self._plain = Outcome(simulate(self.snapshot, self.scenario))
         return self._plain
@@ -141,7 +142,7 @@ class Trials:
         key = trial.action.key
         if self._latest is None or self._latest[0] != key:
             self._latest = key, self._outcome(trial.action, self.scenario)
-        known, left = (frozenset(one.code for one in diagnose(of)) for of in (self._before(), self._latest[1]))
+        known, left = (frozenset(one.code for one in diagnose(of)) for of in (self.unchanged(), self._latest[1]))
         return known - left
 
     def _outcome(self, action: Action, scenario: Scenario) -> Outcome:

@@ -30,7 +30,11 @@ _SHOWN = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 def advice_scenario(advice: BundleAdvice) -> Scenario:
     """Return what is recommended as a scenario; without edits where the namespace is well as it is."""
     release = advice.snapshot.info.pulsar_version
-    return unchanged(release, name=f"Cut {advice.namespace}"[:120], steps=tuple(map(Step, advice.edits)))
+    return unchanged(
+        release,
+        name=f"{'Cut' if advice.cuts_help else 'Split'} {advice.namespace}"[:120],
+        steps=tuple(map(Step, advice.edits)),
+    )
 
 
 def advice_steps(advice: BundleAdvice) -> tuple[Command, ...]:
@@ -154,7 +158,7 @@ def advice_document(advice: BundleAdvice, splits: Sequence[SplitForecast] | None
         "successor_move": trial.text if trial is not None else None,
         "successor_scenario": scenario_to_json(trial.scenario) if trial is not None and trial.is_worth_it else None,
         "cuts": {
-            "recommended": bool(advice.edits),
+            "recommended": advice.cuts_help,
             "boundaries": [f"0x{one:08x}" for one in advice.cuts.boundaries],
             "new": [f"0x{one:08x}" for one in advice.cuts.new],
             "placed_percent": advice.cuts.placed_percent,

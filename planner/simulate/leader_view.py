@@ -53,6 +53,8 @@ _AVERAGED = frozenset(
     ("has_data", *_COMPARED, *(term + name for term in TERMS for name in (*TRAFFIC_COLUMNS, "samples")))
 )
 _EMA_TICK_MS = 5_000
+_MORE_BUNDLES = 256
+"""Bundles that may be added before new memory is needed."""
 _ROUNDING = 1e-9
 """Share by which rounding may bring an average above what it comes from; far more than it can."""
 
@@ -111,6 +113,8 @@ class LeaderView:
         self.reported_by: Int64Array = self.measured_by.copy()
         self.reported: FloatArray = rows_of(bundles, (*TRAFFIC_COLUMNS, *COUNT_COLUMNS))
         self.measured: FloatArray = self.reported.copy()
+        self._rooms: list[FloatArray] = [np.empty((len(self.reported), 0))] * 3
+        """Memory for these two and a third one; see `_follow_in_turns`."""
         self.totals: FloatArray = broker_sums(self.measured, self.measured_by, len(self.table))
         """Sums over each broker's measured bundles: rows of `measured`, then bundles. Shape (8, brokers)."""
         self._outdated: BoolArray = np.zeros(len(self.table), dtype=np.bool_)
@@ -241,7 +245,7 @@ class LeaderView:
             return followed
 
         self.measured_by, self.reported_by = follow(self.measured_by, -1), follow(self.reported_by, -1)
-        self.reported, self.measured = follow(self.reported, 0), follow(self.measured, 0)
+        self._follow_in_turns(change)
         self._outdated[owners[owners >= 0]] = True
         some = np.flatnonzero(self._outdated)
         self.totals = with_sums(self.totals, some, self.measured, self.measured_by)
@@ -259,6 +263,18 @@ class LeaderView:
         self._large, self._has_room = follow(self._large, 0), None
         self.bundles, self._columns = replace(self.bundles, **columns), None
         self.touch()
+
+    def _follow_in_turns(self, change: Renumbering) -> None:
+        """Let `reported` and `measured` follow: each into the room that the other, or neither, was in before."""
+        width = len(change.parent)
+        if width > self._rooms[0].shape[-1]:
+            wide = (len(self.reported), width + _MORE_BUNDLES)
+            self._rooms = [np.empty(wide), np.empty(wide), np.empty(wide)]
+        free, first, second = self._rooms  # of neither, of `reported`, of `measured`
+        self.reported = change.follow(self.reported, free[:, :width])
+        self.measured = change.follow(self.measured, first[:, :width])
+        self._rooms = [second, free, first]
+        self.reported[:, change.made] = self.measured[:, change.made] = 0.0
 
     # Reports
 

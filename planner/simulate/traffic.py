@@ -76,16 +76,26 @@ class Renumbering:
         """Positions of the new bundles, which stand side by side. Shape (new bundles,)."""
         return np.flatnonzero(self.new)
 
-    def follow(self, values: np.ndarray[Any, np.dtype[_T]]) -> np.ndarray[Any, np.dtype[_T]]:
+    def follow(
+        self, values: np.ndarray[Any, np.dtype[_T]], room: np.ndarray[Any, np.dtype[_T]] | None = None
+    ) -> np.ndarray[Any, np.dtype[_T]]:
         """Return values of each bundle after the renumbering, a new bundle with those of its parent.
 
         Shape (..., bundles). Bundles side by side are copied in one piece, which is quicker than one by one.
+
+        Args:
+            values: What follows. Shape (..., bundles before).
+            room: Where to put it. Of large arrays, new memory takes longer than the copy. Shape (..., bundles).
         """
         if not self._side_by_side:
-            return values.take(self.parent, axis=-1)
+            found = values.take(self.parent, axis=-1)
+            if room is None:
+                return found
+            room[...] = found
+            return room
         first, last = int(self.gone[0]), int(self.gone[-1])
         behind = len(self.parent) - (values.shape[-1] - last - 1)
-        found = np.empty((*values.shape[:-1], len(self.parent)), dtype=values.dtype)
+        found = np.empty((*values.shape[:-1], len(self.parent)), dtype=values.dtype) if room is None else room
         found[..., :first] = values[..., :first]
         found[..., first:behind] = values[..., first : first + 1]
         found[..., behind:] = values[..., last + 1 :]
@@ -521,7 +531,10 @@ class Traffic:
         """Renumber the bundles of topics, so many before, and find the topics of the new ones."""
         if len(gone) == 1:
             changed = self.topics.of_bundle(int(gone[0]))
-            bundle = self.topics.bundle + np.int32(new.sum() - 1) * (self.topics.bundle > gone[0])
+            bundle = self.topics.bundle.copy()
+            behind = bundle > gone[0]  # one after the other: an array of shifts would be as large as the column
+            for _ in range(int(new.sum()) - 1):
+                bundle += behind
         else:
             moved = np.full(before + 1, -1, dtype=np.int32)  # the last one is for topics of no bundle
             moved[parent[~new]] = np.flatnonzero(~new)

@@ -174,7 +174,7 @@ def _row(
     even = [fewest_even(rows, maximum) for rows in by_moment]
     advice = bundle_advice(busiest, name)
     new = sorted(set(advice.cuts.new) - set(now.boundaries))  # some may have been made since
-    asked = bool(advice.edits) and bool(new)
+    asked = advice.cuts_help and bool(new)
     cuts = sorted({*advice.cuts.boundaries, *now.boundaries})
     hold = sum(cuts_hold(cuts, now.boundaries, one, brokers) for _, one in moments) if asked else 0
     steady = asked and hold == len(moments)
@@ -217,7 +217,7 @@ def _worst(by_moment: Sequence[Sequence[CountRow]]) -> tuple[CountRow, ...]:
 
 def _sentence(advice: BundleAdvice, hold: int, moments: int, *, asked: bool, steady: bool) -> str:
     """Return the verdict of the busiest moment, and whether it is one of all moments."""
-    if advice.edits and not asked:
+    if advice.cuts_help and not asked:
         return "Keep its bundles: the cuts for its busiest moment have been made since."
     if not asked or steady:
         return advice.sentence

@@ -87,7 +87,7 @@ def outlook(advice: BundleAdvice, last: Snapshot, rates: Sequence[Rates], horizo
     then = times(growth, weeks)
     later = grown(busiest, name, then, times(rest, weeks), averages=then)
     bundles, cuts = advice_then(advice, later)
-    lasts = bundles == advice.recommended and cuts == bool(advice.edits)
+    lasts = bundles == advice.recommended and cuts == advice.cuts_help
     percent = (measured - 1) * 100
     return Outlook(
         growth_percent_per_week=percent,
@@ -117,7 +117,7 @@ def _due(due: int | None, weeks: int) -> str:
 
 def _lasts(advice: BundleAdvice, bundles: int, weeks: int, *, cuts: bool) -> str:
     parts = []
-    if cuts != bool(advice.edits):
+    if cuts != advice.cuts_help:
         parts.append("cuts will be worth it" if cuts else "the cuts will no longer be worth it")
     if bundles != advice.recommended:
         parts.append(f"{count(bundles, 'bundle')} will be better than {advice.recommended:,} if it is recreated")

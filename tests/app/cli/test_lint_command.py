@@ -123,6 +123,14 @@ def test_thresholds_that_all_or_no_brokers_pass(shedder: str, name: str, value: 
     assert [one.code for one in found] == ([code] if code else [])
 
 
+def test_a_percent_sign_is_no_part_of_a_number(tmp_path: Path) -> None:
+    """Brokers do not start with it; `zsh` adds one only where an answer ends."""
+    conf = tmp_path / "broker.conf"
+    conf.write_text("loadBalancerBrokerOverloadedThresholdPercentage=85%\nloadBalancerSheddingGracePeriodMinutes=30\n")
+    (found,) = lint_file(conf)
+    assert (found.code, found.line) == ("invalid_value", 1)
+
+
 def test_what_a_value_can_be_instead_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The value itself is never repeated: it may be anything, a secret in the wrong place too."""
     path = tmp_path / "broker.conf"

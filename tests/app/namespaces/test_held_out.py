@@ -28,3 +28,16 @@ def test_a_number_that_is_bad_is_found_worse() -> None:
     said = list(lines([good, bad]))
     assert said[0].startswith("recommended against today's on 2 held-out days: worse on 1, better on 0, the same")
     assert "against 4 on 2 held-out days: worse on 0, better on 1, the same number on 1" in said[1]
+    assert said[4] == "recommended against today's: worse on 1, better on 0"
+
+
+def test_luck_is_measured_under_the_same_loads() -> None:
+    """A number is compared with itself under other seeds: only where its bundles are placed differs."""
+    assert [at % 5 for at in held_out.ITSELF_SEEDS] == [at % 5 for at in held_out.SEEDS]
+    day = judged(busiest(SPEC, 16, 2), "globex/orders", {"recommended": 19, "today's": 19, "4": 19, "32": 19})
+    ours, others = day.tried["recommended"].results, day.itself.results
+    assert len(ours) == len(others)
+    assert ours != others
+    words = [day.tried["recommended"].against(day.itself).word]
+    said = f"worse on {words.count('worse')}, better on {words.count('better')}"
+    assert list(lines([day]))[-1] == f"recommended against itself, 8 others: {said}"

@@ -77,7 +77,14 @@ def test_what_brokers_measured_is_summed_up_after_every_split(monkeypatch: pytes
 
     def rebuilt(view: LeaderView, change: Renumbering) -> None:
         seen["outdated"] += bool(view._outdated.any())
+        view._settle()
+        known, rooms = [change.follow(view.reported), change.follow(view.measured)], view._rooms
+        for values in known:
+            values[:, change.made] = 0.0
         follow(view, change)
+        for values, now in zip(known, (view.reported, view.measured), strict=True):
+            assert now.tobytes() == values.tobytes()
+        seen["in the same rooms"] += view._rooms[1] is rooms[0]
         expected = broker_sums(view.measured, view.measured_by, len(view.table))
         assert view.totals.tobytes() == expected.tobytes()
         seen["splits"] += 1
@@ -94,4 +101,5 @@ def test_what_brokers_measured_is_summed_up_after_every_split(monkeypatch: pytes
         splits = [SplitBundle(bundle=name, at_min=draw.random() * 5) for name in names[:8]]
         run(cluster, *moves, *splits, KillBroker(broker=cluster.brokers.name[1], at_min=2.5), settings=QUIET)
     assert seen["splits"] == 16
+    assert seen["in the same rooms"] > 8
     assert seen["outdated"]

@@ -148,7 +148,7 @@ def test_advice_that_does_not_last_says_what_comes_instead(
     given = [replace(one, at_ms=start_ms - MONDAY_MS + one.at_ms) for one in moments(6, shaped)]
     end_ms = given[-1].at_ms
     given = [replace(one, at_ms=one.at_ms - end_ms + start_ms) for one in given]
-    monkeypatch.setattr("planner.weeks.outlook.advice_then", lambda *_: (advice.recommended * 2, bool(advice.edits)))
+    monkeypatch.setattr("planner.weeks.outlook.advice_then", lambda *_: (advice.recommended * 2, advice.cuts_help))
     found = outlook(advice, two_namespaces, given, 8)
     assert (found.is_lasting, found.later_bundles) == (False, 2 * advice.recommended)
     assert f"will be better than {advice.recommended} if it is recreated" in found.text

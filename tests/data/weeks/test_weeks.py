@@ -72,7 +72,7 @@ def test_the_busiest_moment_has_the_advice_of_the_page(history: Path, rows: tupl
     rates = {at_ms: population_of(one, row.namespace).msg_per_s.sum() for at_ms, one in taken.items()}
     assert row.busiest_ms == max(rates, key=lambda at_ms: rates[at_ms])
     alone = bundle_advice(taken[row.busiest_ms], row.namespace)
-    assert (row.recommended_bundles, row.new_cuts) == (alone.recommended, len(alone.cuts.new) if alone.edits else 0)
+    assert (row.recommended_bundles, row.new_cuts) == (alone.recommended, len(alone.cuts.new) if alone.cuts_help else 0)
     every = [population_of(one, row.namespace) for one in taken.values()]
     now = [count_row(one, every[-1].boundaries, row.brokers) for one in every]
     assert row.placed_percent == max(one.placed_percent for one in now)

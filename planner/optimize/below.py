@@ -1,0 +1,72 @@
+"""Asks about all bundles as a whole: which moves bring every broker to or below a usage?
+
+The program is that of `leaving.py`, but each bundle arrives as a whole, on one broker. It knows no order of moves. What
+it finds has one nearly always, and is a start for the search.
+"""
+
+import numpy as np
+
+from planner.optimize.leaving import MOST_BUNDLES, Arrivals, Depth, arrivals
+from planner.optimize.question import Model
+from planner.optimize.state import State
+
+_MOST_CHOICES = 20_000
+"""Bundles x brokers up to which it is asked."""
+_NODES = 2
+_ANY = 1e9
+"""Cost of a program at or below which its first solution is enough: more than any."""
+_EVERY = Depth(whole=MOST_BUNDLES, near=0.0, placed=_MOST_CHOICES, decided=1_000, states=150_000, nodes=_NODES)
+
+
+def moves_below(model: Model, start: State, usage: float) -> list[tuple[int, int]]:
+    """Return moves that bring every broker to or below a usage, in no order; none where none were found.
+
+    Args:
+        model: The cluster and the question.
+        start: The cluster before anything moves.
+        usage: What is asked for (1.0 = 100 %).
+    """
+    group, masks = model.groups
+    space = model.snapshot.bundles.namespace[model.movable]
+    if model.rules.group and model.rules.counts_namespaces:
+        return []  # of namespaces the program knows too little about their order
+    if len(space) > MOST_BUNDLES or int(masks[group[space]].sum()) > _MOST_CHOICES:
+        return []
+    program, found = arrivals(model, start, low=0.0, high=usage, depth=_EVERY)
+    costs = np.zeros(program.columns)
+    costs[found.out] = 1.0
+    program.cost = [costs]
+    _primary_first(model, start, found)
+    values = program.solve(nodes=_NODES, presolve=True, enough=_ANY).values
+    moves = []
+    for at, columns in found.placed.items() if len(values) else ():
+        bundle = int(found.movable[found.kind == at][0])
+        taken = np.flatnonzero(values[columns] > 0.5)  # noqa: PLR2004 - a whole number
+        moves += [(bundle, int(found.takers[at][one])) for one in taken.tolist()]
+    return moves
+
+
+def _primary_first(model: Model, start: State, found: Arrivals) -> None:
+    """Let bundles go to secondary brokers only where their primary ones have taken bundles of the group.
+
+    A primary broker with the fewest bundles of the group is the only one that may take a bundle, until it has more.
+    """
+    rules = model.rules
+    if not found.limited:
+        return
+    for members in rules.members.values():
+        here = start.counts[members].sum(axis=0)
+        for member in members.tolist():
+            candidates = rules.before_group(member)
+            primary, enough = rules.primary(member)
+            if not enough or not candidates.any():
+                continue
+            first = np.flatnonzero(primary & candidates & (here == here[candidates].min()))
+            must = len(first) - enough + 1
+            if must <= 0:
+                continue
+            came = np.concatenate([found.into(members, broker) for broker in first.tolist()])
+            for at in np.unique(found.kind[found.space == member]).tolist():
+                into = found.placed[at][~primary[found.takers[at]]]
+                values = np.append(np.full(len(into), float(must)), -np.ones(len(came)))
+                found.program.row(np.append(into, came), values, high=0.0)

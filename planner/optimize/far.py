@@ -1,0 +1,82 @@
+"""What is asked of HiGHS where a plan is more than 1 % above its bound: for a lower peak, then for a longer proof."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from planner.cluster.arrays import FloatArray
+from planner.optimize.below import moves_below
+from planner.optimize.leaving import CLOSER, CLOSEST, leaving
+from planner.optimize.nearby import exchange_nearby
+from planner.optimize.placement import carry_out, forced_stay
+from planner.optimize.search import lower_peak
+from planner.optimize.state import State
+from planner.optimize.together import place_together
+
+_FAR_FACTOR = 1.01
+"""Relative to the bound: a peak that is worth this work."""
+_NEAR_FACTOR = 1.008
+"""Relative to the bound: a peak at which programs of many bundles stop."""
+_PROVEN_FACTOR = 1.0095
+"""Relative to the bound, the usage that all bundles are asked to get below; and the peak, to what is proven impossible.
+
+To prove less than all is much faster.
+"""
+_START_FACTOR = 1.05
+"""Relative to the plan so far: the peak of another start that is worth a search."""
+_LONG_ROUNDS = 6
+"""Rounds of work with which the longest programs are asked."""
+_MOST_PROGRAMS = 6
+_NEARBY_PROGRAMS = 10
+"""Programs of a few brokers for each round of work."""
+
+
+def lower_far(state: State, caps: FloatArray, bound: float, should_stop: Callable[[], bool]) -> None:
+    """Lower the peak of a plan far above its bound: place all bundles at once, then many, then a few brokers each.
+
+    Args:
+        state: The plan; is changed.
+        caps: Usage that a receiver may not exceed. Shape (brokers,).
+        bound: What no plan gets below.
+        should_stop: Says whether to stop.
+    """
+    before, peak, rounds = state.moves(), state.peak(), state.model.question.rounds
+    if peak <= bound * _FAR_FACTOR:
+        return
+    most, goal = np.maximum(caps, state.usage), bound * _NEAR_FACTOR
+
+    def finish() -> None:
+        lower_peak(state, most, should_stop, goal=goal)
+
+    if rounds >= _LONG_ROUNDS and not should_stop():
+        moves = moves_below(state.model, State(state.model), bound * _PROVEN_FACTOR)
+        if moves:
+            carry_out(state, moves)
+            finish()
+        if forced_stay(state) or state.peak() > peak * _START_FACTOR:
+            state.restore(before)
+        if state.peak() <= bound * _FAR_FACTOR:
+            return
+    place_together(state, finish, should_stop, goal=goal, rounds=min(rounds // 2, _MOST_PROGRAMS))
+    exchange_nearby(state, should_stop, goal=goal, programs=_NEARBY_PROGRAMS * rounds)
+    if state.peak() > peak:
+        state.restore(before)
+
+
+def prove_far(start: State, state: State, bounds: dict[str, float], should_stop: Callable[[], bool]) -> float:
+    """Return the bound, after longer proofs where a plan is far above it.
+
+    Args:
+        start: The cluster before anything moves.
+        state: The plan.
+        bounds: Each bound by its name; *leaving* is changed.
+        should_stop: Says whether to stop.
+    """
+    model, known, peak = state.model, max(bounds.values()), state.peak()
+    if "leaving" not in bounds:
+        return known
+    long = model.question.rounds >= _LONG_ROUNDS
+    for depth, high in [(CLOSER, peak), (CLOSEST, peak / _PROVEN_FACTOR)][: 1 + long]:
+        if peak > known * _FAR_FACTOR and not should_stop():
+            bounds["leaving"] = known = max(known, leaving(model, start, low=known, high=high, depth=depth).bound)
+    return max(bounds.values())

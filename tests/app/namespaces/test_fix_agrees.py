@@ -1,0 +1,86 @@
+"""Whether a split is worth it: the advice on a namespace, findings with their remedies tried, and Split lab."""
+
+from collections.abc import Sequence
+from random import Random
+
+import pytest
+
+from planner.cluster.load_manager import LoadManager
+from planner.cluster.snapshot import Snapshot
+from planner.explain.outcome import Outcome
+from planner.explain.split_advice import split_advice
+from planner.namespaces.advice import BundleAdvice, advisable, bundle_advice
+from planner.pulsar.manager.splits import next_splits
+from planner.remedy.trials import Trials
+from planner.remedy.tried import Fix, diagnosed, fix
+from planner.simulate.cluster_spec import ClusterSpec
+from planner.simulate.edits.registry import BundleSplit
+from planner.simulate.generate import generate
+from planner.simulate.run import simulate
+from planner.simulate.scenario import unchanged
+
+
+def random_cluster(seed: int) -> Snapshot:
+    random = Random(seed)  # noqa: S311 - no secret
+    spec = ClusterSpec(
+        brokers=random.randint(2, 6),
+        bundles=random.randint(4, 40),
+        namespaces=random.randint(1, 3),
+        topics=random.randint(50, 600),
+        msg_rate_per_s=random.choice([5_000, 30_000, 60_000, 120_000]),
+        topic_skew=random.uniform(0, 1.3),
+        load_manager=random.choice(list(LoadManager)),
+    )
+    return generate(spec, seed)
+
+
+def asked(seed: int) -> tuple[Snapshot, Outcome, Fix, dict[str, BundleAdvice]]:
+    snapshot = random_cluster(seed)
+    outcome = Outcome(simulate(snapshot, unchanged(snapshot.info.pulsar_version)))
+    best = fix(Trials(snapshot, outcome.trace.scenario, outcome), outcome)
+    return snapshot, outcome, best, {name: bundle_advice(snapshot, name) for name in advisable(snapshot)}
+
+
+def split_namespaces(edits: tuple[object, ...]) -> set[str]:
+    """Return the namespaces of edits that only split; none where they do anything else as well."""
+    if not all(isinstance(one, BundleSplit) for one in edits):
+        return set()
+    return {one.bundle.rpartition("/")[0] for one in edits if isinstance(one, BundleSplit)}
+
+
+SOME = (0, 9, 33, 37, 43, 49)
+"""Clusters in which splits are offered, that end above a limit, or that have topics no cut helps; and a calm one."""
+
+
+@pytest.mark.parametrize("seeds", [SOME, pytest.param(range(60), marks=pytest.mark.slow)], ids=["some", "all"])
+def test_a_split_that_is_offered_is_advised(seeds: Sequence[int]) -> None:
+    """Fix it, and findings, offer no split of a namespace of which the page Namespaces says to keep its bundles."""
+    for seed in seeds:
+        snapshot, outcome, best, advice = asked(seed)
+        offered = [one.action.edits for one in (best.best, *best.others) if one is not None]
+        offered += [one.edits for one in diagnosed(outcome)]
+        for name in set().union(*map(split_namespaces, offered)):
+            said = advice[name]
+            assert said.edits, (seed, name, said.sentence)
+            assert not said.sentence.startswith(("Keep", "No cut helps")), (seed, said.sentence)
+        for one in advice.values():
+            for topic in one.stuck:
+                alone = snapshot.topics.name.to_pylist().index(topic.topic)
+                lab = split_advice(snapshot, int(snapshot.topics.bundle[alone]), snapshot.settings)
+                if lab.verdict == "Not worth it":
+                    skewed = "more partitions do not divide it" in lab.sentence
+                    assert skewed is topic.advice.skewed, (seed, topic.topic, lab.sentence)
+        at_once = {order.bundle.rpartition("/")[0] for order in next_splits(snapshot, snapshot.settings).splits}
+        played = {one.bundle.rpartition("/")[0] for one in outcome.trace.events if one.kind == "split"}
+        assert at_once <= played, seed
+
+
+@pytest.mark.parametrize("seed", [37, 49])
+def test_a_split_that_is_no_cut_is_advised_in_words(seed: int) -> None:
+    *_, advice = asked(seed)
+    (said,) = (one for one in advice.values() if one.split is not None)
+    assert said.split is not None
+    assert not said.cuts_help
+    assert said.sentence.startswith("Split globex/orders/0x")
+    assert "Tried: better" in said.sentence
+    assert said.edits == said.split.action.edits
