@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, Final
 
 from planner.cluster.arrays import Int64Array
 from planner.cluster.snapshot import Snapshot
@@ -23,6 +23,9 @@ from planner.share.step_table import steps_json, steps_text
 from planner.simulate.admin_commands import Command
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, Step, scenario_to_json, unchanged
+
+NO_TOPICS: Final = "The snapshot lists no topics, so no bundles can be advised."
+"""Said instead of advice on all namespaces."""
 
 _SHOWN = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 
@@ -229,6 +232,8 @@ def _line(row: CountRow, cost: CostRow) -> str:
 
 def overview_text(advices: list[BundleAdvice]) -> str:
     """Return one line for each namespace, the most uneven first."""
+    if not advices:
+        return printed([NO_TOPICS])
     order = sorted(advices, key=lambda one: one.now.placed_percent * len(one.brokers), reverse=True)
     return printed([f"{one.namespace} ({count(one.now.bundles, 'bundle')}): {one.sentence}" for one in order])
 
