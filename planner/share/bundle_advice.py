@@ -72,6 +72,14 @@ def successor_commands(advice: BundleAdvice, trial: SuccessorTrial | None) -> tu
     )
 
 
+def recreated_sentence(advice: BundleAdvice) -> str:
+    """Return how many equal bundles a namespace is to have if it is recreated."""
+    number = count(advice.recommended, "bundle")
+    if advice.recommended == advice.now.bundles:
+        return f"If it is recreated, keep {number}: no other number is better once it has settled."
+    return f"If it is recreated, create it with {number}."
+
+
 def successor_sentence(advice: BundleAdvice) -> str:
     """Return what the simulation of a successor came to; empty where none is recommended."""
     if not advice.successor or advice.recreated is None:
@@ -199,7 +207,7 @@ def advice_text(advice: BundleAdvice) -> str:
         advice.sentence,
     ]
     if not advice.is_planned:
-        lines.append(f"If it is recreated, create it with {count(advice.recommended, 'bundle')}.")
+        lines.append(recreated_sentence(advice))
     lines += [
         f"No cut helps {one.topic} ({one.share_percent:.0f} %). {one.advice.remedy}" for one in advice.further_stuck
     ]
