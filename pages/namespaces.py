@@ -14,7 +14,13 @@ from planner.namespaces.advice import BundleAdvice
 from planner.namespaces.impact import Impact, impact
 from planner.namespaces.overview import bundle_weight, owner_shares, tenants_frame
 from planner.namespaces.population import Population, population_of
-from planner.share.bundle_advice import advice_scenario, move_scenario, successor_commands, successor_sentence
+from planner.share.bundle_advice import (
+    advice_scenario,
+    move_scenario,
+    recreated_sentence,
+    successor_commands,
+    successor_sentence,
+)
 from planner.share.step_table import steps_text
 from planner.web import address, registry, scenario_history, simulations, state
 from planner.web.bundle_weeks import weeks_part
@@ -257,11 +263,12 @@ def _bundles(view: state.Current, advice: BundleAdvice) -> None:
     now = advice.now
     brokers = len(advice.brokers)
     row = next((one for one in advice.counts if one.bundles == advice.recommended), now)
+    shares = f"Its busiest broker has {now.placed_percent:.1f} % of its load at best"
+    if row.placed_percent != now.placed_percent:
+        shares += f" now, and {row.placed_percent:.1f} % if it is recreated"
     chart(
         counts_figure(advice.counts, now, advice.recommended, brokers),
-        f"If it is recreated, create it with **{count(advice.recommended, 'bundle')}**: the busiest broker then has"
-        f" {row.placed_percent:.1f} % of its load at best; now {now.placed_percent:.1f} % with {now.bundles:,}. An even"
-        f" part is {100 / max(brokers, 1):.1f} % (dotted line).",
+        f"{recreated_sentence(advice)} {shares}. An even part is {100 / max(brokers, 1):.1f} % (dotted line).",
         f"counts-{advice.namespace}",
     )
     formats = {name: "%.1f" for name in _COUNTED.values() if name.endswith(("(%)", "/s, most"))}

@@ -74,6 +74,7 @@ def bundles(
     from planner.namespaces.advice import advisable, bundle_advice
     from planner.namespaces.impact import growing, split_forecasts
     from planner.namespaces.population import populations
+    from planner.share.bundle_advice import NO_TOPICS
     from planner.simulate.planned import plan_cluster
     from planner.simulate.planned_spec import PlannedCluster
     from planner.simulate.run import simulate
@@ -100,6 +101,8 @@ def bundles(
         bundle_advice(cluster, name, asked, history=populations(others, name), is_planned=bool(planned.pattern))
         for name in wanted or advisable(cluster)
     ]
+    if not found and grown is None:
+        raise ScenarioError(NO_TOPICS, remedy="Capture the cluster with topics, or describe them by a pattern.")
     splits = None
     if grown is not None:
         trace = simulate(cluster, grown)

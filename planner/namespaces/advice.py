@@ -112,19 +112,13 @@ class BundleAdvice:
         Bundles never merge. There are too many where automatic splits would not make as many, or where the judge calls
         fewer of them better.
         """
-        tried = self.recreated
-        if self.recommended >= self.now.bundles or self.recommended not in {one.bundles for one in self.tried}:
-            return 0
-        beyond = self.now.bundles > self.snapshot.settings.integer(NAMESPACE_MAXIMUM_BUNDLES)
-        better = tried is not None and tried.word == "better"
-        return self.recommended if beyond or better else 0
+        maximum = self.snapshot.settings.integer(NAMESPACE_MAXIMUM_BUNDLES)
+        return _fewer_wanted(self.now.bundles, self.recommended, self.tried, maximum)
 
     @property
     def recreated(self) -> Verdict | None:
         """What the judge says of the recommended number against today's, both settled; None where one was not tried."""
-        tried = {one.bundles: one for one in self.tried}
-        now, then = tried.get(self.now.bundles), tried.get(self.recommended)
-        return then.against(now) if now is not None and then is not None else None
+        return _recreated(self.now.bundles, self.recommended, self.tried)
 
     @property
     def cuts_help(self) -> bool:
@@ -215,13 +209,29 @@ def bundle_advice(
         or (
             _of_planned(next(row for row in rows if row.bundles == recommended), cuts, cut, brokers, stuck)
             if is_planned
-            else _of_split(now, split, brokers) or _sentence(now, cuts, cut, brokers, stuck)
+            else _of_split(now, split, brokers)
+            or _sentence(now, cuts, cut, brokers, stuck, _fewer_wanted(now.bundles, recommended, tried, maximum))
         ),
         stuck,
         tuple(filter(None, notes)),
         is_planned,
         split,
     )
+
+
+def _recreated(now_bundles: int, recommended: int, tried: Sequence[TriedCount]) -> Verdict | None:
+    """Return what the judge says of a recommended number against today's; None where one was not tried."""
+    results = {one.bundles: one for one in tried}
+    now, then = results.get(now_bundles), results.get(recommended)
+    return then.against(now) if now is not None and then is not None else None
+
+
+def _fewer_wanted(now_bundles: int, recommended: int, tried: Sequence[TriedCount], maximum: int) -> int:
+    """Return how many bundles a successor is to have; 0 where there are not too many, see `BundleAdvice.successor`."""
+    if recommended >= now_bundles or recommended not in {one.bundles for one in tried}:
+        return 0
+    verdict = _recreated(now_bundles, recommended, tried)
+    return recommended if now_bundles > maximum or (verdict is not None and verdict.word == "better") else 0
 
 
 def fewest_even(rows: Sequence[CountRow], maximum: int) -> int:
@@ -398,20 +408,26 @@ def _of_split(now: CountRow, split: Trial | None, brokers: int) -> str:
     return f"{words}: with its {count(now.bundles, 'bundle')}, {share}; {even}. {split.text}"
 
 
-def _sentence(now: CountRow, cuts: Cuts, cut: Trial | None, brokers: int, stuck: Sequence[StuckTopic]) -> str:
-    """Return the verdict: whether to cut, and what limits it."""
+def _sentence(
+    now: CountRow, cuts: Cuts, cut: Trial | None, brokers: int, stuck: Sequence[StuckTopic], fewer: int
+) -> str:
+    """Return the verdict: whether to cut, and what limits it; `fewer` bundles would do, unless it is 0."""
     share = f"the broker with most of it gets {now.placed_percent:.0f} % of its load at best"
     even = f"an even part is {percent(1 / brokers)}"
     if _is_about_topic(cuts, stuck, brokers):
         first = stuck[0]
         return f"No cut helps: {first.topic} alone has {first.share_percent:.0f} % of the load. {first.advice.remedy}"
+    bundles = count(now.bundles, "bundle")
+    keep = (
+        f"Do not cut it, as {count(fewer, 'bundle')} would do: with its {bundles}," if fewer else f"Keep its {bundles}:"
+    )
     if not cuts.new:
-        return f"Keep its {count(now.bundles, 'bundle')}: {share}; {even}."
+        return f"{keep} {share}; {even}."
     total = len(cuts.boundaries) - 1
     after = f"With {count(len(cuts.new), 'cut')} ({count(total, 'bundle')}) it is {cuts.placed_percent:.0f} %"
     if cut is None:
-        return f"With its {count(now.bundles, 'bundle')}, {share}; {even}. {after}; that was not simulated."
+        return f"With its {bundles}, {share}; {even}. {after}; that was not simulated."
     if cut.offered:
-        return f"Cut it: with its {count(now.bundles, 'bundle')}, {share}. {after}. {cut.text}"
+        return f"Cut it: with its {bundles}, {share}. {after}. {cut.text}"
     but = "but the gain may not last" if cut.is_worth_it else "but that brings nothing here"
-    return f"Keep its {count(now.bundles, 'bundle')}: {share}. {after}, {but}. {cut.text}"
+    return f"{keep} {share}. {after}, {but}. {cut.text}"

@@ -179,7 +179,10 @@ def growing(snapshot: Snapshot, hours: float, factor: float, base: Scenario | No
     if not 0 < hours <= MOST_HOURS:
         raise ScenarioError(f"{hours:g} hours is out of range.", remedy=f"Use more than 0, and at most {MOST_HOURS}.")
     if not 0 <= factor <= MOST_GROWTH:
-        raise ScenarioError(f"A growth to {factor:g} times is out of range.", remedy=f"Use 0 to {MOST_GROWTH:,}.")
+        most = (MOST_GROWTH - 1) * 100
+        raise ScenarioError(
+            f"A growth by {(factor - 1) * 100:g} % is out of range.", remedy=f"Use -100 to {most:,.0f} %."
+        )
     base = base or unchanged(snapshot.info.pulsar_version)
     minutes = hours * MIN_PER_HOUR
     grows = TrafficGrowth(factor=factor, shape="growth", duration_min=minutes)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, Final
 
 from planner.cluster.arrays import Int64Array
 from planner.cluster.snapshot import Snapshot
@@ -23,6 +23,9 @@ from planner.share.step_table import steps_json, steps_text
 from planner.simulate.admin_commands import Command
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, Step, scenario_to_json, unchanged
+
+NO_TOPICS: Final = "The snapshot lists no topics, so no bundles can be advised."
+"""Said instead of advice on all namespaces."""
 
 _SHOWN = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 
@@ -67,6 +70,14 @@ def successor_commands(advice: BundleAdvice, trial: SuccessorTrial | None) -> tu
         admin("namespaces", "unload", old) + "  # closes what is still connected: nothing, once all have moved",
         admin("namespaces", "delete", old) + "  # refused while it has topics",
     )
+
+
+def recreated_sentence(advice: BundleAdvice) -> str:
+    """Return how many equal bundles a namespace is to have if it is recreated."""
+    number = count(advice.recommended, "bundle")
+    if advice.recommended == advice.now.bundles:
+        return f"If it is recreated, keep {number}: no other number is better once it has settled."
+    return f"If it is recreated, create it with {number}."
 
 
 def successor_sentence(advice: BundleAdvice) -> str:
@@ -196,7 +207,7 @@ def advice_text(advice: BundleAdvice) -> str:
         advice.sentence,
     ]
     if not advice.is_planned:
-        lines.append(f"If it is recreated, create it with {count(advice.recommended, 'bundle')}.")
+        lines.append(recreated_sentence(advice))
     lines += [
         f"No cut helps {one.topic} ({one.share_percent:.0f} %). {one.advice.remedy}" for one in advice.further_stuck
     ]
@@ -229,6 +240,8 @@ def _line(row: CountRow, cost: CostRow) -> str:
 
 def overview_text(advices: list[BundleAdvice]) -> str:
     """Return one line for each namespace, the most uneven first."""
+    if not advices:
+        return printed([NO_TOPICS])
     order = sorted(advices, key=lambda one: one.now.placed_percent * len(one.brokers), reverse=True)
     return printed([f"{one.namespace} ({count(one.now.bundles, 'bundle')}): {one.sentence}" for one in order])
 

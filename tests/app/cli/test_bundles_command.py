@@ -102,6 +102,13 @@ def test_splits_to_come(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Splits to come:\numbrella/orders: " in capsys.readouterr().out
 
 
+def test_splits_to_come_need_no_topics(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bundles", "--snapshot", "pip-364.json", "--hours", "1"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("The snapshot lists no topics, so no bundles can be advised.\n\n")
+    assert "plits to come" in said
+
+
 def test_cuts_are_held_to_other_moments(capsys: pytest.CaptureFixture[str]) -> None:
     words = ("bundles", "--snapshot", "story.zip", "--namespace", "acme/orders", "--moment", "story.zip")
     assert any("in 1 of 1 moments" in note for note in asked(capsys, *words)["notes"])  # type: ignore[attr-defined]
@@ -116,7 +123,12 @@ def test_cuts_are_held_to_other_moments(capsys: pytest.CaptureFixture[str]) -> N
         (["bundles", "--pattern", "persistent://iot/home/dev"], "Write %d or %06d once"),
         (["bundles", "--pattern", "persistent://io t/home/dev-%d"], "is not a topic name"),
         (["bundles", "--snapshot", "story.zip", "--hours", "1000"], "1000 hours is out of range"),
+        (
+            ["bundles", "--snapshot", "story.zip", "--hours", "1", "--growth-percent", "-200"],
+            "A growth by -200 % is out of range. Use -100 to 99,900 %.",
+        ),
         (["bundles", "--snapshot", "story.zip", "--namespace", "a/b"], "There is no namespace 'a/b'"),
+        (["bundles", "--snapshot", "pip-364.json"], "lists no topics, so no bundles can be advised. Capture"),
     ],
 )
 def test_bad_input_is_one_clear_sentence(capsys: pytest.CaptureFixture[str], words: list[str], said: str) -> None:

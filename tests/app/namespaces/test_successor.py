@@ -78,6 +78,7 @@ def test_text_json_and_scenario_say_the_same(stuck: Snapshot) -> None:
     assert [one["clients"] for one in document["successor_batches"]] == [one.clients for one in trial.batches]
     assert document["successor_batches"][0]["verdict"] == trial.batches[0].verdict.word
     assert document["successor_scenario"]["steps"][0]["edit"]["kind"] == "move_namespace"
+    assert advice.sentence.startswith(f"Do not cut it, as {advice.successor} bundles would do: with its 160 bundles,")
     text = advice_text(advice)
     assert trial.text in text
     assert trial.heading in text

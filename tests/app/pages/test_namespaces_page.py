@@ -14,7 +14,7 @@ from planner.history.spec import HistorySpec
 from planner.namespaces.advice import BundleAdvice, bundle_advice
 from planner.namespaces.impact import impact
 from planner.namespaces.successor import SuccessorTrial, successor_move, successor_trial
-from planner.share.bundle_advice import advice_scenario, successor_commands
+from planner.share.bundle_advice import advice_scenario, advice_text, recreated_sentence, successor_commands
 from planner.share.link import decode_link
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.planned import plan_cluster
@@ -60,7 +60,7 @@ def test_a_namespace_of_the_address_says_what_happens_to_it_and_what_is_advised(
     said = shown(page("namespaces", snapshot=STORY.digest[:12], namespace="stark/orders"))
     assert impact(trace, "stark/orders").text in said
     assert advice.sentence[:60] in said
-    assert f"create it with **{advice.recommended} bundle" in said
+    assert recreated_sentence(advice) in said
 
 
 def test_weeks_of_a_history_are_advised_by_a_job(page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,6 +149,18 @@ def test_cuts_open_as_a_scenario_that_makes_them(page: Page, monkeypatch: pytest
     assert len(expected.end.bundles) == 8
 
 
+def test_a_number_that_is_kept_is_not_said_to_be_better(page: Page) -> None:
+    """It said to create it with 1 bundle: the busiest broker then has 100.0 %, now 100.0 % with 1."""
+    one = PlannedTopics(pattern="persistent://iot/home/dev-%06d", count=300, bundles=1, msg_rate_per_s=120_000.0)
+    cluster = plan_cluster(PlannedCluster(brokers=3, topics=(one,)))
+    saved = state.workspace().add(cluster, "one bundle")
+    advice = bundle_advice(cluster, "iot/home")
+    said = shown(page("namespaces", snapshot=saved.digest[:12], namespace="iot/home"))
+    kept = "If it is recreated, keep 1 bundle: no other number is better once it has settled."
+    assert f"{kept} Its busiest broker has 100.0 % of its load at best. An even" in said
+    assert kept in advice_text(advice)
+
+
 def with_a_successor(page: Page, cluster: Snapshot) -> tuple[AppTest, BundleAdvice, SuccessorTrial]:
     """Return the page of a cluster with too many bundles in `a/b`, and the successor that is advised and tried."""
     saved = state.workspace().add(cluster, "too many bundles")
@@ -162,6 +174,9 @@ def test_a_successor_opens_as_a_scenario_where_it_is_worth_it(page: Page, monkey
     cluster = stuck_cluster()
     test, advice, trial = with_a_successor(page, cluster)
     said = shown(test)
+    assert advice.sentence in said
+    assert recreated_sentence(advice) == f"If it is recreated, create it with {advice.recommended} bundles."
+    assert f"{recreated_sentence(advice)} Its busiest broker has {advice.now.placed_percent:.1f} % of its load" in said
     assert trial.heading in said
     assert trial.text in said
     batches = next(one.value for one in test.dataframe if "overload" in one.value.columns)
