@@ -37,7 +37,10 @@ def planned_part() -> None:
     )
     with st.form("planned", border=True):
         spec = _machines()
-        st.caption("Each row is one namespace, or a part of one. `%d` or `%06d` stands for the number of a topic.")
+        st.caption(
+            "Each row is one namespace, or a part of one with the same number of bundles. `%d` or `%06d` stands for the"
+            " number of a topic."
+        )
         start = pd.DataFrame([{title: getattr(_START, field) for field, title in _COLUMNS.items()}])
         rows = st.data_editor(
             start,
