@@ -285,6 +285,20 @@ class TestSplits:
         assert "every automatic split fails" in finding.remedy
         assert finding.changes == {"defaultNamespaceBundleSplitAlgorithm": "range_equally_divide"}
 
+    @pytest.mark.parametrize("manager", LoadManager)
+    def test_a_namespace_with_the_most_bundles(self, manager: LoadManager) -> None:
+        spec = ClusterSpec(
+            brokers=3, bundles=6, namespaces=1, topics=600, msg_rate_per_s=9_000, topic_skew=0.0, load_manager=manager
+        )
+        snapshot, limit = generate(spec, 1), {"loadBalancerNamespaceBundleMaxTopics": 60}
+        full = {**limit, "loadBalancerNamespaceMaximumBundles": 6}
+        finding = only(simulate(snapshot, Scenario(cycles=6, settings=full)), "namespace_full")
+        assert len(finding.bundles) == int((snapshot.bundles.topics > 60).sum())
+        assert "has 6; loadBalancerNamespaceMaximumBundles is 6" in finding.evidence
+        assert finding.changes == {"loadBalancerNamespaceMaximumBundles": 12}
+        for room in (limit, {**full, "loadBalancerAutoBundleSplitEnabled": False}):
+            assert not found(simulate(snapshot, Scenario(cycles=6, settings=room)), "namespace_full")
+
     def test_not_refused(self) -> None:
         assert not found(trace_of([[0.5, 0.5]]), "split_refused")
 
