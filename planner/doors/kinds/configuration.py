@@ -17,6 +17,7 @@ from planner.doors.kinds.manifests import is_other
 from planner.doors.pieces import Configuration, NotUsed, Piece
 from planner.doors.terminal import SETS, letters_of
 from planner.doors.vocabulary import KNOWN, PREFIX, configuration, is_known
+from planner.history.assumed import listed
 
 _NAME: Final = r"[A-Za-z_][A-Za-z0-9_.-]*"
 _SET: Final = r"(?:export\s+|declare\s+-x\s+|-e\s+|--env\s+|[-*]\s+|Environment=)?[\"']?"
@@ -49,6 +50,7 @@ _SYSTEMD: Final = "Environment="
 _OF_IMAGES: Final = "PULSAR_"
 """How names begin that only containers have: of memory, of options, of settings."""
 _LIKE_SETTING: Final = re.compile(r"[a-z]+[A-Z][A-Za-z0-9]*")
+_IN_FORCE: Final = "use brokers get-runtime-config for the values in force, or write NAME=VALUE to try one"
 _UNQUOTED: Final = re.compile(r"([\"'])(.*)\1")
 
 
@@ -113,20 +115,30 @@ def _read_options(chunk: Chunk) -> Iterator[Configuration]:
 
 
 def _read_changes(chunk: Chunk) -> Iterator[Piece]:
-    """Read `kubectl set env TARGET NAME=VALUE`, and name `brokers update-dynamic-config`: one override of several."""
+    """Read `kubectl set env TARGET NAME=VALUE`.
+
+    Named instead: variables that it removes, as what counts then stands elsewhere, and `brokers update-dynamic-config`,
+    which is one override of several.
+    """
     for line in chunk.lines:
         words = _words(line)
         if "set" not in words:
             yield NotUsed(source=chunk.source, why=_why_no_override(words))
             continue
+        words = [word.removeprefix("--env=") for word in words]
         pairs = [(name, value) for name, equals, value in (word.partition("=") for word in words) if equals]
+        removed = [word[:-1] for word in words if word.endswith("-") and is_known(word[:-1])]
         used = [(name, value) for name, value in pairs if is_known(name)]
         target = next((word for word in words if "/" in word and "=" not in word), "")
         if any(map(is_other, re.split(r"[/-]", target))):
             yield NotUsed(source=chunk.source, why=f"a command that changes {target}, which is not of brokers")
-        elif used:
+            continue
+        if removed:
+            why = f"a command that removes {listed([name.removeprefix(PREFIX) for name in removed])}; {_IN_FORCE}"
+            yield NotUsed(source=chunk.source, why=why)
+        if used:
             yield configuration(used, chunk.source, "file")
-        else:
+        elif not removed:
             yield NotUsed(source=chunk.source, why="a command that sets nothing that the planner uses")
 
 

@@ -259,6 +259,17 @@ def test_variables_that_kubectl_sets_for_a_proxy_are_named() -> None:
 SHEDDING = "loadBalancerSheddingEnabled"
 
 
+@pytest.mark.parametrize("name", [SHEDDING, f"PULSAR_PREFIX_{SHEDDING}"])
+def test_a_variable_that_kubectl_removes_is_named(name: str) -> None:
+    """It was passed over without a word."""
+    reading = read(f"kubectl set env statefulset/mq-broker --env={ENABLED}=true {name}- HOME-\n")
+    assert reading.configurations[0].values == {ENABLED: "true"}
+    said = f"pasted text: a command that removes {SHEDDING}; use brokers get-runtime-config for the values in force"
+    assert [one.partition(",")[0] for one in reading.not_used] == [said]
+    [alone] = read(f"kubectl set env statefulset/mq-broker {name}-\n").not_used
+    assert alone.startswith(said)
+
+
 @pytest.mark.parametrize("options", [f"--config {SHEDDING} --value false", f"-c {SHEDDING} \\\n  -v false"])
 def test_an_override_that_a_command_sets_is_named(options: str) -> None:
     """It was called a command without its answer."""
