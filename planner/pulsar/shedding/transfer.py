@@ -642,11 +642,10 @@ def _for_never_reached(seen: NeverReached) -> Remedy | None:
     half = math.floor(deviation / 2 * 100) / 100
     if deviation > now or half <= 0:
         return None
-    return Remedy(
-        f"Lower {_BROKER_LOAD_TARGET_STD} from {now:g} to {half:g}: the loads deviate by only {deviation:.2f}, and a"
-        " broker above the limit counts only where it is more than this setting above the average.",
-        {_BROKER_LOAD_TARGET_STD: half},
-    )
+    words = f"Lower {_BROKER_LOAD_TARGET_STD} from {now:g} to {half:g}: the loads deviate by only {deviation:.2f}."
+    if seen.scores.max() * 100 > seen.config.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE):
+        words += " A broker above the limit also has to be more than this above the average."
+    return Remedy(words, {_BROKER_LOAD_TARGET_STD: half})
 
 
 _PROFILE = Profile(
