@@ -3,6 +3,7 @@
 import asyncio
 import json
 import random
+import re
 import ssl
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -39,6 +40,8 @@ _MAX_ERROR_BYTES = 64 << 10
 _LONGEST_PAUSE_S = 30.0
 _PORTS = {"http": 80, "https": 443}
 _SHOWN = 120
+_LONGEST_REASON = 200
+_OF_PROGRAMS = re.compile(r"^\[Errno -?\d+\] | \(_ssl\.c:\d+\)$")
 _UNTRUSTED = "Name the authorities to trust with --ca-file."
 
 
@@ -202,7 +205,7 @@ class AdminClient:
             except UNREACHABLE as error:
                 if last:
                     raise AnswerError(
-                        f"The address cannot be reached: {_reason(error)}.",
+                        f"The address cannot be reached: {reason_of(error)}.",
                         where=base + path,
                         remedy=_UNTRUSTED
                         if "certificate" in str(error).lower()
@@ -367,8 +370,9 @@ def _now_ms() -> int:
     return time.time_ns() // NS_PER_MS
 
 
-def _reason(error: Exception) -> str:
-    text = str(error).split("\n", 1)[0].rstrip(".")[:_SHOWN]
+def reason_of(error: Exception) -> str:
+    """Return why no answer came, in one line, without the numbers that only programs know."""
+    text = _OF_PROGRAMS.sub("", str(error).split("\n", 1)[0]).rstrip(".")[:_LONGEST_REASON]
     return text or type(error).__name__
 
 

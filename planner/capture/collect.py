@@ -490,6 +490,8 @@ class Collector:
             good = answer.status == _OK
             note = await asyncio.to_thread(self._keep, request, stem, answer.size_bytes) if good else ""
         except (AnswerError, FormatError) as error:
+            if request.required and isinstance(error, FormatError):
+                raise FormatError(error.what, where=base + path, remedy=error.remedy) from error
             if request.required:
                 raise
             if isinstance(error, AnswerError) and not error.hostile:

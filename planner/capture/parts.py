@@ -184,11 +184,12 @@ class Parts:
         Raises:
             FormatError: It is something else.
         """
-        value = parse_json(self.read(part), part.file)
+        where = f"{part.asked}{part.path}"
+        value = parse_json(self.read(part), where)
         if not isinstance(value, kind):
             raise FormatError(
                 f"The answer is not {'a list' if kind is list else 'an object'}.",
-                where=f"{part.asked}{part.path}",
+                where=where,
                 remedy="Use the admin address of a broker.",
             )
         return value

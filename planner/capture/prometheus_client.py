@@ -12,7 +12,7 @@ from typing import BinaryIO, Final, Self
 
 import httpx
 
-from planner.capture.client import UNREACHABLE
+from planner.capture.client import UNREACHABLE, reason_of
 from planner.capture.credentials import read_login, read_token, tls_context
 from planner.capture.options import Credentials
 from planner.capture.prometheus_options import PrometheusOptions
@@ -168,7 +168,7 @@ class PrometheusClient:
             yield piece
 
     def _unreachable(self, error: Exception) -> CaptureError:
-        reason = str(error).split("\n", 1)[0].rstrip(".")[:_SHOWN] or type(error).__name__
+        reason = reason_of(error)
         if isinstance(error, httpx.ReadTimeout):
             return TooMuchError(
                 f"No answer within {self._options.request_s:g} s.",

@@ -12,6 +12,11 @@ LAST_MS = 253_402_300_799_999
 SECONDS_BELOW = 100_000_000_000
 """A time of 1973 in ms, and of the year 5138 in seconds: what is below is in seconds, what is not is in ms."""
 
+TIMES_RESCALED: Final = (
+    "times are in seconds instead of ms, or the other way round; they are read as times of these years"
+)
+"""What is said where that decides."""
+
 _RELATIVE: Final = re.compile(r"now(?:-(\d{1,6})([smhd]))?")
 _UNITS_MS: Final = {"s": 1_000, "m": MS_PER_MIN, "h": HOUR_MS, "d": 24 * HOUR_MS}
 

@@ -17,7 +17,7 @@ import msgspec
 from planner.cluster.errors import FormatError
 from planner.cluster.units import MIB
 from planner.doors.pieces import Source
-from planner.doors.terminal import GLUED, command_of, may_have_commands, places_of_commands, said
+from planner.doors.terminal import GLUED, WIDTHS, command_of, may_have_commands, places_of_commands, said, sets_settings
 from planner.doors.words import BROKER, NAMESPACE, broker_in, namespace_in
 from planner.formats.encoding import parse_json
 
@@ -262,14 +262,24 @@ def _rstripped(data: bytes, end: int) -> int:
 
 
 def _parts(text: str, line: int, command: str) -> Iterator[tuple[int, list[str], str]]:
-    """Yield first line, lines and the command above of each part of a text; commands part them."""
+    """Yield first line, lines and the command above of each part of a text; commands part them.
+
+    A command that changes settings is the first line of its own part.
+    """
     lines: list[str] = []
-    first = line
+    first, width = line, 0
     for number, one in enumerate(text.split("\n"), line):
-        found = command_of(one)
+        if len(lines) == 1 and lines[0].endswith("\\") and sets_settings(lines[0]):
+            lines[0] = f"{lines[0][:-1].rstrip()} {one.strip()}"
+            continue
+        if len(lines) == 1 and width in WIDTHS and sets_settings(lines[0]) and command_of(one) is None and said(one):
+            lines[0], width = f"{lines[0]}{one}", len(one)
+            continue
+        found, width = command_of(one), len(one)
         if found is not None:
             yield first, lines, command
-            lines, first, command = [], number + 1, found
+            is_said = sets_settings(found)
+            lines, first, command = [found] if is_said else [], number if is_said else number + 1, found
         else:
             lines.append(one)
     yield first, lines, command

@@ -33,6 +33,8 @@ _LINE: Final = re.compile(rf"\s*(?:export\s+)?(?:{PREFIX})?([A-Za-z_][A-Za-z0-9_
 _BALANCER: Final = re.compile(r"load(Balancer?|Manager)[A-Z]")
 """How names begin that only the load balancer has."""
 _LIKE: Final = 0.75
+_MOST_SAID: Final = 3
+"""Notes of a file without settings that an error repeats."""
 
 Lines: TypeAlias = Mapping[str, Sequence[int]]
 """Lines of each name in a file, from 1 on."""
@@ -95,7 +97,7 @@ def lint_file(
     ]
     if not files:
         raise FormatError(
-            "It holds no settings of Pulsar's load balancer.",
+            " ".join(["It holds no settings of Pulsar's load balancer.", *reading.not_used[:_MOST_SAID]]),
             where=str(path),
             remedy="Name a broker.conf or a snapshot.",
         )

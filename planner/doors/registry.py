@@ -55,6 +55,7 @@ KINDS: tuple[Kind, ...] = (
     policies.DOMAINS,
     policies.BROKER,
     logged.KIND,
+    configuration.CHANGES,
     configuration.OPTIONS,
     configuration.SHELL,
     configuration.CONF,

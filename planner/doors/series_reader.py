@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from planner.cluster.moments import LAST_MS, SECONDS_BELOW
+from planner.cluster.moments import LAST_MS, SECONDS_BELOW, TIMES_RESCALED
 from planner.cluster.text import count
 from planner.doors.metrics_reader import COUNTERS, USED, VALID_MS, MetricsReader, of_another_time
 from planner.doors.pieces import NotUsed, Piece, Source
@@ -138,7 +138,7 @@ def _left_out(seen: Mapping[str, int], *, is_empty: bool) -> Iterator[str]:
     if seen["wrong"]:
         yield f"{count(seen['wrong'], 'sample')} left out: not pairs of time and number"
     if seen["rescaled"]:
-        yield "its times are in seconds instead of ms, or the other way round; they are read as times of these years"
+        yield f"its {TIMES_RESCALED}"
     if seen["native"]:
         yield f"{count(seen['native'], 'histogram')} left out, which no decision reads"
     if seen["nameless"] and is_empty:

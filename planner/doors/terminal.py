@@ -10,6 +10,14 @@ from typing import Final
 WORDS: Final = r"pulsar-admin|pulsar-client|pulsar-perf|pulsarctl|zookeeper-shell(?:\.sh)?|etcdctl|curl|kubectl"
 """Tools whose commands are recognised wherever they stand in a line."""
 
+WIDTHS: Final = (80, 100, 120, 132, 160, 200)
+"""How wide terminals often are."""
+SETS: Final = re.compile(
+    r"(?:pulsar-admin|pulsarctl)\s(?:.*\s)?brokers\s+(?:update|delete)-dynamic-config\s.*|"
+    r"kubectl\s(?:.*\s)?set\s+env\s.*"
+)
+"""Commands that change settings of brokers."""
+
 _AT: Final = r"(?:\([\w.-]+\) ?)?(?:I have no name!|[\w.-]+)@[\w.-]+"
 PROMPT: Final = (
     rf"(?:\[{_AT}[^\]\n]{{0,80}}\][$#%>]|{_AT}:[^\s$#%>\"{{}}]{{0,120}} ?[$#%>]|"
@@ -55,7 +63,7 @@ _NOISE: Final = re.compile(
     r"(?:cZxid|ctime|mZxid|mtime|pZxid|cversion|dataVersion|aclVersion|ephemeralOwner|dataLength|numChildren) = |"
     # kubectl, docker, ssh
     r"Default(?:ed|ing) container |Use 'kubectl describe |Unable to use a TTY|the input device is not a TTY|"
-    rf"If you don't see a command prompt|pod \"\S+\" deleted|[IWEF]\d{{4}} {_CLOCK}\.\d+ |"
+    rf"If you don't see a command prompt|pod \"\S+\" deleted|\S+/\S+ env updated$|[IWEF]\d{{4}} {_CLOCK}\.\d+ |"
     r"Connection to \S+ closed\.|Last login: |logout$|exit$|"
     # curl: progress, and what it says with --verbose
     r"% Total +% Received|Dload +Upload|\d[\d.kMG]* .*(?:--:--:--|\d+:\d\d:\d\d)|"
@@ -140,6 +148,11 @@ def command_of(line: str) -> str | None:
         if line.startswith("[zk: ") or re.match(PROMPT, line) or not _NOISE.match(line, 0, _LOOKED_AT)
         else None
     )
+
+
+def sets_settings(command: str) -> bool:
+    """Say whether a command changes settings, so that it says something itself."""
+    return SETS.match(command) is not None
 
 
 def may_have_commands(text: bytes) -> bool:

@@ -192,8 +192,9 @@ def _of_one_cluster(pieces: Sequence[Piece], called: str, said: Contradictions) 
         if len(named) > 1:
             kept = called if called in named else named.most_common(1)[0][0]
             said.add(
-                f"The {what} are of several clusters: {listed(named)}. Those of {kept} count; give the name of another"
-                " one."
+                f"The {what} are of several clusters: {listed(named)}. Those of {kept} count"
+                f"{f', as none is called {called[:100]}' if called and called != kept else ''}; to read another one, "
+                "read all of it again with the name of that cluster."
             )
             pieces = [one for one in pieces if cluster_of(one) in ("", kept)]
     return pieces

@@ -12,7 +12,7 @@ from typing import Final
 
 from planner.cluster.units import MIB
 from planner.doors.pieces import Assumed, Configuration, Metrics, Namespaces, NotUsed, Piece
-from planner.doors.terminal import command_of
+from planner.doors.terminal import WIDTHS, command_of
 from planner.doors.vocabulary import KNOWN, PREFIX
 from planner.doors.words import BROKER, BUNDLE, TOPIC
 from planner.pulsar.manager.class_names import OFFICIAL_CLASSES
@@ -24,7 +24,6 @@ _NARROWEST: Final = 40
 _WIDEST: Final = 400
 _OF_MAIL: Final = (72, 76, 78, 80)
 """Widths at which mail programs break lines."""
-_OF_TERMINALS: Final = (80, 100, 120, 132, 160, 200)
 _FEW: Final = 2
 _TWO_WORDS: Final = re.compile(r"[^\s,;] +[^\s,;]")
 """As no value of a setting of the load balancer has."""
@@ -51,7 +50,7 @@ def may_be_broken(text: str) -> bool:
     """Say whether the longest lines are as wide as a terminal, or several are of the same width as it may be."""
     lengths = Counter(map(len, text.split("\n")))
     longest = max(lengths)
-    return longest in _OF_TERMINALS or (_NARROWEST <= longest <= _WIDEST and lengths[longest] >= _FEW)
+    return longest in WIDTHS or (_NARROWEST <= longest <= _WIDEST and lengths[longest] >= _FEW)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from planner.cluster.arrays import FloatArray, Int64Array, IntArray
-from planner.cluster.decisions import Reason
+from planner.cluster.decisions import Reason, ReasonCode
 from planner.cluster.internal_bundles import internal_bundles
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.names import (
@@ -34,6 +34,8 @@ from planner.explain.finding import Finding
 from planner.explain.outcome import Outcome
 from planner.explain.split_advice import SplitAdvice, split_advice
 from planner.explain.topic_advice import raised
+from planner.pulsar.manager.splits import next_splits
+from planner.pulsar.splitting import automatic_extensible, automatic_modular
 from planner.pulsar.splitting.automatic_extensible import REFUSED
 from planner.pulsar.splitting.protocol import SplitAlgorithm
 from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
@@ -407,13 +409,52 @@ def _rates_of_one_boundary(cluster: Snapshot, bundle: str, algorithm: SplitAlgor
     return range(bisect_left(every, -1, key=found), bisect_left(every, 0, key=found))
 
 
+def namespace_full(case: Outcome) -> Iterator[Finding]:
+    """Bundles exceed a limit, and are not split because their namespace may not have more bundles."""
+    config = case.trace.settings
+    cap = config.integer(NAMESPACE_MAXIMUM_BUNDLES)
+    held: dict[str, list[str]] = {}
+    for reason in _reasons_of_splits(case, automatic_extensible.FULL | automatic_modular.FULL):
+        held.setdefault((reason.bundle or "").rpartition("/")[0], []).append(reason.bundle or "")
+    table = case.last.bundles
+    counts = np.bincount(table.namespace, minlength=len(case.last.namespaces))
+    have = dict(zip(case.last.namespaces, counts.tolist(), strict=True))
+    for space, bundles in sorted(held.items(), key=lambda item: (-len(item[1]), item[0])):
+        above = f"{count(len(bundles), 'bundle')} of {space} {'are' if len(bundles) > 1 else 'is'} above a limit"
+        yield Finding(
+            code="namespace_full",
+            title=f"{space} has the most bundles that automatic splits make",
+            evidence=(
+                f"{above} and would be split, but {space} has {have[space]:,}; {NAMESPACE_MAXIMUM_BUNDLES} is {cap:,}."
+                " Every check logs this again."
+            ),
+            remedy=(
+                f"Raise the limits that they exceed ({', '.join(_BEHIND)}) to what a broker can serve, or"
+                f" {NAMESPACE_MAXIMUM_BUNDLES} to {2 * cap:,}. The page Namespaces tries numbers of bundles."
+            ),
+            severity="low",
+            bundles=tuple(bundles),
+            settings=(NAMESPACE_MAXIMUM_BUNDLES, *_BEHIND),
+            changes={NAMESPACE_MAXIMUM_BUNDLES: 2 * cap},
+        )
+
+
 def _refused_by_brokers(case: Outcome) -> list[Reason]:
     """Return for which bundles the brokers of the extensible load manager find no boundary once their hits suffice."""
+    return _reasons_of_splits(case, REFUSED)
+
+
+def _reasons_of_splits(case: Outcome, codes: frozenset[ReasonCode]) -> list[Reason]:
+    """Return the reasons with these codes that the next check for splits gives, once hits suffice."""
     config = case.trace.settings
     if not config.flag(AUTO_BUNDLE_SPLIT_ENABLED):
         return []
-    checks = min(config.integer(NAMESPACE_BUNDLE_SPLIT_CONDITION_HIT_COUNT_THRESHOLD), _MOST_CHECKS) + 1
-    last = decide_split_checks(same_load(case.last, checks, config), config)[-1]
-    names = last.snapshot.brokers.name, last.snapshot.bundle_names
-    reasons = (r for group in last.decision.reasons if group.code in REFUSED for r in group.rows(*names))
+    if case.load_manager is LoadManager.MODULAR:
+        shown, decision = case.last, next_splits(case.last, config)
+    else:
+        checks = min(config.integer(NAMESPACE_BUNDLE_SPLIT_CONDITION_HIT_COUNT_THRESHOLD), _MOST_CHECKS) + 1
+        last = decide_split_checks(same_load(case.last, checks, config), config)[-1]
+        shown, decision = last.snapshot, last.decision
+    names = shown.brokers.name, shown.bundle_names
+    reasons = (reason for group in decision.reasons if group.code in codes for reason in group.rows(*names))
     return [reason for reason in reasons if not case.is_internal(reason.bundle or "")]

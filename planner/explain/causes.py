@@ -75,6 +75,11 @@ def _namespace(cause: Finding, other: Finding, case: Outcome) -> bool:
     return any(bundle.rpartition("/")[0] in mine for bundle in other.bundles)
 
 
+def _split_or_full(cause: Finding, other: Finding, case: Outcome) -> bool:
+    """Say whether both concern a bundle, or one that came of it by a split; a full namespace is full for all."""
+    return (_namespace if other.code == "namespace_full" else _bundles)(cause, other, case)
+
+
 def _range(bundle: str) -> tuple[str, int, int]:
     space, _, ends = bundle.rpartition("/")
     low, _, high = ends.partition("_")
@@ -126,8 +131,9 @@ EXPLAINS: Final[Mapping[str, tuple[frozenset[str], Scope]]] = {
     ),
     "held_by_gate": (frozenset({"avg_held_back", "threshold_never_reached"}), _brokers),
     "idle_bundles_shed": (frozenset({"unload_storm"}), _bundles),
-    "bundle_count_too_low": (frozenset({"bundle_count_too_high"}), _namespace),
-    "split_cascade": (frozenset({"topic_above_limit"}), _bundles),
+    "bundle_count_too_low": (frozenset({"bundle_count_too_high", "namespace_full"}), _namespace),
+    "split_cascade": (frozenset({"namespace_full", "topic_above_limit"}), _split_or_full),
+    "topic_above_limit": (frozenset({"namespace_full"}), _bundles),
     "policy_matches_no_broker": (frozenset({"against_policy"}), _bundles),
 }
 """Causes, in the order in which they are asked: the codes that follow from each, and when."""

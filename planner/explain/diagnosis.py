@@ -51,6 +51,7 @@ PATTERNS: tuple[Pattern, ...] = (
     shedding_patterns.ema_lag,
     bundle_patterns.split_cascade,
     bundle_patterns.split_refused,
+    bundle_patterns.namespace_full,
     shedding_patterns.held_back,
     shedding_patterns.fighting_strategies,
     shedding_patterns.strategy_replaced,

@@ -212,27 +212,30 @@ def _joined(case: Outcome) -> frozenset[str]:
 
 
 def threshold_never_reached(case: Outcome) -> Iterator[Finding]:
-    """Brokers stay apart, and no score ever reaches the threshold from which the strategy sheds."""
+    """Brokers stay apart, or one is above the limit, and no score reaches the threshold from which brokers shed."""
     act = case.profile.for_never_reached
     if act is None or any(c.unloads for c in case.trace.cycles):
         return
-    usage, scores = case.series.usage[-1], case.scores
-    if np.isnan(usage).all() or np.isnan(scores).all():  # nobody is there, or nobody is known
+    usage = case.series.usage[-1]
+    scores = case.scores[np.isfinite(case.scores).any(axis=1)]
+    if np.isnan(usage).all() or not len(scores):  # nobody is there, or nobody is known
         return
-    apart = float(np.nanmax(usage) - np.nanmin(usage))
-    if apart < _SPREAD:
+    limit = case.trace.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
+    hot = bool(np.nanmax(usage) > limit > np.nanmean(usage))
+    if float(np.nanmax(usage) - np.nanmin(usage)) < _SPREAD and not hot:
         return
     limits, average = limits_of(case, scores), mean_known(scores)
     with np.errstate(invalid="ignore"):
         if (scores >= limits[:, np.newaxis]).any():
             return
-    nearest = int(np.nanargmin(limits - np.nanmax(scores, axis=1)))
+    least = average if np.isnan(limits).all() else limits
+    nearest = int(np.nanargmin(least - np.nanmax(scores, axis=1)))
     highest = float(np.nanmax(scores[nearest]))
     order = np.argsort(-np.nan_to_num(usage, nan=-1.0), kind="stable").tolist()
     evidence = (
         f"Usage ranges from {np.nanmin(usage) * 100:.0f} % to {np.nanmax(usage) * 100:.0f} %, but nothing is shed in"
-        f" {count(len(scores), 'cycle')}: the highest score was {highest * 100:.1f} %, the threshold"
-        f" {limits[nearest] * 100:.1f} %."
+        f" {count(len(case.trace.cycles), 'cycle')}: the highest score was {highest * 100:.1f} %, the"
+        f" {'average' if np.isnan(limits[nearest]) else 'threshold'} {least[nearest] * 100:.1f} %."
     )
     last = case.trace.cycles[-1]
     seed = cycle_seed(case.trace.scenario.seed, last.index)
@@ -241,16 +244,18 @@ def threshold_never_reached(case: Outcome) -> Iterator[Finding]:
             config=case.trace.settings,
             above=highest - float(average[nearest]),
             average=float(average[-1]),
-            lowest=float(np.nanmin(scores[-1])),
+            scores=scores[-1][np.isfinite(scores[-1])],
             would_shed=lambda config: bool(next_cycle(last.view, last.memory, config, seed, explain=False)[1].moves),
         )
     )
+    if remedy is None:
+        return
     yield Finding(
         code="threshold_never_reached",
         title="The threshold is never reached",
         evidence=evidence,
         remedy=remedy.words,
-        severity="medium",
+        severity="high" if hot else "medium",
         brokers=tuple(case.series.brokers[i] for i in order if case.series.present[-1, i]),
         settings=tuple(remedy.changes),
         changes=remedy.changes,

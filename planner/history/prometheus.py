@@ -16,7 +16,7 @@ import numpy as np
 from planner.cluster import pulsar_json
 from planner.cluster.arrays import FloatArray, Int64Array
 from planner.cluster.errors import FormatError
-from planner.cluster.moments import LAST_MS, SECONDS_BELOW
+from planner.cluster.moments import LAST_MS, SECONDS_BELOW, TIMES_RESCALED
 from planner.cluster.pulsar_json import BUNDLE_STATS, RESOURCES, USAGE_METRICS
 from planner.cluster.ranges import parse_bundle
 from planner.cluster.topic_names import namespace_of_topic
@@ -68,7 +68,7 @@ _DEEPEST = 10_000
 _STEPS = np.zeros(256, dtype=np.int8)
 _STEPS[list(b"[{")], _STEPS[list(b"]}")] = 1, -1
 _EXPORT = "Query /api/v1/query_range again, with a shorter time range if it is long."
-_RESCALED = "Times are in seconds instead of ms, or the other way round; they are read as times of these years."
+_RESCALED = f"{TIMES_RESCALED[0].upper()}{TIMES_RESCALED[1:]}."
 _WHOLE = "Query again when all stores answer."
 
 

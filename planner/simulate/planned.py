@@ -87,8 +87,12 @@ def _topics_and_bundles(
         found = names_of(group)
         namespace = namespace_of_topic(found[0], release(spec.pulsar_version))
         edges = np.array(equal_boundaries(group.bundles), dtype=np.int64)
-        if len(edges) > len(cuts.get(namespace, ())):
-            cuts[namespace] = edges
+        if len(edges) != len(cuts.setdefault(namespace, edges)):
+            raise SettingError(
+                f"Two groups of {namespace} have {len(cuts[namespace]) - 1:,} and {group.bundles:,} bundles.",
+                where="bundles",
+                remedy="Use one number for all groups of a namespace.",
+            )
         names += found
         spaces += [namespace] * len(found)
         rates.append(rates_of(group, rng))

@@ -14,7 +14,8 @@ Distribution = Literal["equal", "skewed", "few carry most"]
 EXPONENTS: dict[Distribution, float] = {"equal": 0.0, "skewed": 0.8, "few carry most": 1.4}
 """Exponent of the Zipf law of each."""
 
-_NUMBER = re.compile(r"%0?([0-9]{0,2})d")
+_NUMBER = re.compile(r"%(?:0[0-9]{1,2})?d")
+"""Without the zero, spaces would stand in names."""
 _MOST_TOPICS = 2_000_000
 _MOST_BROKERS = 2_000
 _MOST_BUNDLES = 65_536
@@ -69,7 +70,7 @@ class PlannedCluster:
         direct_memory_gib: Direct memory of each.
         pulsar_version: Release that they run.
         load_manager: Load manager that they run.
-        topics: Groups of topics.
+        topics: Groups of topics; those of one namespace have one number of bundles.
         cpu_percent_per_mb_per_s: Percent of one core that one MB/s in or out costs.
         cpu_percent_per_1000_msg_per_s: Percent of one core that 1,000 msg/s in or out cost.
         captured_at_ms: Moment of the snapshot, ms since 1970.

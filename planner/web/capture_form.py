@@ -3,7 +3,7 @@
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -30,6 +30,8 @@ from planner.workspace.database import SavedSnapshot
 
 _CAPTURED = SessionValue("captured", str)
 """Digest of the last capture that was put into view."""
+_SENT: SessionValue[CaptureOptions | None] = SessionValue("capture-sent", lambda: None)
+"""What was captured last: the form is not drawn meanwhile, and has these values again afterwards."""
 _PREFIX = "pulsar-bundle-planner-capture-"
 LIMITS: Final = Limits(at_once=2, unfinished=2, kept=20, look_s=1.0, unwatched_s=None)
 _CAPTURE_LIMITS = capture_options.Limits(request_s=30.0, total_s=600.0, total_bytes=GIB)
@@ -172,6 +174,7 @@ def capture_form() -> None:
             secrets = options.credentials != Credentials(token_env="")
             allowed.check(options.admin_url, options.metadata_store, secrets=secrets, custom=custom)
             start(session, options, state.workspace().add, captures())
+            _SENT.put(options)  # not before: a field whose first value changes forgets what is typed
     except CaptureError as error:
         captures().forget(session)
         _show(error)
@@ -191,22 +194,22 @@ def _fields(allowed: CapturePermissions) -> CaptureOptions | None:
     """
     with st.form("capture", border=True):
         left, right = st.columns(2)
-        if allowed.anything:
-            url = left.text_input("Admin URL of any broker", placeholder="http://broker-1:8080", max_chars=300)
-            store = right.text_input("Metadata store (optional)", placeholder=EXAMPLE, max_chars=300)
-        else:
-            url = left.selectbox("Admin URL", allowed.admin_urls) or ""
-            store = right.selectbox("Metadata store", ("", *allowed.stores), format_func=_or_none) or ""
+        sent_before = _SENT.get() or CaptureOptions("")
+        url, store = _addresses(allowed, sent_before, left, right)
         names = left.text_input(
             "Namespaces (optional)",
+            " ".join(sent_before.namespaces),
             placeholder="acme/orders acme/*",
             max_chars=2_000,
             help="Captures only these namespaces; * matches any text. Leave empty for all.",
         )
         metrics = right.selectbox(
-            "Metrics", _METRICS, help="auto: only with the extensible load manager, where load reports are missing."
+            "Metrics",
+            _METRICS,
+            _METRICS.index(sent_before.metrics),
+            help="auto: only with the extensible load manager, where load reports are missing.",
         )
-        topics = st.checkbox("Topics", value=True, help="Required to predict splits.")
+        topics = st.checkbox("Topics", value=sent_before.with_topics, help="Required to predict splits.")
         token, files = ("", {}) if allowed.anything else _secrets(allowed)
         sent = st.form_submit_button("Capture", type="primary", icon=":material/photo_camera:")
     if not sent:
@@ -223,6 +226,24 @@ def _fields(allowed: CapturePermissions) -> CaptureOptions | None:
         credentials=Credentials(token_env=token, **secrets),
         limits=_CAPTURE_LIMITS,
     )
+
+
+def _addresses(allowed: CapturePermissions, before: CaptureOptions, left: Any, right: Any) -> tuple[str, str]:
+    """Draw the fields for the addresses of the API and of the metadata store; return both."""
+    if allowed.anything:
+        url = left.text_input(
+            "Admin URL of any broker", before.admin_url, placeholder="http://broker-1:8080", max_chars=300
+        )
+        store = right.text_input("Metadata store (optional)", before.metadata_store, placeholder=EXAMPLE, max_chars=300)
+        return url, store
+    stores = ("", *allowed.stores)
+    url = left.selectbox("Admin URL", allowed.admin_urls, _place(allowed.admin_urls, before.admin_url)) or ""
+    store = right.selectbox("Metadata store", stores, _place(stores, before.metadata_store), format_func=_or_none)
+    return url, store or ""
+
+
+def _place(choices: Sequence[str], chosen: str) -> int:
+    return choices.index(chosen) if chosen in choices else 0
 
 
 def _or_none(name: str) -> str:

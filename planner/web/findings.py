@@ -48,6 +48,7 @@ _PAGES = {
     "ema_lag": ("hit_counters", "Show the averages"),
     "split_cascade": ("split_lab", "Plan a split"),
     "split_refused": ("split_lab", "Why the split is refused"),
+    "namespace_full": ("namespaces", "How many bundles"),
     "avg_held_back": ("hit_counters", "Show the counters"),
     "fighting_strategies": ("compare", "Compare pairs"),
     "strategy_replaced": ("shedding", "Show the strategy"),

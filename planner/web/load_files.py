@@ -66,6 +66,11 @@ def read_more(cluster: str, more: Sequence[tuple[str, bytes]]) -> None:
     _TURN.put(_TURN.get() + 1)
 
 
+def cluster_called() -> str:
+    """Return the name of the cluster as the field says it; empty where it says none."""
+    return widget_state("load-cluster") or ""
+
+
 def _start_over() -> None:
     _GIVEN.put(())
     _READING.put(None)
@@ -104,7 +109,7 @@ def _take(turn: int) -> None:
         more.append((PASTED if number == 1 else f"{PASTED} {number}", text.encode("utf-8", "replace")))
     if not more and not _GIVEN.get():  # what is given may be read again under another name of the cluster
         raise PlannerError("There is nothing to read.", remedy="Choose files, or paste text.")
-    read_more(widget_state("load-cluster") or "", more)
+    read_more(cluster_called(), more)
     for one in uploads:
         forget_upload(one)
 

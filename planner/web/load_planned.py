@@ -6,7 +6,7 @@ from functools import partial
 import pandas as pd
 import streamlit as st
 
-from planner.cluster.errors import PlannerError
+from planner.cluster.errors import PlannerError, SettingError
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.releases import REFERENCE, RELEASES
 from planner.simulate.planned import plan_cluster
@@ -25,6 +25,8 @@ _COLUMNS = {
     "distribution": "rates",
     "bundles": "bundles of the namespace",
 }
+_FIELDS = {**_COLUMNS, "cluster": "Name of the cluster", "topics": "number of topics"}
+"""Fields and columns of the form, by what `plan_cluster` calls them."""
 
 
 def planned_part() -> None:
@@ -35,7 +37,10 @@ def planned_part() -> None:
     )
     with st.form("planned", border=True):
         spec = _machines()
-        st.caption("Each row is one namespace, or a part of one. `%d` or `%06d` stands for the number of a topic.")
+        st.caption(
+            "Each row is one namespace, or a part of one with the same number of bundles. `%d` or `%06d` stands for the"
+            " number of a topic."
+        )
         start = pd.DataFrame([{title: getattr(_START, field) for field, title in _COLUMNS.items()}])
         rows = st.data_editor(
             start,
@@ -54,6 +59,8 @@ def planned_part() -> None:
         snapshot = plan_cluster(spec(topics=groups))
         saved = state.workspace().add(snapshot, f"{snapshot.info.cluster} (planned)")
     except PlannerError as error:
+        if isinstance(error, SettingError):
+            error = SettingError(error.what, where=_FIELDS.get(error.where, error.where), remedy=error.remedy)
         show_error(error)
         return
     arrive(saved, "planned", "overview")

@@ -9,7 +9,7 @@ import streamlit as st
 from planner.capture.permissions import ALLOW, SECRETS, CapturePermissions, capture_permissions
 from planner.capture.prometheus_options import Coarsest, PrometheusOptions, PrometheusSecrets
 from planner.cluster.errors import CaptureError, PlannerError
-from planner.web.load_files import files_part, read_more
+from planner.web.load_files import cluster_called, files_part, read_more
 from planner.web.session import SessionValue
 from planner.web.widgets import note_list, show_error
 
@@ -193,5 +193,5 @@ def _ask(options: PrometheusOptions, at: str, *, look: bool) -> None:
         _SAID.put(tuple(map(_of_form, survey(options, at_ms).lines())))
         return
     answers, notes = answers_at(options, at_ms)
-    read_more("", answers)
+    read_more(cluster_called(), answers)
     _SAID.put(tuple(map(_of_form, notes)))

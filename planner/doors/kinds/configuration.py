@@ -15,8 +15,9 @@ from planner.doors.chunks import Chunk
 from planner.doors.kind import LIKELY, NO, SURE, Kind, no_chunk
 from planner.doors.kinds.manifests import is_other
 from planner.doors.pieces import Configuration, NotUsed, Piece
-from planner.doors.terminal import letters_of
+from planner.doors.terminal import SETS, letters_of
 from planner.doors.vocabulary import KNOWN, PREFIX, configuration, is_known
+from planner.history.assumed import listed
 
 _NAME: Final = r"[A-Za-z_][A-Za-z0-9_.-]*"
 _SET: Final = r"(?:export\s+|declare\s+-x\s+|-e\s+|--env\s+|[-*]\s+|Environment=)?[\"']?"
@@ -49,6 +50,7 @@ _SYSTEMD: Final = "Environment="
 _OF_IMAGES: Final = "PULSAR_"
 """How names begin that only containers have: of memory, of options, of settings."""
 _LIKE_SETTING: Final = re.compile(r"[a-z]+[A-Z][A-Za-z0-9]*")
+_IN_FORCE: Final = "use brokers get-runtime-config for the values in force, or write NAME=VALUE to try one"
 _UNQUOTED: Final = re.compile(r"([\"'])(.*)\1")
 
 
@@ -112,6 +114,49 @@ def _read_options(chunk: Chunk) -> Iterator[Configuration]:
     yield configuration([(name, value) for name, value in pairs if is_known(name)], chunk.source, "file")
 
 
+def _read_changes(chunk: Chunk) -> Iterator[Piece]:
+    """Read `kubectl set env TARGET NAME=VALUE`.
+
+    Named instead: variables that it removes, as what counts then stands elsewhere, and `brokers update-dynamic-config`,
+    which is one override of several.
+    """
+    for line in chunk.lines:
+        words = _words(line)
+        if "set" not in words:
+            yield NotUsed(source=chunk.source, why=_why_no_override(words))
+            continue
+        words = [word.removeprefix("--env=") for word in words]
+        pairs = [(name, value) for name, equals, value in (word.partition("=") for word in words) if equals]
+        removed = [word[:-1] for word in words if word.endswith("-") and is_known(word[:-1])]
+        used = [(name, value) for name, value in pairs if is_known(name)]
+        target = next((word for word in words if "/" in word and "=" not in word), "")
+        if any(map(is_other, re.split(r"[/-]", target))):
+            yield NotUsed(source=chunk.source, why=f"a command that changes {target}, which is not of brokers")
+            continue
+        if removed:
+            why = f"a command that removes {listed([name.removeprefix(PREFIX) for name in removed])}; {_IN_FORCE}"
+            yield NotUsed(source=chunk.source, why=why)
+        if used:
+            yield configuration(used, chunk.source, "file")
+        elif not removed:
+            yield NotUsed(source=chunk.source, why="a command that sets nothing that the planner uses")
+
+
+def _why_no_override(words: Sequence[str]) -> str:
+    """Return why a command is not read that overrides a setting, or takes an override away."""
+    options = [part for word in words for part in (word.split("=", 1) if word.startswith("-") else [word])]
+    given = dict(pairwise(options))
+    name = given.get("--config", given.get("-c", ""))
+    name = name if is_known(name) else "a setting that the planner does not use"
+    setting = REFERENCE.settings.get(name)
+    if setting is not None and not setting.dynamic:
+        return f"a command that overrides {name}, which brokers refuse; set it in broker.conf, and restart them"
+    return (
+        f"a command that changes the override of {name}; use brokers get-all-dynamic-config for those in force, or "
+        "write NAME=VALUE to try it"
+    )
+
+
 def _read_shell(chunk: Chunk) -> Iterator[Piece]:
     """Read `ENV NAME=VALUE NAME=VALUE`, `ENV NAME VALUE` and `set -x NAME VALUE`."""
     pairs: list[tuple[str, str]] = []
@@ -173,6 +218,13 @@ def _read_json(chunk: Chunk) -> Iterator[Configuration]:
 
 CONF = Kind("settings file", "cat conf/broker.conf", no_chunk, _read_conf, _CONF_LINE)
 OPTIONS = Kind("options of a command", "docker run -e NAME=VALUE", no_chunk, _read_options, _OPTIONS_LINE)
+CHANGES = Kind(
+    "commands that change settings",
+    "kubectl set env statefulset/NAME NAME=VALUE",
+    no_chunk,
+    _read_changes,
+    SETS,
+)
 SHELL = Kind("variables", "cat Dockerfile", no_chunk, _read_shell, _SHELL_LINE)
 TABLE = Kind("settings of a broker", "pulsar-admin brokers get-runtime-config", no_chunk, _read_table, _TABLE_LINE)
 JSON = Kind("settings as JSON", "curl BROKER/admin/v2/brokers/configuration/runtime", _recognise_json, _read_json)

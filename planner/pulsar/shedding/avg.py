@@ -27,7 +27,7 @@ from planner.cluster.units import MIB
 from planner.pulsar.load.usage import USAGE_WEIGHTS, weighted_usage
 from planner.pulsar.placement.avg import PLANNED_DESTINATIONS, BundleKey, bundle_keys
 from planner.pulsar.shedding.needs import MESSAGE_RATES, THROUGHPUT, USAGE
-from planner.pulsar.shedding.profile import Counters, Gate, HeldBack, Profile, Quiet, Remedy, Tally
+from planner.pulsar.shedding.profile import Counters, Gate, HeldBack, NeverReached, Profile, Quiet, Remedy, Tally
 from planner.pulsar.shedding.selection import (
     BUNDLE_GATES,
     SHORT_TERM,
@@ -358,6 +358,21 @@ def _tally(kind: Literal["Low", "High"]) -> Tally:
     )
 
 
+def _for_never_reached(seen: NeverReached) -> Remedy | None:
+    low = seen.config.of(_AVG_SHEDDER_LOW_THRESHOLD)
+    difference, now = float(np.ptp(seen.scores)) * 100, seen.config.integer(_AVG_SHEDDER_LOW_THRESHOLD)
+    if difference >= now:
+        return None
+    half = max(math.floor(difference / 2), 1)
+    usual = isinstance(low.default, int) and low.default <= difference
+    points, to = (low.default, f"{low.default}, its default") if usual else (half, f"{half}")
+    return Remedy(
+        f"Lower {_AVG_SHEDDER_LOW_THRESHOLD} from {now} to {to}: the highest and the lowest score are only"
+        f" {difference:.1f} points apart.",
+        {_AVG_SHEDDER_LOW_THRESHOLD: points},
+    )
+
+
 _PROFILE = Profile(
     needs=(USAGE, MESSAGE_RATES, THROUGHPUT),
     bounds={
@@ -403,6 +418,7 @@ _PROFILE = Profile(
     paired_placement="AvgShedder",
     absent=ABSENT,
     calmer=_calmer,
+    for_never_reached=_for_never_reached,
     for_idle_brokers=lambda _: Remedy(
         "Lower loadBalancerAvgShedderLowThreshold or minUnloadMessage, or unload bundles to the idle brokers by hand.",
         {_AVG_SHEDDER_LOW_THRESHOLD: 5},

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from planner.cluster.arrays import FloatArray
 from planner.cluster.decisions import ReasonCode, SheddingDecision
 from planner.cluster.names import SHEDDING_ENABLED, SHEDDING_GRACE_PERIOD_MINUTES
 from planner.cluster.releases import Switch
@@ -39,14 +40,14 @@ class NeverReached:
         config: Settings in force.
         above: How far the highest score ever was above the average of its cycle; 1.0 is 100 %.
         average: Average score of the last cycle.
-        lowest: Lowest score of the last cycle.
+        scores: Scores of the last cycle that are known. Shape (brokers,).
         would_shed: Whether the last cycle sheds under other settings.
     """
 
     config: Settings
     above: float
     average: float
-    lowest: float
+    scores: FloatArray
     would_shed: Callable[[Settings], bool]
 
 
@@ -174,7 +175,7 @@ class Profile:
         absent: Rule of the releases that have neither the strategy nor its pair; None when all have it.
         calmer: What makes it shed less at once.
         for_idle_brokers: What makes it fill brokers that are nearly empty.
-        for_never_reached: What makes it act although its threshold was never reached.
+        for_never_reached: What makes it act although its threshold was never reached; None if it was reached.
         for_switched_off: What makes it compare brokers where its settings switch every comparison off; None where not.
     """
 
@@ -185,7 +186,7 @@ class Profile:
     judges_by: str
     calmer: Callable[[Settings], Remedy]
     for_idle_brokers: Callable[[Settings], Remedy]
-    for_never_reached: Callable[[NeverReached], Remedy] | None = None
+    for_never_reached: Callable[[NeverReached], Remedy | None] | None = None
     for_switched_off: Callable[[Settings], Remedy | None] = lambda _: None
     measure: Measure = "usage"
     threshold: Callable[[Settings], float] | None = None

@@ -123,11 +123,11 @@ def _for_idle_brokers(config: Settings) -> Remedy:
 
 
 def _for_never_reached(seen: NeverReached) -> Remedy:
-    config = seen.config
-    if not config.flag(_LOWER) and seen.lowest < seen.average - config.integer(_THRESHOLD) / 100:
+    config, lowest = seen.config, float(seen.scores.min())
+    if not config.flag(_LOWER) and lowest < seen.average - config.integer(_THRESHOLD) / 100:
         at_once = " It then sheds in the last cycle." if seen.would_shed(config.changed(**{_LOWER: True})) else ""
         return Remedy(
-            f"Set lowerBoundarySheddingEnabled to true (needs a restart): the lowest broker, {seen.lowest * 100:.0f} %,"
+            f"Set lowerBoundarySheddingEnabled to true (needs a restart): the lowest broker, {lowest * 100:.0f} %,"
             f" is more than the threshold below the average, {seen.average * 100:.0f} %.{at_once}",
             {_LOWER: True},
         )

@@ -48,7 +48,7 @@ from planner.pulsar.load.namespace_policies import policy_gate
 from planner.pulsar.load.top_bundles import IDLE_BUNDLES
 from planner.pulsar.placement.extensible_filters import ExtensibleFilters
 from planner.pulsar.shedding.needs import AVERAGED_USAGE, THROUGHPUT
-from planner.pulsar.shedding.profile import Counters, Gate, Profile, Remedy, Tally, lower_threshold_remedy
+from planner.pulsar.shedding.profile import Counters, Gate, NeverReached, Profile, Remedy, Tally, lower_threshold_remedy
 from planner.pulsar.shedding.selection import GRACE
 from planner.pulsar.shedding.transfer_reasons import (
     BEHIND,
@@ -636,6 +636,19 @@ _GATES: Mapping[ReasonCode, Gate] = {
 }
 """What holds a broker above its threshold, or its bundles, back; see `Profile.gates`."""
 
+
+def _for_never_reached(seen: NeverReached) -> Remedy | None:
+    deviation, now = float(seen.scores.std()), seen.config.number(_BROKER_LOAD_TARGET_STD)
+    half = math.floor(deviation / 2 * 100) / 100
+    if deviation > now or half <= 0:
+        return None
+    return Remedy(
+        f"Lower {_BROKER_LOAD_TARGET_STD} from {now:g} to {half:g}: the loads deviate by only {deviation:.2f}, and a"
+        " broker above the limit counts only where it is more than this setting above the average.",
+        {_BROKER_LOAD_TARGET_STD: half},
+    )
+
+
 _PROFILE = Profile(
     needs=(AVERAGED_USAGE, THROUGHPUT),
     bounds={
@@ -692,6 +705,7 @@ _PROFILE = Profile(
         {_MAX_NUMBER_OF_BROKER_SHEDDING_PER_CYCLE: 1},
     ),
     for_idle_brokers=lower_threshold_remedy,
+    for_never_reached=_for_never_reached,
 )
 
 

@@ -118,6 +118,8 @@ _FAILS_CYCLE = ReasonCode(
 )
 REFUSED = frozenset({_NO_BOUNDARY, _ALGORITHM_FAILED, _FAILS_CYCLE})
 """Reasons of bundles whose hits suffice and that are not split all the same."""
+FULL = frozenset({_NAMESPACE_FULL})
+"""The reason of bundles whose hits suffice and whose namespace may not have more bundles."""
 _LOST = ReasonCode(
     "split_extensible.lost", "above a limit and chosen, but Pulsar's cycle failed at a later bundle: nothing is split"
 )

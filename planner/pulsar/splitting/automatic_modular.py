@@ -69,6 +69,8 @@ _NAMESPACE_FULL = ReasonCode(
         "this cycle; the maximum is {limit:.0f}"
     ),
 )
+FULL = frozenset({_NAMESPACE_FULL})
+"""The reason of bundles above a limit whose namespace may not have more bundles."""
 _TOO_NARROW = ReasonCode(
     "split_modular.too_narrow", "above a limit, but its range holds a single hash and cannot be split"
 )

@@ -233,6 +233,16 @@ def test_a_value_that_a_template_fills_in_is_named(tmp_path: Path, value: str) -
     assert "its value was not checked" in found.evidence
 
 
+def test_why_nothing_is_read_of_a_file_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It was said to hold no settings, which a person who sees some does not understand."""
+    path = tmp_path / "changes.sh"
+    path.write_text("pulsar-admin brokers update-dynamic-config --config loadBalancerSheddingEnabled --value false\n")
+    assert main(["lint", str(path)]) == 2
+    said = capsys.readouterr().err
+    assert "It holds no settings of Pulsar's load balancer." in said
+    assert "a command that changes the override of loadBalancerSheddingEnabled; use brokers get-all" in said
+
+
 def test_the_default_of_a_variable_is_checked(tmp_path: Path) -> None:
     path = tmp_path / "broker.conf"
     path.write_text("loadBalancerSheddingIntervalMinutes=${MINUTES:-often}\n", encoding="utf-8")

@@ -112,8 +112,41 @@ def test_a_capture_that_fails_is_told_in_a_sentence(
     monkeypatch.setenv("PLANNER_ALLOW_CAPTURE", cluster.url)
     cluster.special["", "/admin/v2/brokers"] = lambda h: h.give(200, b"<html>", "text/html")
     test = until_it_has_ended(send(page("snapshots")))
-    assert test.error
+    [error] = test.error
+    assert "/admin/v2/brokers** — This is an HTML page, not JSON." in str(error.value)
+    assert "brokers-all" not in shown(test)
     assert "captured: " not in shown(test)
+
+
+def test_the_form_keeps_what_was_entered_when_a_capture_fails(
+    page: Page, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The fields were empty again, and another attempt started with typing the address."""
+    monkeypatch.setenv("PLANNER_ALLOW_CAPTURE", "1")
+    cluster.special["", "/admin/v2/brokers"] = lambda h: h.give(200, b"<html>", "text/html")
+    entered = {"Admin URL of any broker": cluster.url, "Namespaces (optional)": "acme/orders pay/*"}
+    test = page("snapshots")
+    for label, value in entered.items():
+        next(t for t in test.text_input if t.label == label).set_value(value)
+    next(s for s in test.selectbox if s.label == "Metrics").select("off")
+    next(c for c in test.checkbox if c.label == "Topics").uncheck()
+    until_it_has_ended(send(test))
+    assert test.error
+    assert {t.label: t.value for t in test.text_input if t.label in entered} == entered
+    assert next(s for s in test.selectbox if s.label == "Metrics").value == "off"
+    assert not next(c for c in test.checkbox if c.label == "Topics").value
+
+
+def test_the_form_keeps_which_cluster_was_chosen_when_a_capture_fails(
+    page: Page, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLANNER_ALLOW_CAPTURE", f"http://192.0.2.1:8080,{cluster.url}")
+    cluster.special["", "/admin/v2/brokers"] = lambda h: h.give(200, b"<html>", "text/html")
+    test = page("snapshots")
+    next(s for s in test.selectbox if s.label == "Admin URL").select(cluster.url)
+    until_it_has_ended(send(test))
+    assert test.error
+    assert next(s for s in test.selectbox if s.label == "Admin URL").value == cluster.url
 
 
 def test_what_is_refused_names_its_field_and_replaces_the_last_outcome(

@@ -110,6 +110,33 @@ def test_nothing_yet_makes_a_planned_cluster(page: Page) -> None:
     assert any("No broker was measured" in one for one in saved.warnings)
 
 
+def test_what_cannot_be_planned_names_the_field_of_the_form(page: Page) -> None:
+    """It named the field of the program."""
+    test = page("load")
+    next(one for one in test.radio if one.label == "What do you have?").set_value("Nothing yet").run()
+    next(one for one in test.text_input if one.label == "Name of the cluster").set_value("a/b")
+    test = press(test, "Plan this cluster")
+    [error] = test.error
+    assert str(error.value).startswith("**Name of the cluster** — 'a/b' is not a valid cluster name.")
+    assert state.workspace().saved() == ()
+
+
+def test_a_prometheus_of_several_clusters_is_read_for_the_one_that_is_named(
+    page: Page, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The name was left aside, although the note says to give it."""
+    answer = json.loads((INPUTS / "prometheus" / "range_partition_label.json").read_bytes())
+    east = [{**one, "metric": {**one["metric"], "cluster": "east"}} for one in answer["data"]["result"]]
+    west = [{**one, "metric": {**one["metric"], "cluster": "west"}} for one in answer["data"]["result"]]
+    with serving(Recorded([*east, *west])) as recorded:
+        monkeypatch.setenv("PLANNER_ALLOW_CAPTURE", recorded.url)
+        test = prometheus_page(page)
+        next(one for one in test.text_input if one.label == "Name of the cluster (optional)").set_value("west")
+        test = press(test, "Read this moment")
+        assert not test.exception
+        assert "several clusters: east, west. Those of west count" in text(test)
+
+
 def test_the_page_stands_before_snapshots() -> None:
     assert registry.GROUPS["Data"] == ("load", "snapshots")
 

@@ -21,6 +21,7 @@ from planner.explain.finding import Finding
 from planner.explain.health import within
 from planner.explain.outcome import Outcome
 from planner.explain.shedding_patterns import held_back
+from planner.pulsar.manager.class_names import in_full
 from planner.pulsar.manager.leader import LeaderMemory
 from planner.pulsar.shedding.avg import AvgState
 from planner.pulsar.shedding.registry import shedder_by_name
@@ -144,6 +145,40 @@ class TestThresholdNeverReached:
     def test_overload_shedder_below_its_fixed_threshold(self) -> None:
         trace = trace_of([(0.8, 0.1)], settings={SHEDDING: "OverloadShedder"})
         assert "85.0 %" in only(trace, "threshold_never_reached").evidence
+
+    def test_a_broker_above_the_limit_that_stays_below_the_threshold(self) -> None:
+        """The brokers are less than 15 points apart: what counts is that one of them is too full."""
+        finding = only(trace_of([(0.88, 0.80, 0.79, 0.76)] * 2), "threshold_never_reached")
+        assert finding.severity == "high"
+        assert finding.changes == {"loadBalancerBrokerThresholdShedderPercentage": 7}
+        assert not found(trace_of([(0.98, 0.90, 0.89, 0.86)] * 2), "threshold_never_reached")
+
+    @pytest.mark.parametrize(
+        ("now", "usage", "lower"), [(15, (0.88, 0.80, 0.79, 0.76), 6), (30, (0.70, 0.50, 0.48, 0.45), 15)]
+    )
+    def test_pairs_that_differ_by_less_than_avg_shedder_asks_for(
+        self, now: int, usage: Sequence[float], lower: int
+    ) -> None:
+        both = {SHEDDING: "AvgShedder", PLACEMENT: "AvgShedder"}
+        asked: dict[str, str | int] = {**both, "loadBalancerAvgShedderLowThreshold": now}
+        finding = only(
+            simulate(cluster(usage), Scenario(cycles=10, settings=in_full(asked))), "threshold_never_reached"
+        )
+        assert finding.changes == {"loadBalancerAvgShedderLowThreshold": lower}
+        counting = {**asked, "loadBalancerAvgShedderLowThreshold": 1, "loadBalancerAvgShedderHitCountLowThreshold": 99}
+        later = simulate(cluster(usage), Scenario(cycles=10, settings=in_full(counting)))
+        assert not found(later, "threshold_never_reached")
+
+    @pytest.mark.parametrize(("high", "rest", "lower"), [(0.6, 0.3, 0.04), (0.92, 0.7, 0.03)])
+    def test_loads_that_deviate_by_less_than_transfer_shedder_asks_for(
+        self, high: float, rest: float, lower: float
+    ) -> None:
+        snapshot = cluster((high, *(rest,) * 9), load_manager=LoadManager.EXTENSIBLE)
+        asked = in_full({SHEDDING: "TransferShedder"})
+        finding = only(simulate(snapshot, Scenario(cycles=10, settings=asked)), "threshold_never_reached")
+        assert finding.changes == {"loadBalancerBrokerLoadTargetStd": lower}
+        reached = Scenario(cycles=10, settings={**asked, "loadBalancerBrokerLoadTargetStd": 0.01})
+        assert not found(simulate(snapshot, reached), "threshold_never_reached")
 
     @pytest.mark.parametrize("usage", [(0.5, 0.45, 0.4), (0.9, 0.1, 0.1)])
     def test_balanced_or_reached(self, usage: Sequence[float]) -> None:
@@ -284,6 +319,20 @@ class TestSplits:
         finding = only(trace_of([[0.5, 0.5]], events, settings=config), "split_refused")
         assert "every automatic split fails" in finding.remedy
         assert finding.changes == {"defaultNamespaceBundleSplitAlgorithm": "range_equally_divide"}
+
+    @pytest.mark.parametrize("manager", LoadManager)
+    def test_a_namespace_with_the_most_bundles(self, manager: LoadManager) -> None:
+        spec = ClusterSpec(
+            brokers=3, bundles=6, namespaces=1, topics=600, msg_rate_per_s=9_000, topic_skew=0.0, load_manager=manager
+        )
+        snapshot, limit = generate(spec, 1), {"loadBalancerNamespaceBundleMaxTopics": 60}
+        full = {**limit, "loadBalancerNamespaceMaximumBundles": 6}
+        finding = only(simulate(snapshot, Scenario(cycles=6, settings=full)), "namespace_full")
+        assert len(finding.bundles) == int((snapshot.bundles.topics > 60).sum())
+        assert "has 6; loadBalancerNamespaceMaximumBundles is 6" in finding.evidence
+        assert finding.changes == {"loadBalancerNamespaceMaximumBundles": 12}
+        for room in (limit, {**full, "loadBalancerAutoBundleSplitEnabled": False}):
+            assert not found(simulate(snapshot, Scenario(cycles=6, settings=room)), "namespace_full")
 
     def test_not_refused(self) -> None:
         assert not found(trace_of([[0.5, 0.5]]), "split_refused")

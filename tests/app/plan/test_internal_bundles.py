@@ -117,6 +117,11 @@ CASES: tuple[tuple[str, Mapping[str, object], Mapping[str, int]], ...] = (
         {"loadBalancerNamespaceBundleMaxMsgRate": 1, "loadBalancerNamespaceMaximumBundles": 1},
         {},
     ),
+    (
+        "namespace_full",
+        {"loadBalancerNamespaceBundleMaxTopics": 2, "loadBalancerNamespaceMaximumBundles": 1},
+        {"topics": 400},
+    ),
     ("bundle_count_too_low", {"loadBalancerAutoBundleSplitEnabled": False}, {"bundles": 2, "topics": 400}),
     ("bundle_count_too_high", {"loadBalancerAutoBundleSplitEnabled": False}, {"bundles": 512, "topics": 20}),
     ("throttled", {"dispatchThrottlingRatePerTopicInMsg": 1}, {}),

@@ -95,6 +95,7 @@ def test_patterns() -> None:
         "persistent://a/b/%d-%d",
         "persistent://a/b/%s",
         "persistent://a/b/100%-%d",
+        "persistent://a/b/t-%6d",
     ):
         with pytest.raises(SettingError, match="place for the number"):
             names_of(replace(DEVICES, pattern=pattern))
@@ -102,6 +103,14 @@ def test_patterns() -> None:
         planned(topics=(replace(DEVICES, pattern="dev-%d"),))
     with pytest.raises(SettingError, match="same topic"):
         planned(topics=(DEVICES, DEVICES))
+
+
+def test_groups_of_one_namespace_have_one_number_of_bundles() -> None:
+    """The larger number counted without a word."""
+    more = replace(DEVICES, pattern="persistent://iot/home/more-%d")
+    assert len(planned(topics=(DEVICES, more)).bundles) == DEVICES.bundles
+    with pytest.raises(SettingError, match="Two groups of iot/home have 32 and 8 bundles"):
+        planned(topics=(DEVICES, replace(more, bundles=8)))
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import socket
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -232,3 +233,13 @@ def test_labels_as_the_broker_wrote_them() -> None:
     assert rule.of({"kubernetes_pod_name": "broker-2"}) == "broker-2.svc:8080"
     assert rule.of({"pod": "broker-2"}) == rule.of({"kubernetes_pod_name": "a b"}) == ""
     assert BrokerRule("{instance_host}:8443").of({"instance": "broker-3:8080"}) == "broker-3:8443"
+
+
+def test_why_no_answer_came_is_said_without_numbers_of_the_system() -> None:
+    """It began with `[Errno 111]`."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}"
+        options = PrometheusOptions(url=url, secrets=PrometheusSecrets(token_env=""), attempts=1)
+        with pytest.raises(CaptureError, match=r"The address cannot be reached: Connection refused\."):
+            answers_at(options, START_S * 1_000)

@@ -53,6 +53,7 @@ CASES: dict[str, tuple[str, ...]] = {
     "domains/java_4_2.txt": AROUND,
     "settings_of_broker/runtime_4_2.txt": AROUND,
     "settings_of_broker/dynamic_3_0.txt": AROUND,
+    "commands_that_change/all_brokers.txt": AROUND,
     "settings_file/broker_4_0.conf": AROUND,
     "settings_in_yaml/streamnative_values.yaml": AROUND,
 }

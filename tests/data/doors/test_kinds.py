@@ -48,6 +48,7 @@ TYPES: dict[str, type[Piece] | tuple[type[Piece], ...]] = {
     "settings_file": kinds.Configuration,
     "settings_in_yaml": kinds.Configuration,
     "settings_as_java": kinds.Configuration,
+    "commands_that_change": kinds.Configuration,
     "options_of_commands": kinds.Configuration,
     "terraform": (kinds.Configuration, kinds.DispatchLimit, kinds.AntiAffinityGroup),
     "terraform_plan": kinds.Configuration,

@@ -94,7 +94,7 @@ def test_a_leader_without_an_address_is_named() -> None:
 
 
 def test_commands_without_answers_are_named_as_such() -> None:
-    text = "bin/pulsar-admin brokers update-dynamic-config --config loadBalancerEnabled --value true\n"
+    text = "bin/pulsar-admin namespaces unload shop/orders\n"
     assert read(text).not_used == ("pasted text: it holds commands without their answers.",)
 
 

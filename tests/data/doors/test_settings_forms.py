@@ -239,3 +239,50 @@ def test_a_list_is_the_value_of_a_setting() -> None:
     name = "loadBalancerSheddingExcludedNamespaces"
     text = f"broker:\n  configData:\n    {ENABLED}: 'true'\n    {name}:\n      - shop/a\n      - shop/b\n"
     assert read(text).configurations[0].values[name] == "shop/a,shop/b"
+
+
+@pytest.mark.parametrize("words", ["{} -n mq", "-n mq {} -c broker", "{} --overwrite"])
+def test_variables_that_kubectl_sets_are_settings(words: str) -> None:
+    """It was called a command without its answer."""
+    line = f"kubectl set env {words.format('statefulset/mq-broker')} \\\n  PULSAR_PREFIX_{INTERVAL}=7 {ENABLED}=true"
+    reading = read(f"$ {line}\nstatefulset.apps/mq-broker env updated\n")
+    assert reading.configurations[0].values == {INTERVAL: "7", ENABLED: "true"}
+    assert not reading.not_used
+
+
+def test_variables_that_kubectl_sets_for_a_proxy_are_named() -> None:
+    reading = read(f"kubectl set env statefulset/mq-proxy PULSAR_PREFIX_{ENABLED}=false\n")
+    assert not reading.configurations
+    assert reading.not_used == ("pasted text: a command that changes statefulset/mq-proxy, which is not of brokers.",)
+
+
+SHEDDING = "loadBalancerSheddingEnabled"
+
+
+@pytest.mark.parametrize("name", [SHEDDING, f"PULSAR_PREFIX_{SHEDDING}"])
+def test_a_variable_that_kubectl_removes_is_named(name: str) -> None:
+    """It was passed over without a word."""
+    reading = read(f"kubectl set env statefulset/mq-broker --env={ENABLED}=true {name}- HOME-\n")
+    assert reading.configurations[0].values == {ENABLED: "true"}
+    said = f"pasted text: a command that removes {SHEDDING}; use brokers get-runtime-config for the values in force"
+    assert [one.partition(",")[0] for one in reading.not_used] == [said]
+    [alone] = read(f"kubectl set env statefulset/mq-broker {name}-\n").not_used
+    assert alone.startswith(said)
+
+
+@pytest.mark.parametrize("options", [f"--config {SHEDDING} --value false", f"-c {SHEDDING} \\\n  -v false"])
+def test_an_override_that_a_command_sets_is_named(options: str) -> None:
+    """It was called a command without its answer."""
+    reading = read(
+        f"$ bin/pulsar-admin brokers update-dynamic-config {options}\n$ pulsar-admin brokers version\n4.0.1\n"
+    )
+    [why] = [one for one in reading.not_used if "override" in one]
+    assert f"changes the override of {SHEDDING}; use brokers get-all-dynamic-config" in why
+    assert len(reading.found) == 1
+
+
+def test_an_override_that_brokers_refuse_is_named() -> None:
+    [why] = read("pulsar-admin brokers update-dynamic-config --config=zookeeperServers --value=x\n").not_used
+    assert "a setting that the planner does not use" in why
+    [why] = read("pulsar-admin brokers update-dynamic-config --config=loadBalancerEnabled --value=false\n").not_used
+    assert "overrides loadBalancerEnabled, which brokers refuse" in why

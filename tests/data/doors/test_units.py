@@ -119,12 +119,15 @@ def test_metrics_of_two_clusters_are_said() -> None:
     other = SCRAPE.replace("east", "west").replace("mq-0", "mq-1").replace("shop/", "pay/")
     data = f"{SCRAPE}\n$ curl -s http://mq-1.mq.west.svc:8080/metrics/\n{other}".encode()
     reading = read_given([Given("x", io.BytesIO(data))], now_ms=1795225795494)
-    assert "several clusters: east, west. Those of east count" in " ".join(reading.contradictions)
+    said = "several clusters: east, west. Those of east count; to read another one, read all of it again with the name"
+    assert said in " ".join(reading.contradictions)
     assert reading.snapshot is not None
     assert {name.partition("/")[0] for name in reading.snapshot.bundle_names} == {"shop"}
     west = read_given([Given("x", io.BytesIO(data))], cluster="west", now_ms=1795225795494).snapshot
     assert west is not None
     assert {name.partition("/")[0] for name in west.bundle_names} == {"pay"}
+    neither = read_given([Given("x", io.BytesIO(data))], cluster="wset", now_ms=1795225795494)
+    assert "Those of east count, as none is called wset; to read" in " ".join(neither.contradictions)
 
 
 def test_brokers_of_two_clusters_with_one_name_are_not_put_together() -> None:
