@@ -51,7 +51,8 @@ def advice_steps(advice: BundleAdvice) -> tuple[Command, ...]:
 def successor_commands(advice: BundleAdvice, trial: SuccessorTrial | None) -> tuple[str, ...]:
     """Return how to move to a successor with fewer bundles, in order; nothing where that is not worth it as simulated.
 
-    Lines that begin with `#` are done by hand. Topics get other names, so clients have to change theirs.
+    Lines that begin with `#` are done by hand. Topics get other names, so clients have to change theirs. Pasted all at
+    once, or again, the commands disconnect nothing.
     """
     if trial is None or not trial.is_worth_it:
         return ()
@@ -61,14 +62,16 @@ def successor_commands(advice: BundleAdvice, trial: SuccessorTrial | None) -> tu
     rows = bundles_of_namespace(advice.snapshot, old)
     consumers, producers = (int(column[rows].sum()) for column in _clients(advice.snapshot))
     return (
+        f"# Refused where {new} exists: go on if it is empty, with {count(move.bundles, 'bundle')}.",
         admin("namespaces", "create", new, "--bundles", str(move.bundles)),
-        admin("namespaces", "policies", old) + "  # then set the same policies for the successor",
+        "# Set the same policies for the successor.",
+        admin("namespaces", "policies", old),
         *policies,
         f"# Move clients in batches ({move.batches:,}, {move.pause_min:g} min apart).",
         f"# Consumers of a batch first ({consumers:,} in all): let them read both until nothing is left in {old}.",
         f"# Then its producers ({producers:,} in all). Messages keep their order only within one of the two.",
-        admin("namespaces", "unload", old) + "  # closes what is still connected: nothing, once all have moved",
-        admin("namespaces", "delete", old) + "  # refused while it has topics",
+        f"# Delete the topics of {old}, once nothing uses them. Pulsar refuses to delete a namespace with topics.",
+        admin("namespaces", "delete", old),
     )
 
 

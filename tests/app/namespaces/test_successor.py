@@ -2,13 +2,14 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from planner.cluster.snapshot import Snapshot
 from planner.namespaces.advice import bundle_advice
-from planner.namespaces.successor import _up_to, successor_move, successor_name, successor_trial
-from planner.share.bundle_advice import advice_document, advice_text, move_scenario
+from planner.namespaces.successor import SuccessorTrial, _up_to, successor_move, successor_name, successor_trial
+from planner.share.bundle_advice import advice_document, advice_text, move_scenario, successor_commands
 from planner.simulate.edits.move_namespace import MoveNamespace
 from planner.simulate.edits.registry import NewBrokers
 from planner.simulate.judge import Result, judge
@@ -16,6 +17,7 @@ from planner.simulate.planned import plan_cluster
 from planner.simulate.planned_spec import PlannedCluster, PlannedTopics
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Step, unchanged
+from tests.app.plan.stand_in import StandIn
 
 MANY = PlannedTopics(pattern="persistent://a/b/t-%d", count=1_500, bundles=160, msg_rate_per_s=20_000.0)
 
@@ -32,6 +34,14 @@ def stuck_cluster() -> Snapshot:
     cluster = cluster.with_columns(settings=cluster.settings.changed(loadBalancerSheddingEnabled=False))
     joined = unchanged(cluster.info.pulsar_version, cycles=3).with_steps(Step(NewBrokers(count=2)))
     return simulate(cluster, joined).end
+
+
+@pytest.fixture(scope="module")
+def advised(stuck: Snapshot) -> tuple[SuccessorTrial, list[str]]:
+    """A move to a successor that is worth it, and its commands."""
+    advice = bundle_advice(stuck, "a/b")
+    trial = successor_trial(stuck, successor_move(stuck, "a/b", advice.successor))
+    return trial, list(successor_commands(advice, trial))
 
 
 @pytest.fixture(scope="module")
@@ -83,14 +93,33 @@ def test_text_json_and_scenario_say_the_same(stuck: Snapshot) -> None:
     assert trial.text in text
     assert trial.heading in text
     commands = document["successor"]
-    assert commands[0] == f"pulsar-admin namespaces create {trial.edit.successor} --bundles {advice.successor}"
-    assert "namespaces delete a/b" in commands[-1]
+    assert commands[1] == f"pulsar-admin namespaces create {trial.edit.successor} --bundles {advice.successor}"
+    assert commands[-1] == "pulsar-admin namespaces delete a/b"
     assert all(line in text for line in commands)
     moved = [line for line in commands if " in all)" in line]
     assert ["(1,500 in all)" in line for line in moved] == [True, True]
     opened = move_scenario(trial, unchanged(stuck.info.pulsar_version, cycles=5))
     assert isinstance(opened.edits[0], MoveNamespace)
     assert simulate(stuck, opened).digest() == simulate(stuck, trial.scenario).digest()
+
+
+@pytest.mark.parametrize("shell", ["/bin/sh", "/bin/dash", "/bin/bash"])
+@pytest.mark.parametrize("fail_at", [0, 1, 2])
+def test_commands_that_are_pasted_all_at_once_or_again_disconnect_nothing(
+    stuck: Snapshot, advised: tuple[SuccessorTrial, list[str]], tmp_path: Path, shell: str, fail_at: int
+) -> None:
+    """They unloaded the namespace before its clients had moved."""
+    trial, commands = advised
+    stand_in = StandIn(tmp_path, stuck)
+    before = stand_in.state()["owners"]
+    for again in (False, True):
+        done = stand_in.run("\n".join(commands), shell=shell, yes=False, fail_at=0 if again else fail_at)
+        assert done.returncode == 1  # it has topics
+        assert done.stderr == ""
+    words = [["create", trial.edit.successor, "--bundles", "23"], ["policies", "a/b"], ["delete", "a/b"]]
+    assert [call[2:] for call in stand_in.calls()] == words * 2
+    assert stand_in.state()["owners"] == before
+    assert stand_in.state()["created"][0] == trial.edit.successor
 
 
 def test_what_is_not_worth_it_is_shown_as_tried_and_not_offered(crowded: Snapshot) -> None:

@@ -82,7 +82,15 @@ class StandIn:
         manager = MANAGER_CLASSES[snapshot.info.load_manager]
         conf |= {"clusterName": snapshot.info.cluster, LOAD_MANAGER_CLASS_NAME: manager}
         made = {"owners": owners, "settings": settings, "running": {**settings}, "conf": conf}
-        how = {"unloads": 0, "json": as_json, "old": old, "looks": looks, "on_the_way": {}, "used_percent": {}}
+        how = {
+            "unloads": 0,
+            "json": as_json,
+            "old": old,
+            "looks": looks,
+            "on_the_way": {},
+            "used_percent": {},
+            "created": [],
+        }
         self._state = {**made, **how, "release": snapshot.info.pulsar_version}
         self._calls.clear()
         self.forget_runs()
@@ -260,7 +268,13 @@ class StandIn:
         return "".join(json.dumps(part, indent=2 if self._state["json"] else None) for part in parts)
 
     def _namespaces(self, words: Sequence[str]) -> int:
-        """Carry out an unload or a split, and return its status."""
+        """Carry out a creation, an unload or a split, or refuse a deletion as of one with topics; return the status."""
+        if words[1] == "create":
+            exists = words[2] in self._state["created"]
+            self._state["created"].append(words[2])
+            return int(exists)
+        if words[1] == "delete":
+            return int(any(one.startswith(f"{words[2]}/") for one in self._state["owners"]))
         if words[1] not in {"unload", "split-bundle"}:
             return 0
         state, given = self._state, dict(zip(words[3::2], words[4::2], strict=False))
