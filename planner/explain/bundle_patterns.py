@@ -36,7 +36,6 @@ from planner.explain.split_advice import SplitAdvice, split_advice
 from planner.explain.topic_advice import raised
 from planner.pulsar.manager.splits import next_splits
 from planner.pulsar.splitting import automatic_extensible, automatic_modular
-from planner.pulsar.splitting.automatic_extensible import REFUSED
 from planner.pulsar.splitting.protocol import SplitAlgorithm
 from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
 from planner.pulsar.splitting.request import split_request
@@ -267,8 +266,7 @@ def split_cascade(case: Outcome) -> Iterator[Finding]:
         depth.update(dict.fromkeys(event.children, depth.get(event.bundle, 0) + 1))
         by_space.setdefault(event.bundle.rpartition("/")[0], []).append(at)
     end = case.trace.end
-    counts = np.bincount(end.bundles.namespace, minlength=len(end.namespaces)).tolist()
-    have = dict(zip(end.namespaces, counts, strict=True))
+    have = _bundles_by_namespace(end)
     for space, places in by_space.items():
         mine = [splits[at] for at in places]
         deepest = max(depth[child] for event in mine for child in event.children)
@@ -351,7 +349,7 @@ def split_refused(case: Outcome) -> Iterator[Finding]:
         brokers = tuple(dict.fromkeys(event.source for event in refused if event.source))
         why = refused[0].why or "no reason given"
     elif case.load_manager is LoadManager.EXTENSIBLE:
-        reasons = _refused_by_brokers(case)
+        reasons = _reasons_of_splits(case, automatic_extensible.REFUSED)
         times, bundles = len(reasons), tuple(reason.bundle or "" for reason in reasons)
         brokers = tuple(dict.fromkeys(reason.broker or "" for reason in reasons))
         why = reasons[0].text if reasons else ""
@@ -413,13 +411,15 @@ def namespace_full(case: Outcome) -> Iterator[Finding]:
     """Bundles exceed a limit, and are not split because their namespace may not have more bundles."""
     config = case.trace.settings
     cap = config.integer(NAMESPACE_MAXIMUM_BUNDLES)
+    have = _bundles_by_namespace(case.last)
+    if all(bundles < cap for bundles in have.values()):
+        return
     held: dict[str, list[str]] = {}
     for reason in _reasons_of_splits(case, automatic_extensible.FULL | automatic_modular.FULL):
         held.setdefault((reason.bundle or "").rpartition("/")[0], []).append(reason.bundle or "")
-    table = case.last.bundles
-    counts = np.bincount(table.namespace, minlength=len(case.last.namespaces))
-    have = dict(zip(case.last.namespaces, counts.tolist(), strict=True))
     for space, bundles in sorted(held.items(), key=lambda item: (-len(item[1]), item[0])):
+        if have[space] < cap:  # only this check fills it
+            continue
         above = f"{count(len(bundles), 'bundle')} of {space} {'are' if len(bundles) > 1 else 'is'} above a limit"
         yield Finding(
             code="namespace_full",
@@ -439,9 +439,10 @@ def namespace_full(case: Outcome) -> Iterator[Finding]:
         )
 
 
-def _refused_by_brokers(case: Outcome) -> list[Reason]:
-    """Return for which bundles the brokers of the extensible load manager find no boundary once their hits suffice."""
-    return _reasons_of_splits(case, REFUSED)
+def _bundles_by_namespace(snapshot: Snapshot) -> dict[str, int]:
+    """Return how many bundles each namespace has, by its name."""
+    counts = np.bincount(snapshot.bundles.namespace, minlength=len(snapshot.namespaces)).tolist()
+    return dict(zip(snapshot.namespaces, counts, strict=True))
 
 
 def _reasons_of_splits(case: Outcome, codes: frozenset[ReasonCode]) -> list[Reason]:
