@@ -21,6 +21,12 @@ def codes() -> set[str]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.keyword) and node.arg == "code" and isinstance(node.value, ast.Constant):
                 found.add(str(node.value.value))
+            if (
+                isinstance(node, ast.Attribute)
+                and isinstance(node.value, ast.Name)
+                and node.value.id == "setting_rules"
+            ):
+                found.add(node.attr)  # a rule of settings alone has the name of its code
     return found
 
 

@@ -27,6 +27,7 @@ PATTERNS: tuple[Pattern, ...] = (
     class_patterns.class_not_loaded,
     class_patterns.other_load_manager,
     measurement_patterns.impossible_measurement,
+    measurement_patterns.report_outdated,
     cluster_patterns.out_of_capacity,
     cluster_patterns.unlike_machines,
     policy_patterns.policy_matches_no_broker,
@@ -59,9 +60,11 @@ PATTERNS: tuple[Pattern, ...] = (
     cluster_patterns.clients_cut_off,
     cluster_patterns.throttled,
     class_patterns.topics_placed_otherwise,
+    class_patterns.split_algorithm_refused,
     class_patterns.own_class,
     policy_patterns.domains_without_effect,
     policy_patterns.group_without_effect,
+    policy_patterns.group_not_spread,
     policy_patterns.old_namespace,
 )
 """Every pattern."""

@@ -5,13 +5,15 @@ Also the question that a verdict asks before it says that no rule calls for more
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
 from planner.cluster.decisions import Reason, ReasonCode
-from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE
+from planner.cluster.internal_bundles import internal_bundles
+from planner.cluster.load_manager import LoadManager
+from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE, SHEDDING_BUNDLES_WITH_POLICIES_ENABLED
 from planner.cluster.setting import SettingValue
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count
@@ -152,8 +154,9 @@ def held_by_gate(case: Outcome) -> Iterator[Finding]:
     opening = None if first.code is ISOLATED else _opening(case, like)
     names = (opening[1].setting,) if opening is not None and first.gate.reporting else first.gate.settings
     what = names[0] if names else first.gate.what
-    if first.code is ISOLATED or (opening is None and _stays_by_policy(case, first)):
-        yield _isolated(case, first, severity, others)
+    whole = _unreported(case, first)
+    if first.code is ISOLATED or (opening is None and _stays_by_policy(case, whole)):
+        yield _isolated(case, whole, severity, others)
         return
     remedy, changes = _remedy(first, opening)
     edits: tuple[GroupChange, ...] | tuple[BundleSplit, ...] = ()
@@ -203,6 +206,15 @@ def _stays_by_policy(case: Outcome, held: Held) -> bool:
     """Say whether isolation policies allow no other broker for any of the bundles that are held."""
     spaces = {bundle.rpartition("/")[0] for bundle in held.bundles}
     return bool(spaces) and all(set(allowed_brokers(case.last, space)) <= {held.broker} for space in spaces)
+
+
+def _unreported(case: Outcome, held: Held) -> Held:
+    """Return what holds a broker back with all its bundles, where its report leaves them out and so names none."""
+    if held.bundles or not held.gate.reporting:
+        return held
+    mine = case.last.bundles_of(case.last.brokers.position[held.broker])
+    kept = internal_bundles(case.last)
+    return replace(held, bundles=tuple(case.last.bundle_names[at] for at in mine.tolist() if not kept[at]))
 
 
 def _opening(case: Outcome, held: Sequence[Held]) -> tuple[str, Change] | None:
@@ -264,22 +276,32 @@ def _isolated(case: Outcome, held: Held, severity: Severity, others: str) -> Fin
     plural = "policy" if len(policies) == 1 else "policies"
     when = _when(case, held)
     reserved = "" if policies else " Its namespaces have no policy, and every other broker is reserved for one."
+    bundles = f"{count(len(held.bundles), 'bundle')} of {listed(namespaces)}"
+    selects = f"{when[:1].upper()}{when[1:]} selects {bundles}, and all stay"
+    config = case.trace.settings
+    off = case.load_manager is LoadManager.EXTENSIBLE and SHEDDING_BUNDLES_WITH_POLICIES_ENABLED in config
+    if off := off and bool(policies) and not config.flag(SHEDDING_BUNDLES_WITH_POLICIES_ENABLED):
+        selects = (
+            f"{SHEDDING_BUNDLES_WITH_POLICIES_ENABLED} is off, so that none of its {bundles} is shed. They could not"
+            " move either way"
+        )
+    switch = f", and set {SHEDDING_BUNDLES_WITH_POLICIES_ENABLED} to true" if off else ""
     return Finding(
         code="held_by_gate",
         title=f"The isolation {plural} {named} keep{'s' if len(policies) == 1 else ''} bundles on {held.broker}",
         evidence=(
-            f"{held.broker} is above the threshold. {when[:1].upper()}{when[1:]} selects"
-            f" {count(len(held.bundles), 'bundle')} of {listed(namespaces)}, and all stay: the isolation {plural}"
-            f" {named} allow{'s' if len(policies) == 1 else ''} no other broker.{reserved} Without the {plural}, an"
+            f"{held.broker} is above the threshold. {selects}: the isolation {plural} {named} allow"
+            f"{'s' if len(policies) == 1 else ''} no other broker.{reserved} Without the {plural}, an"
             f" even spread would be {even:.0f} %.{others}"
         ),
         remedy=(
             f"Add brokers to the {plural} {named}"
             + (f", such as {listed(edits[0].primary[len(policies[0].primary) :])}" if edits else "")
-            + ". No setting moves these bundles."
+            + (f"{switch}." if off else ". No setting moves these bundles.")
         ),
         severity=severity,
         brokers=(held.broker,),
         bundles=held.bundles,
+        changes={SHEDDING_BUNDLES_WITH_POLICIES_ENABLED: True} if off else {},
         edits=edits,
     )

@@ -144,9 +144,9 @@ def _balanced(between: str, findings: Sequence[Finding]) -> Health:
 
 
 def within(title: str) -> str:
-    """Return a title as it stands within a sentence; a name such as `AvgShedder` keeps its capital."""
+    """Return a title as it stands within a sentence; a name such as `AvgShedder` or Pulsar keeps its capital."""
     first = title.partition(" ")[0]
-    return title if first[1:] != first[1:].lower() else title[:1].lower() + title[1:]
+    return title if first == "Pulsar" or first[1:] != first[1:].lower() else title[:1].lower() + title[1:]
 
 
 def _mended(outcome: Outcome | None, findings: Sequence[Finding], what: Literal["over", "apart"]) -> str:

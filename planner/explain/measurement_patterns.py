@@ -15,6 +15,7 @@ from planner.cluster.names import (
     DIRECT_MEMORY_RESOURCE_WEIGHT,
     MEMORY_RESOURCE_WEIGHT,
     OVERRIDE_BROKER_NIC_SPEED_GBPS,
+    REPORT_UPDATE_MAX_INTERVAL_MINUTES,
 )
 from planner.cluster.pulsar_json import RESOURCES as COLUMNS
 from planner.cluster.text import count
@@ -37,6 +38,10 @@ _ABOVE: Final = 1.05
 """Share of a limit from which on usage above it cannot be explained by rounding."""
 _AHEAD_MIN: Final = 1.0
 """Minutes between two clocks that are nothing yet."""
+_LATE: Final = 2
+"""Times the longest pause between two reports from which on a report is overdue."""
+_BUSY_MSG_RATE: Final = 1000.0
+"""Messages per second that cannot be handled without any CPU usage."""
 _CALLED: Final = dict(
     zip(RESOURCES, ("CPU", "heap", "direct memory", "inbound network", "outbound network"), strict=True)
 )
@@ -62,7 +67,41 @@ def impossible_measurement(case: Outcome) -> Iterator[Finding]:
     """A report cannot be right: usage above its limit, usage without a limit, or a time that is yet to come."""
     yield from _above_limit(case)
     yield from _without_limit(case)
+    yield from _without_cpu(case)
     yield from _ahead(case)
+
+
+def report_outdated(case: Outcome) -> Iterator[Finding]:
+    """A broker has written no load report for longer than it may: what is decided rests on old numbers."""
+    start, config = case.trace.start, case.trace.settings
+    most = config.integer(REPORT_UPDATE_MAX_INTERVAL_MINUTES)
+    table = start.brokers
+    minutes = (start.info.captured_at_ms - table.updated_at_ms) / MS_PER_MIN
+    late = table.registered & table.has_load_data & (table.updated_at_ms > 0) & (minutes > _LATE * most)
+    odd = [int(at) for at in np.argsort(-minutes, kind="stable") if late[at]]
+    if not odd or start.info.captured_at_ms <= 0:
+        return
+    names = tuple(table.name[at] for at in odd)
+    yield Finding(
+        code="report_outdated",
+        title=f"The load report of {names[0]} is {_age(float(minutes[odd[0]]))} old",
+        evidence=(
+            f"Brokers write one at least every {count(most, 'minute')} ({REPORT_UPDATE_MAX_INTERVAL_MINUTES})."
+            + (f" Late as well: {listed(names[1:])}." if len(names) > 1 else "")
+            + " Decisions about these brokers, by Pulsar and here, rest on old numbers."
+        ),
+        remedy=(
+            "Look in the log of that broker for errors when it writes its load report, restart it if need be, and"
+            " capture again."
+        ),
+        severity="medium",
+        brokers=names,
+        settings=(REPORT_UPDATE_MAX_INTERVAL_MINUTES,),
+    )
+
+
+def _age(minutes: float) -> str:
+    return f"{minutes / 60:,.0f} h" if minutes >= 2 * 60 else f"{minutes:,.0f} min"
 
 
 def _above_limit(case: Outcome) -> Iterator[Finding]:
@@ -105,9 +144,10 @@ def _without_limit(case: Outcome) -> Iterator[Finding]:
             continue
         yield Finding(
             code="impossible_measurement",
-            title=f"The {_CALLED[resource]} limit of {odd[0]} is 0",
+            title=f"The {_CALLED[resource]} limit of {odd[0]} is {limit[table.position[odd[0]]]:g}",
             evidence=(
-                f"{listed(odd)} use{'s' if len(odd) == 1 else ''} {_CALLED[resource]}, but the reported limit is 0."
+                f"{listed(odd)} use{'s' if len(odd) == 1 else ''} {_CALLED[resource]}, but the reported limit is"
+                f" {limit[table.position[odd[0]]]:g}."
                 f" Pulsar then takes the {_CALLED[resource]} as unused, however busy it is."
             ),
             remedy=_CHECK[resource],
@@ -116,6 +156,30 @@ def _without_limit(case: Outcome) -> Iterator[Finding]:
             settings=(OVERRIDE_BROKER_NIC_SPEED_GBPS,) if resource.startswith("bandwidth") else (),
         )
         return
+
+
+def _without_cpu(case: Outcome) -> Iterator[Finding]:
+    table = case.trace.start.brokers
+    used, limit = (getattr(table, column) for column in COLUMNS["cpu"])
+    busy = table.registered & table.has_load_data & (table.msg_rate_per_s() >= _BUSY_MSG_RATE)
+    odd = [table.name[at] for at in np.flatnonzero(busy & (used <= 0) & (limit > 0)).tolist()]
+    if not odd or not ResourceWeights.of(case.trace.settings, case.load_manager).cpu:
+        return
+    most = float(table.msg_rate_per_s()[table.position[odd[0]]])
+    yield Finding(
+        code="impossible_measurement",
+        title=f"{odd[0]} reports no CPU usage",
+        evidence=(
+            f"{listed(odd)} report{'s' if len(odd) == 1 else ''} 0 % CPU; {odd[0]} handles {most:,.0f} msg/s meanwhile."
+            " Usage is then only that of the network, and headroom is overstated."
+        ),
+        remedy=(
+            "See what it reports with pulsar-admin broker-stats load-report: its JVM or container may hide the"
+            " processors. If only the files lack it, give a load report or metrics with CPU usage."
+        ),
+        severity="medium",
+        brokers=tuple(odd),
+    )
 
 
 def _ahead(case: Outcome) -> Iterator[Finding]:

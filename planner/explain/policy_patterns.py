@@ -15,6 +15,7 @@ from planner.cluster.text import count
 from planner.cluster.topic_names import FOUR_PARTS
 from planner.explain.finding import Finding, Severity, admin, listed
 from planner.explain.gate_patterns import held_brokers
+from planner.explain.group_spread import spreading
 from planner.explain.isolation import (
     allowed_brokers,
     allowed_hosts,
@@ -27,8 +28,7 @@ from planner.explain.isolation import (
 from planner.explain.outcome import Outcome
 from planner.explain.upgrade_blockers import namespaces_with_cluster
 from planner.pulsar.load.java_pattern import java_pattern
-from planner.pulsar.load.namespace_policies import isolation_policy
-from planner.pulsar.placement.filters import broker_host
+from planner.pulsar.load.namespace_policies import anti_affinity_group, isolation_policy
 from planner.simulate.breaches import breaches
 from planner.simulate.edits.registry import BundleMoves, IsolationChange
 
@@ -318,6 +318,39 @@ def group_without_effect(case: Outcome) -> Iterator[Finding]:
     )
 
 
+def group_not_spread(case: Outcome) -> Iterator[Finding]:
+    """Brokers or failure domains serve several namespaces of an anti-affinity group, and others none."""
+    end = case.trace.end
+    spread = spreading(end, domains=case.trace.settings.flag(FAILURE_DOMAINS_ENABLED))
+    if not spread:
+        return
+    first = spread[0]
+    crowded, many = max(first.namespaces.items(), key=lambda one: one[1])
+    empty = [place for place, number in first.namespaces.items() if not number]
+    moved = tuple(name for name, _ in first.moves)
+    space, _, part = moved[0].rpartition("/")
+    more = f" {count(len(spread), 'group')} like this." if len(spread) > 1 else ""
+    of = "failure domain " if first.by_domain else ""
+    yield Finding(
+        code="group_not_spread",
+        title=f"The anti-affinity group '{first.group}' is not spread: {many} of its namespaces share {of}{crowded}",
+        evidence=(
+            f"{'Failure domains' if first.by_domain else 'Brokers'} without any of its namespaces: {listed(empty)}. A"
+            f" group moves nothing that is already assigned, so they stay together until they are unloaded.{more}"
+        ),
+        remedy=(
+            f"Unload {count(len(first.moves), 'bundle')}; placement then spreads them:"
+            f" {admin('namespaces', 'unload', space, '--bundle', part)}{' …' if len(first.moves) > 1 else ''}"
+        ),
+        severity="low",
+        brokers=tuple(
+            dict.fromkeys(end.brokers.name[end.bundles.owner[end.bundle_position[m[0]]]] for m in first.moves)
+        ),
+        bundles=tuple(name for name, _ in first.moves),
+        edits=(BundleMoves(moves=first.moves),),
+    )
+
+
 def old_namespace(case: Outcome) -> Iterator[Finding]:
     """Namespaces have the form that names a cluster, which newer releases of Pulsar refuse."""
     names = namespaces_with_cluster(case.trace.start)
@@ -347,9 +380,12 @@ def policy_full(case: Outcome) -> Iterator[Finding]:
     usage = dict(zip(case.series.brokers, (case.reported_usage[-1] * 100).tolist(), strict=True))
     usage = {name: value for name, value in usage.items() if np.isfinite(value)}
     used = [case.last.namespaces[at] for at in np.unique(case.last.bundles.namespace).tolist()]
+    spaces = {}
+    for space in sorted(used, key=lambda one: anti_affinity_group(case.last.policies, one) is not None):
+        spaces[isolation_policy(case.last.policies, space)] = space
     for policy in policies_of(case.last, used):
-        allowed = allowed_hosts(case.last, (*policy.primary, *policy.secondary))
-        inside = [one for one in usage if broker_host(one) in allowed]
+        allowed = allowed_brokers(case.last, spaces[policy])
+        inside = [one for one in usage if one in allowed]
         outside = [one for one in usage if one not in inside]
         edit = widened(case.last, policy)
         if len(inside) < _SEVERAL or edit is None or not outside:

@@ -1,5 +1,6 @@
 """Settings that fight each other, seen without a cluster: from the settings and the release alone."""
 
+import difflib
 from collections.abc import Callable, Iterator
 from typing import Final
 
@@ -31,7 +32,7 @@ from planner.pulsar.manager.class_names import MANAGER_CLASSES, OFFICIAL_CLASSES
 from planner.pulsar.manager.cycle import effective_shedder
 from planner.pulsar.manager.pairing import PAIRED
 from planner.pulsar.placement.registry import PLACEMENTS
-from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
+from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS, default_split_algorithm
 
 _WEIGHTS: Final = (
     BANDWIDTH_IN_RESOURCE_WEIGHT,
@@ -104,13 +105,20 @@ def split_algorithm_refused(config: Settings) -> Iterator[Finding]:
     supported = config.names(SUPPORTED_NAMESPACE_BUNDLE_SPLIT_ALGORITHMS)
     if name in supported:
         return
-    first = next((one.name for one in SPLIT_ALGORITHMS if one.name in supported and not one.needs_positions), "")
+    usable = [one.name for one in SPLIT_ALGORITHMS if one.name in supported and not one.needs_positions]
+    first = next(iter((*difflib.get_close_matches(name, usable, n=1), *usable)), "")
+    known = next((one for one in SPLIT_ALGORITHMS if one.name == name), None)
+    then = (
+        f"Pulsar has no such algorithm: it splits with {default_split_algorithm(name).name}, and says so nowhere."
+        if known is None
+        else "Automatic splits use it all the same; a command that names it is refused."
+    )
     yield Finding(
         code="split_algorithm_refused",
         title=f"{name} is not among the supported split algorithms",
         evidence=(
             f"{DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM} is {name}; {SUPPORTED_NAMESPACE_BUNDLE_SPLIT_ALGORITHMS} has"
-            f" {', '.join(supported) or 'none'}."
+            f" {', '.join(supported) or 'none'}. {then}"
         ),
         remedy=f"Set {DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM} to {first or 'a supported one'}.",
         severity="medium",

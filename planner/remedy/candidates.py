@@ -57,6 +57,8 @@ _LARGEST: Final = 12
 """Bundles that are looked at for a split, by throughput."""
 _STEPS: Final = (0.5, 0.75, 1.5, 2.0)
 """Values of a threshold to try, relative to its own."""
+_ASKED_APART: Final = frozenset({SHEDDING_ENABLED, MAX_NUMBER_OF_BUNDLES_IN_BUNDLE_LOAD_REPORT})
+"""Settings by which a strategy decides whose values are tried by a rule of their own."""
 _REPORTED: Final = (2, 5)
 """How many times as many bundles brokers report: the extensible load manager moves no others."""
 _EVEN: Final = 1.25
@@ -83,7 +85,8 @@ def of_finding(finding: Finding, config: Settings) -> Action | None:
         return action
     words = "; ".join(edit.phrase() for edit in finding.edits[:2])
     more = f" and {len(finding.edits) - 2} more" if len(finding.edits) > 2 else ""  # noqa: PLR2004 - those shown
-    said = f"{words[:1].upper()}{words[1:]}{more}"
+    also = f", and {action.words[:1].lower()}{action.words[1:]}" if finding.changes else ""
+    said = f"{words[:1].upper()}{words[1:]}{more}{also}"
     kind: Kind = next((kind for edit, kind in _KINDS if isinstance(finding.edits[0], edit)), "policy")
     return replace(action, kind=kind, words=said, edits=finding.edits)
 
@@ -172,7 +175,7 @@ def _thresholds(config: Settings, outcome: Outcome) -> Iterator[Action]:
     """Yield other values of the settings by which the strategy decides: nearer, farther, and as its profile says."""
     profile = shedder_by_name(outcome.shedder).profile
     for name, bounds in profile.bounds.items():
-        if name == SHEDDING_ENABLED or name not in config.release.settings:
+        if name in _ASKED_APART or name not in config.release.settings:
             continue
         value = config[name]
         if bounds is None and isinstance(value, bool):

@@ -185,14 +185,15 @@ def fix(trials: Trials, outcome: Outcome, progress: Callable[[int], None] = lamb
             single.append(trial)
             progress(len(single))
     needed = outcome.result.end_peak_percent > outcome.result.limit_percent
-    added = [one for one in single if one.action.kind == "brokers"]
+    useful = [one for one in single if one.action.kind not in _BOUGHT or one.verdict.overload == 1]
+    added = [one for one in useful if one.action.kind == "brokers"]
     free = [one for one in single if one.action.kind not in _BOUGHT]
     offered = _offered(trials, free)
     doubt = _doubt(outcome)
     buys = needed and not doubt
     if buys and not (offered and _ends_below(offered[0])):
-        free = single
-        offered = _offered(trials, [one for one in single if one.action.kind != "brokers"])
+        free = useful
+        offered = _offered(trials, [one for one in useful if one.action.kind != "brokers"])
     pairs = [*_pairs(trials, offered[:_PAIRED]), *_followed(trials, free)]
     number = len(single) + len(pairs)
     progress(number)

@@ -609,7 +609,7 @@ def _reported(
     return TransferState(before.hit_count + 1 if called else 0, now.get("load_avg", after.load_avg), std)
 
 
-_REPORTS_MORE = (SHEDDING_BUNDLES_WITH_POLICIES_ENABLED, SHEDDING_EXCLUDED_NAMESPACES)
+_REPORTS_MORE = (SHEDDING_BUNDLES_WITH_POLICIES_ENABLED, SHEDDING_EXCLUDED_NAMESPACES, _REPORTED)
 """Settings by which a broker leaves bundles out of its report."""
 _GATES: Mapping[ReasonCode, Gate] = {
     HIT_COUNT: Gate("the hit counter", (_SHEDDING_CONDITION_HIT_COUNT_THRESHOLD,), passes=True),
@@ -660,6 +660,7 @@ _PROFILE = Profile(
         BROKER_LOAD_DATA_TTL_IN_SECONDS: (0, 1_000_000),
         HISTORY_RESOURCE_PERCENTAGE: (0, 1),
         SHEDDING_BUNDLES_WITH_POLICIES_ENABLED: None,
+        _REPORTED: (0, 10_000),
     },
     eager={
         SHEDDING_BUNDLES_WITH_POLICIES_ENABLED: True,

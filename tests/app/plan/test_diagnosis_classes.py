@@ -12,6 +12,7 @@ from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.explain.diagnosis import diagnose
 from planner.explain.finding import Finding
+from planner.explain.health import within
 from planner.explain.outcome import Outcome
 from planner.formats.reading import read_snapshot
 from planner.pulsar.manager.class_names import class_name, in_full
@@ -202,3 +203,30 @@ def test_the_handed_out_case() -> None:
     (finding,) = of_classes(snapshot, "4.2.4")
     assert finding.code == "class_not_loaded"
     assert "Up to 3.3, Pulsar logs an error and OverloadShedder decides" in finding.evidence
+
+
+@pytest.mark.parametrize(
+    ("given", "supported", "then", "better"),
+    [
+        ("flow_or_qps_equaly_divide", None, "splits with range_equally_divide", "flow_or_qps_equally_divide"),
+        ("by_magic", None, "splits with range_equally_divide", "range_equally_divide"),
+        (
+            "topic_count_equally_divide",
+            "range_equally_divide",
+            "Automatic splits use it all the same",
+            "range_equally_divide",
+        ),
+    ],
+)
+def test_a_split_algorithm_that_brokers_do_not_have(given: str, supported: str | None, then: str, better: str) -> None:
+    settings: dict[str, Any] = {"defaultNamespaceBundleSplitAlgorithm": given}
+    if supported is not None:
+        settings["supportedNamespaceBundleSplitAlgorithms"] = supported
+    (finding,) = [one for one in diagnose(outcome(configured(**settings))) if one.code == "split_algorithm_refused"]
+    assert then in finding.evidence
+    assert finding.changes == {"defaultNamespaceBundleSplitAlgorithm": better}
+
+
+def test_pulsar_keeps_its_capital_within_a_sentence() -> None:
+    assert within("Pulsar cannot load it") == "Pulsar cannot load it"
+    assert within("The policy binds none") == "the policy binds none"

@@ -19,6 +19,7 @@ from planner.explain.outcome import Outcome
 from planner.formats.reading import read_snapshot
 from planner.pulsar.load.top_bundles import with_top_ranks
 from planner.pulsar.shedding.registry import SHEDDERS
+from planner.remedy.candidates import of_finding
 from planner.remedy.trials import Trials
 from planner.remedy.tried import tried_findings
 from planner.simulate.assumptions import Assumptions
@@ -76,6 +77,7 @@ def gate_of(outcome: Outcome) -> Finding:
 ONLY_B1 = Policies(isolation=(IsolationPolicy("only", ("acme/.*",), ("b1",)),))
 EXCLUDED = "loadBalancerSheddingExcludedNamespaces"
 WITH_POLICIES = "loadBalancerSheddingBundlesWithPoliciesEnabled"
+REPORTED = "loadBalancerMaxNumberOfBundlesInBundleLoadReport"
 WIDE = Policies(isolation=(IsolationPolicy("wide", ("acme/.*",), ("b[0-9]",)),))
 
 OPENED: Final[Mapping[str, tuple[Callable[[], Snapshot], str]]] = {
@@ -145,6 +147,27 @@ def test_a_policy_that_allows_only_the_hot_broker_is_named(strategy: str) -> Non
 def test_the_extensible_load_manager_names_the_policy_as_well() -> None:
     found = gate_of(asked(hot("TransferShedder", policies=ONLY_B1, settings={WITH_POLICIES: True})))
     assert "isolation policy 'only'" in found.title
+
+
+@pytest.mark.parametrize("reported", [True, False])
+def test_the_policy_is_named_with_the_switch_that_keeps_its_bundles(reported: bool) -> None:  # noqa: FBT001 - a case
+    full = hot("TransferShedder", policies=ONLY_B1)
+    outcome = asked(full if reported else with_top_ranks(full, full.settings))
+    found = gate_of(outcome)
+    assert "isolation policy 'only'" in found.title
+    assert f"{WITH_POLICIES} is off, so that none of its 8 bundles of acme/orders is shed." in found.evidence
+    assert found.changes == {WITH_POLICIES: True}
+    action = of_finding(found, outcome.trace.settings)
+    assert action is not None
+    assert action.words.endswith(f", and set {WITH_POLICIES} = true")
+    mended = asked(outcome.trace.start, 12, found.edits, found.changes)
+    assert any(event.kind == "shed" for event in mended.trace.events)
+
+
+def test_a_report_without_room_for_bundles_is_named() -> None:
+    full = hot("TransferShedder", settings={REPORTED: 0})
+    found = gate_of(asked(with_top_ranks(full, full.settings)))
+    assert list(found.changes) == [REPORTED]
 
 
 @pytest.mark.parametrize("strategy", ["ThresholdShedder", "OverloadShedder", "UniformLoadShedder"])

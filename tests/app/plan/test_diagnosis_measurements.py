@@ -292,3 +292,30 @@ def test_the_handed_out_cases(name: str) -> None:
     seen, (code, texts) = found(read_snapshot(CASES / name), 30, "4.2.4"), RIGHT[name]
     assert "unload_storm" not in seen
     assert [text for text in texts if text not in seen[code].evidence] == []
+
+
+def test_traffic_without_any_cpu_usage_cannot_be() -> None:
+    idle = [5000.0, 5000.0, 10.0, 5000.0, 5000.0]
+    silent = brokers(five(), cpu_usage_percent=[0.0] * 5, msg_rate_in_per_s=idle, msg_rate_out_per_s=[0.0] * 5)
+    finding = found(silent)["impossible_measurement"]
+    assert finding.title == "b1:8080 reports no CPU usage"
+    assert "b3:8080" not in finding.brokers, "one that does nearly nothing may use none"
+    assert "impossible_measurement" not in found(five())
+
+
+@pytest.mark.parametrize(("minutes", "late"), [(10, False), (29, False), (31, True), (60 * 24, True)])
+def test_a_report_that_is_overdue(minutes: int, late: bool) -> None:  # noqa: FBT001 - a case
+    snapshot = five()
+    old = snapshot.info.captured_at_ms - minutes * 60_000
+    given = brokers(snapshot, updated_at_ms=[old, *[snapshot.info.captured_at_ms] * 4])
+    finding = found(given).get("report_outdated")
+    assert (finding is not None) == late
+    if finding is not None:
+        assert finding.brokers == ("b1:8080",)
+        assert ("24 h old" in finding.title) == (minutes == 60 * 24)
+
+
+def test_a_limit_below_zero_is_told_as_it_is() -> None:
+    used = {"bandwidth_in_usage_kbit_per_s": [5.0] * 5, "bandwidth_in_limit_kbit_per_s": [-1.0] * 5}
+    finding = found(brokers(five(), **used))["impossible_measurement"]
+    assert finding.title.endswith("is -1")

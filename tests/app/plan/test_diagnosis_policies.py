@@ -219,6 +219,52 @@ class TestDomains:
         assert not found(self.domains(), "group_without_effect")
 
 
+GROUP = {f"t/n{at}": "Apart" for at in range(4)}
+TOGETHER = {name: (at % 2, at % 2) for at, name in enumerate(GROUP)}
+"""Four namespaces on two of four brokers."""
+
+
+class TestGroups:
+    def test_namespaces_that_share_brokers_are_named_and_the_remedy_spreads_them(self) -> None:
+        outcome = asked(spread(TOGETHER, Policies(anti_affinity_group=GROUP)))
+        (finding,) = found(outcome, "group_not_spread")
+        assert "'apart' is not spread: 2 of its namespaces share pulsar-a1.example.net:8080" in finding.title
+        assert f"{HOSTS[2]}:8080, {HOSTS[3]}:8080" in finding.evidence
+        mended = asked(outcome.trace.start, finding.edits)
+        assert not found(mended, "group_not_spread")
+        end = mended.trace.end.bundles
+        served = set(zip(end.namespace.tolist(), end.owner.tolist(), strict=True))
+        assert len(served) == len({owner for _, owner in served}) == len(GROUP), "each on a broker of its own"
+
+    def test_domains_count_where_they_are_on(self) -> None:
+        apart = {name: (at, at) for at, name in enumerate(list(GROUP)[:2])}
+        domains = {"za": tuple(f"{h}:8080" for h in HOSTS[:2]), "zb": tuple(f"{h}:8080" for h in HOSTS[2:])}
+        policies = Policies(anti_affinity_group=GROUP, failure_domains=domains)
+        (finding,) = found(asked(spread(apart, policies, failureDomainsEnabled=True)), "group_not_spread")
+        assert "2 of its namespaces share failure domain za" in finding.title
+        assert not found(asked(spread(apart, policies)), "group_not_spread"), "each has a broker of its own"
+
+    def test_brokers_that_a_policy_excludes_are_not_missed(self) -> None:
+        policies = policy(("pulsar-a.*",), namespaces=("t/.*",))
+        bound = replace(policies, anti_affinity_group=GROUP)
+        assert not found(asked(spread(TOGETHER, bound)), "group_not_spread")
+
+    def test_a_group_that_is_spread_is_no_finding(self) -> None:
+        apart = {name: (at, at) for at, name in enumerate(GROUP)}
+        assert not found(asked(spread(apart, Policies(anti_affinity_group=GROUP))), "group_not_spread")
+
+
+@pytest.mark.parametrize("min_limit", [1, 3])
+def test_secondary_brokers_are_room_only_where_there_are_too_few_primary_ones(min_limit: int) -> None:
+    """Two full primary brokers; the secondary ones are empty, and used only below the limit of the policy."""
+    bound = IsolationPolicy("mine", ("iso/.*",), ("pulsar-a.*",), ("pulsar-b.*",), min_limit=min_limit)
+    full = spread({"iso/app": (0, 1) * 8}, Policies(isolation=(bound,)), loadBalancerSheddingEnabled=False)
+    usage = np.array([95.0, 95.0, 5.0, 5.0]) * 2
+    full = replace(full, brokers=replace(full.brokers, cpu_usage_percent=usage))
+    findings = found(asked(full), "policy_full")
+    assert bool(findings) == (min_limit == 1)
+
+
 @pytest.mark.skipif(not CASES.is_dir(), reason="the cases lie beside the repository")
 @pytest.mark.parametrize(
     ("case", "code", "words"),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from planner.__main__ import main
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.names import LOAD_MANAGER_CLASS_NAME, SHEDDING_ENABLED
-from planner.cluster.snapshot import Snapshot
+from planner.cluster.snapshot import IsolationPolicy, Policies, Snapshot
 from planner.explain.diagnosis import diagnose
 from planner.explain.outcome import Outcome
 from planner.pulsar.shedding.registry import default_shedder
@@ -28,6 +28,7 @@ from planner.simulate.judge import Result, gained, judge, share_gone
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, Step, unchanged
 from planner.workspace.samples import load_sample, samples
+from tests.app.plan.test_diagnosis_gates import hot
 from tests.app.simulate.traces import cluster
 
 HISTORY = "loadBalancerHistoryResourcePercentage"
@@ -279,6 +280,24 @@ def test_no_machine_is_bought_where_every_broker_has_room(manager: LoadManager, 
     found = fix(Trials(even, plain, outcome), outcome)
     for one in filter(None, (found.best, found.pair, found.capacity, *found.others)):
         assert one.action.kind not in {"brokers", "machines"}
+
+
+@pytest.mark.parametrize("strategy", ["ThresholdShedder", "TransferShedder"])
+def test_no_broker_is_bought_that_takes_nothing_off_a_full_one(strategy: str) -> None:
+    """All bundles are bound to one broker: another one only makes the average look better."""
+    bound = Policies(
+        isolation=(
+            IsolationPolicy("only", ("acme/.*",), ("b1",)),
+            IsolationPolicy("rest", ("other/.*",), ("b2", "b3")),
+        )
+    )
+    full = hot(strategy, {0: (20.0,) * 8}, policies=bound, usage=(0.95, 0.05, 0.05))
+    plain = unchanged(full.info.pulsar_version)
+    outcome = Outcome(simulate(full, plain))
+    assert outcome.result.overloaded_broker_min
+    found = fix(Trials(full, plain, outcome), outcome)
+    offered = [one for one in (found.best, found.pair, found.capacity, *found.others) if one is not None]
+    assert not [one for one in offered if one.action.kind in {"brokers", "machines"} and one.verdict.overload != 1]
 
 
 def test_a_change_of_the_cluster_is_followed_by_the_moves_that_are_best_after_it() -> None:
