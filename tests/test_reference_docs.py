@@ -19,8 +19,8 @@ def codes() -> set[str]:
     found: set[str] = set()
     for path in (ROOT / "planner" / "explain").glob("*_patterns.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.keyword) and node.arg == "code" and isinstance(node.value, ast.Constant):
-                found.add(str(node.value.value))
+            if isinstance(node, ast.keyword) and node.arg == "code":
+                found |= {str(one.value) for one in ast.walk(node.value) if isinstance(one, ast.Constant)}
             if (
                 isinstance(node, ast.Attribute)
                 and isinstance(node.value, ast.Name)

@@ -29,6 +29,7 @@ _OF_SHEDDING: Final = frozenset(
         "ping_pong",
         "strategy_replaced",
         "threshold_never_reached",
+        "threshold_no_longer_reached",
         "unload_storm",
         "usage_not_compared",
     }
@@ -75,6 +76,17 @@ def _namespace(cause: Finding, other: Finding, case: Outcome) -> bool:
     return any(bundle.rpartition("/")[0] in mine for bundle in other.bundles)
 
 
+def _namespace_or_gate(cause: Finding, other: Finding, case: Outcome) -> bool:
+    """Say whether both concern a namespace; of a broker that no value lets go of its bundles, whether all are of it."""
+    if other.code != "held_by_gate":
+        return _namespace(cause, other, case)
+    if other.changes or other.edits:
+        return False
+    mine = {bundle.rpartition("/")[0] for bundle in cause.bundles}
+    held = case.last.bundles_of(case.last.brokers.position[other.brokers[0]]).tolist()
+    return all(case.last.bundle_names[at].rpartition("/")[0] in mine for at in held)
+
+
 def _split_or_full(cause: Finding, other: Finding, case: Outcome) -> bool:
     """Say whether both concern a bundle, or one that came of it by a split; a full namespace is full for all."""
     return (_namespace if other.code == "namespace_full" else _bundles)(cause, other, case)
@@ -110,6 +122,7 @@ EXPLAINS: Final[Mapping[str, tuple[frozenset[str], Scope]]] = {
                 "held_by_gate",
                 "idle_broker",
                 "threshold_never_reached",
+                "threshold_no_longer_reached",
                 "usage_not_compared",
             }
         ),
@@ -129,9 +142,15 @@ EXPLAINS: Final[Mapping[str, tuple[frozenset[str], Scope]]] = {
         ),
         _brokers,
     ),
-    "held_by_gate": (frozenset({"avg_held_back", "threshold_never_reached"}), _brokers),
+    "held_by_gate": (
+        frozenset({"avg_held_back", "threshold_never_reached", "threshold_no_longer_reached"}),
+        _brokers,
+    ),
     "idle_bundles_shed": (frozenset({"unload_storm"}), _bundles),
-    "bundle_count_too_low": (frozenset({"bundle_count_too_high", "namespace_full"}), _namespace),
+    "bundle_count_too_low": (
+        frozenset({"bundle_count_too_high", "held_by_gate", "namespace_full"}),
+        _namespace_or_gate,
+    ),
     "split_cascade": (frozenset({"namespace_full", "topic_above_limit"}), _split_or_full),
     "topic_above_limit": (frozenset({"namespace_full"}), _bundles),
     "policy_matches_no_broker": (frozenset({"against_policy"}), _bundles),

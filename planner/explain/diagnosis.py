@@ -79,6 +79,7 @@ _OF_BALANCE: Final = frozenset(
         "held_by_gate",
         "idle_broker",
         "threshold_never_reached",
+        "threshold_no_longer_reached",
         "usage_not_compared",
     }
 )

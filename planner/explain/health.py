@@ -40,6 +40,7 @@ _CAUSES = (
     "idle_broker",
     "bundle_count_too_low",
     "ema_lag",
+    "threshold_no_longer_reached",
 )
 """Findings that explain why a cluster stays unbalanced, the likeliest first."""
 

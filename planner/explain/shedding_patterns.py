@@ -41,6 +41,8 @@ _BUSY = 0.1
 _JOINED_WITHIN_MIN = 120
 _LAG = 0.1
 _LAG_CYCLES = 3
+_QUIET = 10
+"""Cycles without anything shed from which on nothing more is to be expected."""
 _SPREAD = 0.15
 _WRONG_SHARE = 0.2
 _PLACED_BY: Mapping[str, str] = {"usage": "averaged_usage", "msg_rate": "msg_rate"}
@@ -212,12 +214,14 @@ def _joined(case: Outcome) -> frozenset[str]:
 
 
 def threshold_never_reached(case: Outcome) -> Iterator[Finding]:
-    """Brokers stay apart, or one is above the limit, and no score reaches the threshold from which brokers shed."""
-    act = case.profile.for_never_reached
-    if act is None or any(c.unloads for c in case.trace.cycles):
+    """Brokers stay apart, or one is above the limit, and no score reaches the threshold; or none does so any more."""
+    act, cycles = case.profile.for_never_reached, case.trace.cycles
+    quiet = next((at + 1 for at in reversed(range(len(cycles))) if cycles[at].unloads), 0)
+    if act is None or (quiet and len(cycles) - quiet < _QUIET):
         return
     usage = case.series.usage[-1]
-    scores = case.scores[np.isfinite(case.scores).any(axis=1)]
+    scores = case.scores[quiet:]
+    scores = scores[np.isfinite(scores).any(axis=1)]
     if np.isnan(usage).all() or not len(scores):  # nobody is there, or nobody is known
         return
     limit = case.trace.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
@@ -232,12 +236,13 @@ def threshold_never_reached(case: Outcome) -> Iterator[Finding]:
     nearest = int(np.nanargmin(least - np.nanmax(scores, axis=1)))
     highest = float(np.nanmax(scores[nearest]))
     order = np.argsort(-np.nan_to_num(usage, nan=-1.0), kind="stable").tolist()
+    idle = f"after cycle {quiet}" if quiet else f"in {count(len(cycles), 'cycle')}"
     evidence = (
-        f"Usage ranges from {np.nanmin(usage) * 100:.0f} % to {np.nanmax(usage) * 100:.0f} %, but nothing is shed in"
-        f" {count(len(case.trace.cycles), 'cycle')}: the highest score was {highest * 100:.1f} %, the"
+        f"Usage ranges from {np.nanmin(usage) * 100:.0f} % to {np.nanmax(usage) * 100:.0f} %, but nothing is shed"
+        f" {idle}: the highest score was {highest * 100:.1f} %, the"
         f" {'average' if np.isnan(limits[nearest]) else 'threshold'} {least[nearest] * 100:.1f} %."
     )
-    last = case.trace.cycles[-1]
+    last = cycles[-1]
     seed = cycle_seed(case.trace.scenario.seed, last.index)
     remedy = act(
         NeverReached(
@@ -251,11 +256,11 @@ def threshold_never_reached(case: Outcome) -> Iterator[Finding]:
     if remedy is None:
         return
     yield Finding(
-        code="threshold_never_reached",
-        title="The threshold is never reached",
+        code="threshold_no_longer_reached" if quiet else "threshold_never_reached",
+        title=f"The threshold is {'no longer' if quiet else 'never'} reached",
         evidence=evidence,
         remedy=remedy.words,
-        severity="high" if hot else "medium",
+        severity="high" if hot else "low" if quiet else "medium",
         brokers=tuple(case.series.brokers[i] for i in order if case.series.present[-1, i]),
         settings=tuple(remedy.changes),
         changes=remedy.changes,

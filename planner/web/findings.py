@@ -47,6 +47,7 @@ _PAGES = {
     "bundle_count_too_low": ("namespaces", "How many bundles"),
     "bundle_count_too_high": ("namespaces", "How many bundles"),
     "threshold_never_reached": ("why", "What would trigger shedding"),
+    "threshold_no_longer_reached": ("why", "What would trigger shedding"),
     "ema_lag": ("hit_counters", "Show the averages"),
     "split_cascade": ("split_lab", "Plan a split"),
     "split_algorithm_refused": ("split_lab", "Plan a split"),

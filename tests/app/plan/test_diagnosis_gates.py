@@ -328,13 +328,30 @@ def test_what_a_strategy_compares_is_no_finding_elsewhere(usage: tuple[float, ..
     assert "usage_not_compared" not in {one.code for one in diagnose(outcome)}
 
 
-def test_no_rule_is_said_only_where_none_calls() -> None:
+def test_a_threshold_that_is_no_longer_reached_is_named() -> None:
     """TransferShedder sheds until its target is reached: brokers are still apart, and no rule calls for more."""
     spread = dict.fromkeys(range(5), (4.0,) * 10)
     made = cluster((*[0.5] * 5, 0.0), spread, load_manager=LoadManager.EXTENSIBLE, settings={SHEDDING: CLASS[NEWEST]})
     outcome = asked(made, cycles=30)
     assert outcome.summary.shed
-    assert "no rule of TransferShedder calls for more" in verdict(outcome).text
+    assert "the threshold is no longer reached" in verdict(outcome).text
+    (finding,) = [one for one in diagnose(outcome) if one.code == "threshold_no_longer_reached"]
+    assert list(finding.changes) == ["loadBalancerBrokerLoadTargetStd"]
+    assert asked(made, cycles=30, settings=finding.changes).summary.shed > outcome.summary.shed
+    assert "threshold_no_longer_reached" not in {one.code for one in diagnose(asked(made, cycles=9))}, (
+        "too early to say"
+    )
+
+
+def test_a_gate_that_no_value_opens_follows_from_too_few_bundles() -> None:
+    """Four bundles for ten brokers: the minimum of an unload is no cause where its value changes nothing."""
+    usage, four = (*[0.7] * 4, *[0.02] * 6), range(4)
+    made = cluster(usage, dict.fromkeys(four, (80.0,)), rates=dict.fromkeys(four, (40_000.0,)), topics=200)
+    outcome = asked(made, cycles=30)
+    codes = {one.code for one in diagnose(outcome)}
+    assert "bundle_count_too_low" in codes
+    assert "held_by_gate" not in codes
+    assert "too few bundles in acme/orders" in verdict(outcome).text
 
 
 def test_a_strategy_whose_comparisons_are_switched_off_is_named() -> None:
