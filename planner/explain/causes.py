@@ -48,6 +48,12 @@ def _brokers(cause: Finding, other: Finding, case: Outcome) -> bool:
     return many or not other.brokers or not set(cause.brokers).isdisjoint(other.brokers)
 
 
+def _first_broker(cause: Finding, other: Finding, case: Outcome) -> bool:
+    """Say whether the other finding is about a broker of the cause before all others."""
+    del case
+    return bool(other.brokers) and other.brokers[0] in cause.brokers
+
+
 def _doubtful(cause: Finding, other: Finding, case: Outcome) -> bool:
     """Say whether wrong measurements make the other finding doubtful: that all are full is not, if the others are."""
     if other.code != "out_of_capacity":
@@ -108,6 +114,10 @@ EXPLAINS: Final[Mapping[str, tuple[frozenset[str], Scope]]] = {
     "impossible_measurement": (
         (_OF_SHEDDING | {"out_of_capacity", "policy_full"}) - {"strategy_replaced", "fighting_strategies"},
         _doubtful,
+    ),
+    "used_by_others": (
+        frozenset({"ema_lag", "held_by_gate", "threshold_never_reached", "threshold_no_longer_reached"}),
+        _first_broker,
     ),
     "memory_stays": (
         frozenset({"clients_cut_off", "held_by_gate", "idle_bundles_shed", "ping_pong", "unload_storm"}),

@@ -46,8 +46,9 @@ def out_of_capacity(case: Outcome) -> Iterator[Finding]:
         return
     more = max(math.ceil(brokers * mean / limit) - brokers, 1) if limit > 0 else brokers
     order = np.argsort(-np.nan_to_num(usage, nan=-1.0), kind="stable").tolist()
+    verb = "is" if brokers == 1 else "are"
     evidence = (
-        f"{found.over_threshold} of {count(brokers, 'broker')} are above {limit * 100:.0f} %. The average usage is"
+        f"{found.over_threshold} of {count(brokers, 'broker')} {verb} above {limit * 100:.0f} %. The average usage is"
         f" {mean * 100:.0f} %, so even perfect balance would not help. Headroom: {found.growth.factor:.2f}x;"
         f" {found.growth.broker} fills up first."
     )

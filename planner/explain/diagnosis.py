@@ -37,6 +37,7 @@ PATTERNS: tuple[Pattern, ...] = (
     gate_patterns.held_by_gate,
     policy_patterns.policy_full,
     policy_patterns.against_policy,
+    measurement_patterns.used_by_others,
     measurement_patterns.memory_stays,
     measurement_patterns.resource_not_counted,
     shedding_patterns.usage_not_compared,

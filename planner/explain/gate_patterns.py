@@ -24,7 +24,7 @@ from planner.explain.split_advice import split_advice
 from planner.pulsar.manager.cycle import ANTI_AFFINITY, FRAME_GATES, ISOLATED, CycleDecision
 from planner.pulsar.shedding.profile import Gate
 from planner.simulate.edits.registry import BundleSplit, GroupChange
-from planner.simulate.what_if import Change, opening_of
+from planner.simulate.what_if import Change, opening_of, rule_behind
 
 APART: Final = 0.15
 """From which difference on between the most and the least used broker a cluster counts as unbalanced."""
@@ -158,7 +158,7 @@ def held_by_gate(case: Outcome) -> Iterator[Finding]:
     if first.code is ISOLATED or (opening is None and _stays_by_policy(case, whole)):
         yield _isolated(case, whole, severity, others)
         return
-    remedy, changes = _remedy(first, opening)
+    remedy, changes = _remedy(case, first, opening)
     edits: tuple[GroupChange, ...] | tuple[BundleSplit, ...] = ()
     if first.code is ANTI_AFFINITY:
         remedy, edits = _ungrouped(case, first)
@@ -226,7 +226,7 @@ def _opening(case: Outcome, held: Sequence[Held]) -> tuple[str, Change] | None:
     return None
 
 
-def _remedy(held: Held, opening: tuple[str, Change] | None) -> tuple[str, dict[str, SettingValue]]:
+def _remedy(case: Outcome, held: Held, opening: tuple[str, Change] | None) -> tuple[str, dict[str, SettingValue]]:
     """Return what to do, and the settings that do it."""
     if opening is not None:
         broker, change = opening
@@ -235,6 +235,9 @@ def _remedy(held: Held, opening: tuple[str, Change] | None) -> tuple[str, dict[s
         return words, {change.setting: change.value}
     if held.gate.settings:
         names = " or ".join(held.gate.settings)
+        behind = rule_behind(case.trace, held.cycle, held.broker, held.gate.settings)
+        if behind:
+            return f"No value of {names} opens it alone: a chosen bundle stays, as {behind}.", {}
         return f"No value of {names} opens it alone. See the page Why for the other rules.", {}
     return "See the page Why for every rule about this broker, and move its bundles by command where needed.", {}
 

@@ -26,6 +26,7 @@ _CAUSES = (
     "class_not_loaded",
     "other_load_manager",
     "impossible_measurement",
+    "used_by_others",
     "memory_stays",
     "policy_full",
     "held_by_gate",
@@ -44,7 +45,7 @@ _CAUSES = (
 )
 """Findings that explain why a cluster stays unbalanced, the likeliest first."""
 
-_OF_A_BROKER = frozenset({"memory_stays", "policy_full", "held_by_gate", "key_skew", "hot_topic"})
+_OF_A_BROKER = frozenset({"used_by_others", "memory_stays", "policy_full", "held_by_gate", "key_skew", "hot_topic"})
 """Those that explain it only where the most used broker is one of theirs."""
 
 
@@ -130,7 +131,9 @@ def health(
 
 def _balanced(between: str, findings: Sequence[Finding]) -> Health:
     """Return how a cluster is whose brokers are alike enough."""
-    worst = next((finding for finding in findings if finding.severity == "high"), None)
+    high = [finding for finding in findings if finding.severity == "high"]
+    # A gate matters only once something has driven the brokers apart, which the other finding says.
+    worst = next((finding for finding in high if finding.code != "held_by_gate"), high[0] if high else None)
     if worst is not None:
         return Health(
             "warning", "At risk", f"Balanced ({between}), but with a critical finding: {within(worst.title)}."

@@ -21,6 +21,7 @@ from planner.cluster.pulsar_json import RESOURCES as COLUMNS
 from planner.cluster.text import count
 from planner.cluster.units import MS_PER_MIN
 from planner.explain.finding import Finding, listed
+from planner.explain.gate_patterns import APART
 from planner.explain.outcome import Outcome
 from planner.explain.shedding_patterns import limits_of
 from planner.pulsar.load.usage import (
@@ -201,6 +202,43 @@ def _ahead(case: Outcome) -> Iterator[Finding]:
         remedy="Synchronize the clocks (NTP), then capture again.",
         severity="medium",
         brokers=names,
+    )
+
+
+def used_by_others(case: Outcome) -> Iterator[Finding]:
+    """A broker without traffic is far busier than the average: something else uses its machine."""
+    view, usage = case.last, case.reported_usage[-1]
+    if not np.isfinite(usage).any():
+        return
+    place = {name: at for at, name in enumerate(case.series.brokers)}
+    own = view.bundles.throughput_bytes_per_s() > 0
+    carries = set(view.bundles.owner[own].tolist())
+    average = float(np.nanmean(usage))
+    odd = [
+        name
+        for at, name in enumerate(view.brokers.name)
+        if at not in carries and not view.brokers.msg_rate_per_s(at) and usage[place[name]] - average >= APART
+    ]
+    if not odd:
+        return
+    first = max(odd, key=lambda name: float(usage[place[name]]))
+    limit = case.trace.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
+    decides = deciding_resource(view.brokers, case.trace.settings, case.load_manager)
+    resource = _CALLED[decides[view.brokers.position[first]]]
+    others = f" The same holds for {listed([one for one in odd if one != first])}." if len(odd) > 1 else ""
+    yield Finding(
+        code="used_by_others",
+        title=f"{first} is busy without any traffic",
+        evidence=(
+            f"It carries no messages, and uses {usage[place[first]] * 100:.0f} % of its {resource}; the average is"
+            f" {average * 100:.0f} %. Something else uses that machine, and no unload lowers it.{others}"
+        ),
+        remedy=(
+            "Look on that machine for what uses it: another process, a function worker, a compaction or offload that"
+            " runs, or a broker that starts."
+        ),
+        severity="high" if usage[place[first]] > limit else "medium",
+        brokers=tuple(odd),
     )
 
 

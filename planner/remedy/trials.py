@@ -205,16 +205,16 @@ def by_gain(trials: list[Trial]) -> list[Trial]:
     """Return trials of one cluster, the best by the judge first.
 
     Each is judged against each; who wins more comes first. The judge's answers need not be in one order, since each
-    has tolerances.
+    has tolerances. Among equals, those come first that leave the brokers no further apart than nothing at all does,
+    then those that disconnect fewer topics.
     """
     if len(trials) < 2:  # noqa: PLR2004 - nothing to compare
         return trials
     wins = {id(one): sum(_wins(one, other) for other in trials if other is not one) for one in trials}
 
     def compare(one: Trial, two: Trial) -> int:
-        return wins[id(two)] - wins[id(one)] or (one.after.topics > two.after.topics) - (
-            one.after.topics < two.after.topics
-        )
+        first, second = ((trial.verdict.balance == -1, trial.after.topics) for trial in (one, two))
+        return wins[id(two)] - wins[id(one)] or (first > second) - (first < second)
 
     return sorted(trials, key=cmp_to_key(compare))
 

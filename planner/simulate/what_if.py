@@ -218,6 +218,22 @@ def opening_of(trace: Trace, cycle: int, broker: str, names: Sequence[str]) -> C
     return None
 
 
+def rule_behind(trace: Trace, cycle: int, broker: str, names: Sequence[str]) -> str:
+    """Return why a broker keeps what is chosen once a value of one of some settings lets go of it; empty for nothing.
+
+    The arguments are those of `opening_of`.
+    """
+    running, _ = effective_shedder(trace.cycles[cycle].view.info.load_manager, trace.settings)
+    scene = _Scene.of(trace, cycle, running, ran=True)
+    for name, value in [(one, end) for one in names for end in scene.bounds.get(one) or ()]:
+        whole = scene.config.of(name).kind in {"int", "long"}
+        decision = scene.decide(scene.config.changed(**{name: round(value) if whole else value}))
+        for one in decision.unloads:
+            if one.move.source == broker and not one.carried_out:
+                return one.reason.text.removeprefix("stays: ")
+    return ""
+
+
 def _shortened(change: Change, config: Settings, flips: _Flipped) -> Change:
     """Return a change with a value of two decimals, where that one flips the decision as well."""
     if not isinstance(change.value, float):

@@ -21,6 +21,7 @@ _PAGES = {
     "own_class": ("shadow", "Compare recorded cycles"),
     "impossible_measurement": ("brokers", "Show the broker"),
     "report_outdated": ("brokers", "Show the broker"),
+    "used_by_others": ("brokers", "Show the broker"),
     "memory_stays": ("brokers", "Show the broker"),
     "resource_not_counted": ("brokers", "Show the broker"),
     "usage_not_compared": ("compare", "Compare strategies"),

@@ -343,6 +343,14 @@ def test_a_threshold_that_is_no_longer_reached_is_named() -> None:
     )
 
 
+def test_where_another_rule_stands_behind_a_gate_it_is_named() -> None:
+    """Whatever the minimum of an unload, the leader would give the bundle back to its broker, which has the fewest."""
+    sizes: dict[int, tuple[float, ...]] = {0: (6.0,) * 6, 1: (6.0,) * 9, 2: (6.0,) * 9}
+    held = gate_of(asked(hot("ThresholdShedder", sizes, usage=(0.62, 0.446, 0.446)), cycles=1))
+    assert "No value of loadBalancerBundleUnloadMinThroughputThreshold opens it alone" in held.remedy
+    assert held.remedy.endswith("a chosen bundle stays, as the leader would assign it to b1:8080 again.")
+
+
 def test_a_gate_that_no_value_opens_follows_from_too_few_bundles() -> None:
     """Four bundles for ten brokers: the minimum of an unload is no cause where its value changes nothing."""
     usage, four = (*[0.7] * 4, *[0.02] * 6), range(4)

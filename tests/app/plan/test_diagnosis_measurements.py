@@ -319,3 +319,29 @@ def test_a_limit_below_zero_is_told_as_it_is() -> None:
     used = {"bandwidth_in_usage_kbit_per_s": [5.0] * 5, "bandwidth_in_limit_kbit_per_s": [-1.0] * 5}
     finding = found(brokers(five(), **used))["impossible_measurement"]
     assert finding.title.endswith("is -1")
+
+
+@pytest.mark.parametrize("manager", LoadManager)
+def test_a_broker_that_is_busy_without_traffic_is_used_by_something_else(manager: LoadManager) -> None:
+    own = {SHEDDING: CLASS["TransferShedder"]} if manager is LoadManager.EXTENSIBLE else {}
+    idle = cluster((0.3, 0.3, 0.9), {0: (5.0,) * 8, 1: (5.0,) * 8}, load_manager=manager, settings=own)
+    seen = found(idle)
+    assert "b3:8080 is busy without any traffic" in seen["used_by_others"].title
+    assert "uses 90 % of its CPU" in seen["used_by_others"].evidence
+    assert seen["used_by_others"].severity == "high"
+    assert seen.keys().isdisjoint({"held_by_gate", "threshold_never_reached"})
+    outcome = Outcome(simulate(idle, unchanged("4.2.4", cycles=5)))
+    now = standing(idle, idle.settings, Assumptions())
+    assert "b3:8080 is busy without any traffic" in health(idle, idle.settings, now, outcome, diagnose(outcome)).text
+    calm = cluster((0.3, 0.3, 0.3), {0: (5.0,) * 8, 1: (5.0,) * 8}, load_manager=manager, settings=own)
+    assert "used_by_others" not in found(calm)
+
+
+def test_a_verdict_on_even_brokers_names_what_drives_them_apart() -> None:
+    """Splits, not the gate that holds a broker back once they have."""
+    apart = Finding(code="held_by_gate", title="b1 is above", evidence="", remedy="", severity="high")
+    splits = Finding(code="split_cascade", title="Split cascade in t/ns", evidence="", remedy="", severity="high")
+    even = five()
+    now = standing(even, even.settings, Assumptions())
+    assert "split cascade in t/ns" in health(even, even.settings, now, None, (apart, splits)).text
+    assert "b1 is above" in health(even, even.settings, now, None, (apart,)).text

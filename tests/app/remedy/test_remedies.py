@@ -13,7 +13,7 @@ from planner.cluster.names import LOAD_MANAGER_CLASS_NAME, SHEDDING_ENABLED
 from planner.cluster.snapshot import IsolationPolicy, Policies, Snapshot
 from planner.explain.diagnosis import diagnose
 from planner.explain.outcome import Outcome
-from planner.pulsar.shedding.registry import default_shedder
+from planner.pulsar.shedding.registry import default_shedder, shedder_by_name
 from planner.remedy.action import Action, both, settings_action
 from planner.remedy.candidates import candidates
 from planner.remedy.trials import Trials, by_gain
@@ -31,6 +31,7 @@ from planner.workspace.samples import load_sample, samples
 from tests.app.plan.test_diagnosis_gates import hot
 from tests.app.simulate.traces import cluster
 
+TRANSFER = shedder_by_name("TransferShedder").java_class
 HISTORY = "loadBalancerHistoryResourcePercentage"
 
 
@@ -321,6 +322,21 @@ def test_the_best_comes_first(story: tuple[Trials, Outcome]) -> None:
     known = [one for one in tried if one is not None]
     first, last = by_gain(known)
     assert judge(last.after, first.after).word in {"better", "trade-off", "same"}
+
+
+def test_among_equals_the_one_that_leaves_brokers_apart_comes_last() -> None:
+    """Both end the overload: one with fewer disconnected topics, and with brokers further apart than without it."""
+    own = {"loadBalancerLoadSheddingStrategy": TRANSFER, "loadBalancerTransferEnabled": False}
+    sizes = {0: (4.0,) * 16, 1: (4.0,) * 6, 2: (4.0,) * 5, 3: (4.0,) * 5}
+    usage = (0.9, 0.2, 0.2, 0.2)
+    full = cluster(usage, sizes, load_manager=LoadManager.EXTENSIBLE, settings=own)
+    trials, outcome = trials_of(full)
+    found = fix(trials, outcome)
+    offered = [one for one in (found.best, *found.others) if one is not None]
+    signs = [one.verdict.balance == -1 for one in offered if one.action.kind == "moves"]
+    assert len(signs) > 1
+    assert any(signs)
+    assert signs == sorted(signs)
 
 
 def test_a_pair_is_both(story: tuple[Trials, Outcome]) -> None:
