@@ -19,6 +19,7 @@ from planner.cluster.units import MIB
 from planner.doors.pieces import Source
 from planner.doors.terminal import GLUED, WIDTHS, command_of, may_have_commands, places_of_commands, said, sets_settings
 from planner.doors.words import BROKER, NAMESPACE, broker_in, namespace_in
+from planner.doors.wrapped import begins_a_line
 from planner.formats.encoding import parse_json
 
 HEAD_BYTES = 64_000
@@ -272,7 +273,7 @@ def _parts(text: str, line: int, command: str) -> Iterator[tuple[int, list[str],
         if len(lines) == 1 and lines[0].endswith("\\") and sets_settings(lines[0]):
             lines[0] = f"{lines[0][:-1].rstrip()} {one.strip()}"
             continue
-        if len(lines) == 1 and width in WIDTHS and sets_settings(lines[0]) and command_of(one) is None and said(one):
+        if len(lines) == 1 and width in WIDTHS and sets_settings(lines[0]) and _goes_on(lines[0], one):
             lines[0], width = f"{lines[0]}{one}", len(one)
             continue
         found, width = command_of(one), len(one)
@@ -283,6 +284,13 @@ def _parts(text: str, line: int, command: str) -> Iterator[tuple[int, list[str],
         else:
             lines.append(one)
     yield first, lines, command
+
+
+def _goes_on(command: str, following: str) -> bool:
+    """Say whether a line is the rest of a command that is as wide as a terminal, and not one of its own."""
+    if command_of(following) is not None or not said(following):
+        return False
+    return command.endswith(" ") or not begins_a_line(following)
 
 
 def quoted(value: object) -> str:

@@ -15,7 +15,8 @@ from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.doors.pieces import Configuration
 from planner.doors.read import read_outputs
-from planner.doors.settings import applied, valid
+from planner.doors.reading import Reading
+from planner.doors.settings import applied, spelling, valid
 from planner.doors.vocabulary import PREFIX
 from planner.explain.diagnosis import diagnose
 from planner.explain.finding import Finding
@@ -33,6 +34,8 @@ _LINE: Final = re.compile(rf"\s*(?:export\s+)?(?:{PREFIX})?([A-Za-z_][A-Za-z0-9_
 _BALANCER: Final = re.compile(r"load(Balancer?|Manager)[A-Z]")
 """How names begin that only the load balancer has."""
 _LIKE: Final = 0.75
+_PLACE: Final = re.compile(r"[^\n]*?(?:, line (\d+))?: ")
+"""File and line before what a reading says of it."""
 _MOST_SAID: Final = 3
 """Notes of a file without settings that an error repeats."""
 
@@ -109,6 +112,7 @@ def lint_file(
         *_read_false(files, release, source, lines),
         *_variables(files, release, source, lines),
         *_twice(lines, source, release),
+        *_not_read(reading, source),
     ]
     config = Settings(valid(Settings({}, release), _known(files, release))[0], release)
     if snapshot is not None:
@@ -266,6 +270,23 @@ def _variables(files: Sequence[Configuration], release: Release, source: str, li
                 source=source,
                 line=_line_of((name,), lines),
             )
+
+
+def _not_read(reading: Reading, source: str) -> Iterator[LintFinding]:
+    """Yield what else a file holds: commands that override settings, damaged lines, answers that are no settings."""
+    known = set(spelling(reading.configurations))
+    for said in (one for one in reading.not_used if one not in known):
+        place = _PLACE.match(said, len(Path(source).name))
+        why = said[place.end() :] if place else said
+        yield LintFinding(
+            code="not_checked",
+            severity="low",
+            title="A part of the file was not checked",
+            evidence=f"{why[:1].upper()}{why[1:]}",
+            remedy="Check it by hand, or delete it.",
+            source=source,
+            line=int(place[1] or 0) if place else 0,
+        )
 
 
 def _refused(values: Mapping[str, str], release: Release) -> Iterator[tuple[str, str]]:

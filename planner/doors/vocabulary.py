@@ -24,8 +24,13 @@ _LIKE: Final = 0.88
 _MOST: Final = 10_000
 _MEANS_TRUE: Final = re.compile(r"[\W_]*(?:true|yes|on|1|enabled?)\b", re.IGNORECASE)
 _LOWER: Final = {name.lower(): name for name in KNOWN}
-_VARIABLE: Final = re.compile(r"\{\{|\{%|<%|\$\{|\$\(|^\$[A-Za-z_]\w*$")
-"""How what a template or a shell fills in begins: Jinja and Helm, ERB, variables."""
+_VARIABLE: Final = re.compile(
+    r"\{\{|\{%|<%|\$\{|\$\(|#\{|^\$[A-Za-z_]\w*$|%[A-Za-z_][\w.-]*%|@[A-Za-z_][\w.-]*@|^__[A-Za-z]\w*__$"
+)
+"""What a template or a shell fills in: Jinja and Helm, ERB, variables, and names between the marks of other tools.
+
+No value of a setting of the load balancer has such marks. A namespace may have two underlines, but is no word alone.
+"""
 _DEFAULT: Final = re.compile(r"\$\{\w+:?-([^${}]*)\}")
 """A variable with a default, as Compose and shells have it."""
 

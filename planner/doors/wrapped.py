@@ -38,6 +38,11 @@ _BEGINS: Final = re.compile(
 """How a line begins that goes on with none before it."""
 
 
+def begins_a_line(line: str) -> bool:
+    """Say whether a line begins as only one does that goes on with none before it."""
+    return _BEGINS.match(line) is not None
+
+
 def widths_of(lines: list[str]) -> list[int]:
     """Return the widths at which lines may be broken: that of the longest, and the most frequent one."""
     lengths = Counter(len(line) for line in lines if _NARROWEST <= len(line) <= _WIDEST)
@@ -120,7 +125,7 @@ def readings_of(text: str) -> Iterator[list[tuple[str, int]]]:
     widths = widths_of(lines)
     commands = [command_of(line) is not None for line in lines]
     empty = [not line.strip() or of_command for line, of_command in zip(lines, commands, strict=True)]
-    begins = [stop or bool(_BEGINS.match(line)) for line, stop in zip(lines, empty, strict=True)]
+    begins = [stop or begins_a_line(line) for line, stop in zip(lines, empty, strict=True)]
     if all(begins):  # as in a scrape, whose lines are alike because topics are called alike
         return
     tried: list[tuple[str, int]] = []

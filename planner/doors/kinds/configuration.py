@@ -3,7 +3,7 @@
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from itertools import dropwhile, pairwise
 from pathlib import PurePath
 from typing import Final
 
@@ -161,7 +161,7 @@ def _read_shell(chunk: Chunk) -> Iterator[Piece]:
     """Read `ENV NAME=VALUE NAME=VALUE`, `ENV NAME VALUE` and `set -x NAME VALUE`."""
     pairs: list[tuple[str, str]] = []
     for line in chunk.lines:
-        words = [word for word in _words(line)[1:] if not word.startswith("-")]
+        words = list(dropwhile(lambda word: word.startswith("-"), _words(line)[1:]))
         if words and "=" not in words[0]:
             pairs.append((words[0], " ".join(words[1:])))
         else:

@@ -249,3 +249,16 @@ def test_the_default_of_a_variable_is_checked(tmp_path: Path) -> None:
     found = {one.code: one for one in lint_file(path)}
     assert set(found) == {"value_to_fill_in", "invalid_value"}
     assert "its default was checked" in found["value_to_fill_in"].evidence
+
+
+def test_what_is_not_checked_is_named(tmp_path: Path) -> None:
+    """A script with settings and overrides: nothing was said of the overrides."""
+    path = tmp_path / "broker, line 1: new.conf"
+    command = "pulsar-admin brokers update-dynamic-config --config loadBalancerBrokerOverloadedThresholdPercentage"
+    path.write_text(f"loadBalancerSheddingIntervalMinutes=7\nzookeeperServers=a\n{command} --value 700\n")
+    (found,) = lint_file(path)
+    assert (found.code, found.severity, found.line) == ("not_checked", "low", 3)
+    assert found.evidence.startswith("A command that changes the override of loadBalancerBrokerOverloadedThreshold")
+    path.write_text("loadBalancerSheddingIntervalMinutes=7\nsome words that are no setting\n")
+    (found,) = lint_file(path)
+    assert (found.code, found.evidence) == ("not_checked", "1 line of an unknown kind among the rest.")

@@ -3,18 +3,22 @@
 import gzip
 import io
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from planner.cluster.digest import snapshot_digest
 from planner.doors import pieces as kinds
-from planner.doors.chunks import chunks_of
+from planner.doors import recognise
+from planner.doors.chunks import Chunk, chunks_of
+from planner.doors.kind import Kind
 from planner.doors.pieces import NotUsed, Piece
 from planner.doors.read import Given, read_given
 from planner.doors.recognise import pieces_of
 from planner.doors.registry import KINDS
 from planner.doors.unpack import unpacked
+from tests.data.doors.test_falsified import CASES
 
 INPUTS = Path(__file__).parent / "inputs"
 TYPES: dict[str, type[Piece] | tuple[type[Piece], ...]] = {
@@ -79,7 +83,23 @@ def shown(found: list[Piece]) -> list[str]:
 def test_each_kind_has_three_inputs_and_more() -> None:
     assert {path.name for path in INPUTS.iterdir()} == set(TYPES)
     assert [name for name in TYPES if len(list((INPUTS / name).iterdir())) < 3] == []
-    assert len(TYPES) >= len(KINDS)
+
+
+def test_each_kind_of_the_registry_has_three_inputs_one_of_which_is_falsified(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kind that is added without inputs, or whose inputs are never damaged, fails here."""
+    read_by: dict[str, set[str]] = {kind.name: set() for kind in KINDS}
+    name = ""
+
+    def spy(kind: Kind, chunk: Chunk) -> Iterator[Piece]:
+        read_by[kind.name].add(name)
+        return kind.read(chunk)
+
+    monkeypatch.setattr(recognise, "_read", spy)
+    for path in FILES:
+        name = f"{path.parent.name}/{path.name}"
+        pieces(path.read_bytes(), path.name)
+    assert [kind for kind, inputs in read_by.items() if len(inputs) < 3] == []
+    assert [kind for kind, inputs in read_by.items() if not inputs & CASES.keys()] == []
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.name}")

@@ -138,14 +138,38 @@ def test_a_log_that_was_cut_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["NAME={{ enabled }}", "NAME={{ enabled | default('true') }}", "NAME=${ENABLED}", "NAME=<%= @enabled %>"]
+    "value",
+    [
+        "{{ enabled }}",
+        "{{ enabled | default('true') }}",
+        "${ENABLED}",
+        "<%= @enabled %>",
+        "#{Enabled}",
+        "%ENABLED%",
+        "@pulsar.enabled@",
+        "__ENABLED__",
+    ],
 )
-def test_what_a_template_fills_in_is_not_false(line: str) -> None:
-    reading = read(f"{line.replace('NAME', ENABLED)}\n{INTERVAL}=7\n")
+def test_what_a_template_fills_in_is_not_false(value: str) -> None:
+    reading = read(f"{ENABLED}={value}\n{INTERVAL}=7\n")
     [found] = reading.configurations
     assert dict(found.values) == {INTERVAL: "7"}
     assert found.variables == {ENABLED: False}
     assert f"{ENABLED} left out: variables, whose values stand elsewhere" in " ".join(reading.not_used)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("loadBalancerSheddingExcludedNamespaces", "shop/__orders__,shop/__stock__"),
+        ("loadBalancerLoadSheddingStrategy", "org.example.__Own__.Shedder"),
+        ("loadBalancerBrokerOverloadedThresholdPercentage", "85"),
+    ],
+)
+def test_a_value_with_like_signs_is_no_variable(name: str, value: str) -> None:
+    [found] = read(f"{name}={value}\n").configurations
+    assert found.variables == {}
+    assert found.values[name] == value
 
 
 def test_the_default_of_a_variable_counts() -> None:

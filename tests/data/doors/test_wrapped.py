@@ -139,3 +139,14 @@ def test_a_scrape_of_equally_long_lines_is_read_once() -> None:
     text = "\n".join(["# TYPE pulsar_rate_in gauge", *lines, "jvm_threads_current 42.0"])
     assert may_be_broken(text)
     assert list(readings_of(text)) == []
+
+
+@pytest.mark.parametrize("width", [100, 120])
+def test_a_command_as_wide_as_a_terminal_is_not_joined_with_a_line_of_its_own(width: int) -> None:
+    """The value was `7loadBalancerEnabled=true`, which is none, and both settings were lost."""
+    command = "kubectl set env statefulset/mq-broker {}PULSAR_PREFIX_loadBalancerSheddingIntervalMinutes=7"
+    whole = command.format("-n " + "m" * (width - len(command) - 2) + " ")
+    assert len(whole) == width
+    [first, second] = read(f"{whole}\nloadBalancerEnabled=true\n").configurations
+    assert dict(first.values) == {"loadBalancerSheddingIntervalMinutes": "7"}
+    assert dict(second.values) == {"loadBalancerEnabled": "true"}
