@@ -179,6 +179,18 @@ def release(version: str) -> Release:
     return _known(max((r for r in RELEASES if _order(r) <= _order(version)), key=_order, default=RELEASES[0]))
 
 
+def releases_with(setting: str) -> tuple[tuple[ReleaseName, ReleaseName], ...]:
+    """Return the first and the last release of each run of known releases that have a setting, oldest first."""
+    runs: list[tuple[ReleaseName, ReleaseName]] = []
+    before = False
+    for name in RELEASES:
+        has = setting in _known(name).settings
+        if has:
+            runs = [*runs[:-1], (runs[-1][0], name)] if before else [*runs, (name, name)]
+        before = has
+    return tuple(runs)
+
+
 def is_exact(version: str) -> bool:
     """Return whether a version is one that is known; a build of it, such as `4.2.4-SNAPSHOT`, is too."""
     name = release(version).name

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from planner.cluster.errors import FormatError, SettingError
-from planner.cluster.releases import REFERENCE, Release
+from planner.cluster.releases import REFERENCE, RELEASES, Release, releases_with
 from planner.cluster.setting import OF_TYPE, conf_value
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
@@ -36,6 +36,8 @@ _BALANCER: Final = re.compile(r"load(Balancer?|Manager)[A-Z]")
 _LIKE: Final = 0.75
 _PLACE: Final = re.compile(r"[^\n]*?(?:, line (\d+))?: ")
 """File and line before what a reading says of it."""
+_RENAMED: Final = 0.95
+"""How alike two names of one setting in two releases are: a letter or two differ."""
 _MOST_SAID: Final = 3
 """Notes of a file without settings that an error repeats."""
 
@@ -176,21 +178,41 @@ def _names(files: Sequence[Configuration], release: Release, source: str, lines:
             if _BALANCER.match(name):
                 near = difflib.get_close_matches(name, release.settings, n=1, cutoff=_LIKE)
                 yield _unknown(name, near[0] if near else "", release, source, lines)
-        for name in one.values:
+        for name in dict.fromkeys((*one.values, *one.invalid, *one.read_false, *one.variables)):
             if name not in release.settings:
-                near = difflib.get_close_matches(name, release.settings, n=1, cutoff=_LIKE)
-                at = _line_of((name,), lines)
-                yield LintFinding(
-                    code="setting_of_another_release",
-                    severity="medium",
-                    title=f"Pulsar {release.name} does not have {name}",
-                    evidence=f"{name} is {one.values[name] or 'empty'}; only other releases read it.",
-                    remedy=f"Delete the line{f', or use {near[0]}' if near else ''}.",
-                    command=(shlex.join(["sed", "-i", f"{at}d", source]),) if at else (),
-                    settings=(name,),
-                    source=source,
-                    line=at,
-                )
+                yield _of_another_release(name, release, source, lines)
+
+
+def _of_another_release(name: str, release: Release, source: str, lines: Lines) -> LintFinding:
+    """Return a setting that this release lacks, to be renamed where it has another name there, else deleted."""
+    near = difflib.get_close_matches(name, release.settings, n=1, cutoff=_RENAMED)
+    renamed = near[0] if near and near[0] not in lines else ""
+    at = _line_of((name,), lines)
+    change = f"{at}s|{name}|{renamed}|" if renamed else f"{at}d"
+    return LintFinding(
+        code="setting_of_another_release",
+        severity="medium",
+        title=f"Pulsar {release.name} does not have {name}",
+        evidence=f"Only {_readers(name)} read it.",
+        remedy=f"Write {renamed}." if renamed else "Delete the line.",
+        command=(shlex.join(["sed", "-i", change, source]),) if at else (),
+        settings=(name,),
+        source=source,
+        line=at,
+    )
+
+
+def _readers(name: str) -> str:
+    """Return the releases that have a setting, in words."""
+    runs = releases_with(name)
+    if not runs:
+        return "other releases"
+    newest = RELEASES[-1]
+    parts = [
+        f"{first} and later" if last == newest else f"{first} to {last}" if first != last else first
+        for first, last in runs
+    ]
+    return f"Pulsar {', and '.join(parts)}"
 
 
 def _unknown(name: str, meant: str, release: Release, source: str, lines: Lines) -> LintFinding:

@@ -153,6 +153,49 @@ def test_a_setting_of_another_release_is_named(tmp_path: Path, capsys: pytest.Ca
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "of", "readers", "remedy"),
+    [
+        # 1 is no value that it can have, so it was left out, and not named.
+        ("loadBalancerServiceUnitTableViewSyncer", "3.0.0", "Pulsar 4.0.0 and later", "Delete the line."),
+        ("loadBalancerAvgShedderLowThreshold", "3.2.0", "Pulsar 3.0.7, and 3.3.2 and later", "Delete the line."),
+        # Not loadBalancerSheddingConditionHitCountThreshold: that is another setting, although the names are alike.
+        (
+            "loadBalancerAvgShedderHitCountLowThreshold",
+            "3.0.0",
+            "Pulsar 3.0.7, and 3.3.2 and later",
+            "Delete the line.",
+        ),
+        (
+            "loadBalancerBandwidthInResourceWeight",
+            "3.0.0",
+            "Pulsar 4.0.0 and later",
+            "Write loadBalancerBandwithInResourceWeight.",
+        ),
+    ],
+)
+def test_the_releases_that_read_a_setting_are_named(
+    tmp_path: Path, name: str, of: str, readers: str, remedy: str
+) -> None:
+    path = tmp_path / "broker.conf"
+    path.write_text(f"loadBalancerEnabled=true\n{name}=1\n", encoding="utf-8")
+    (found,) = lint_file(path, release(of))
+    assert found.evidence == f"Only {readers} read it."
+    assert found.remedy == remedy
+    for command in found.command:
+        subprocess.run(["sh", "-c", command], check=True)
+    assert lint_file(path, release(of)) == ()
+
+
+def test_of_two_names_of_a_setting_the_one_that_is_not_read_is_deleted(tmp_path: Path) -> None:
+    path = tmp_path / "broker.conf"
+    names = ("loadBalancerBandwithInResourceWeight", "loadBalancerBandwidthInResourceWeight")
+    path.write_text("".join(f"{name}=0.5\n" for name in names), encoding="utf-8")
+    (found,) = lint_file(path, release("3.0.0"))
+    assert found.remedy == "Delete the line."
+    assert found.command == (f"sed -i 2d {path}",)
+
+
 def test_sarif_names_rules_results_and_lines(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["lint", str(conf), "--sarif"]) == 1
     log = json.loads(capsys.readouterr().out)
