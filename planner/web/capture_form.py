@@ -194,7 +194,7 @@ def _fields(allowed: CapturePermissions) -> CaptureOptions | None:
     """
     with st.form("capture", border=True):
         left, right = st.columns(2)
-        sent_before = _SENT.get() or CaptureOptions("")
+        sent_before = _SENT.get() or CaptureOptions("", credentials=Credentials(token_env=""))
         url, store = _addresses(allowed, sent_before, left, right)
         names = left.text_input(
             "Namespaces (optional)",
@@ -210,7 +210,7 @@ def _fields(allowed: CapturePermissions) -> CaptureOptions | None:
             help="auto: only with the extensible load manager, where load reports are missing.",
         )
         topics = st.checkbox("Topics", value=sent_before.with_topics, help="Required to predict splits.")
-        token, files = ("", {}) if allowed.anything else _secrets(allowed)
+        token, files = ("", {}) if allowed.anything else _secrets(allowed, sent_before.credentials)
         sent = st.form_submit_button("Capture", type="primary", icon=":material/photo_camera:")
     if not sent:
         return None
@@ -242,7 +242,7 @@ def _addresses(allowed: CapturePermissions, before: CaptureOptions, left: Any, r
     return url, store or ""
 
 
-def _place(choices: Sequence[str], chosen: str) -> int:
+def _place(choices: Sequence[object], chosen: object) -> int:
     return choices.index(chosen) if chosen in choices else 0
 
 
@@ -250,17 +250,20 @@ def _or_none(name: str) -> str:
     return name or "none"
 
 
-def _secrets(allowed: CapturePermissions) -> tuple[str, dict[str, str]]:
+def _secrets(allowed: CapturePermissions, before: Credentials) -> tuple[str, dict[str, str]]:
     """Draw which variable and files of the server to use; return the variable, and files by field of `Credentials`."""
     with st.expander("Authentication"):
         st.caption(_SECRETS_NOTE)
-        token = st.selectbox("Token variable", ("", *allowed.tokens), format_func=_or_none) or ""
+        tokens = ("", *allowed.tokens)
+        token = st.selectbox("Token variable", tokens, _place(tokens, before.token_env), format_func=_or_none) or ""
         columns = st.columns(3)
         files = {}
         for i, (field_, label) in enumerate(_SECRET_FILES.items()):
             box = columns[i % 3]
             known = ("", *allowed.files)
-            files[field_] = box.selectbox(label, known, format_func=_or_none, key=f"capture-file-{i}") or ""
+            chosen = getattr(before, field_)
+            at = _place([allowed.file(name) for name in known], chosen)
+            files[field_] = box.selectbox(label, known, at, format_func=_or_none, key=f"capture-file-{i}") or ""
     return token, files
 
 

@@ -3,6 +3,10 @@
 import io
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, TypeAlias
+from uuid import uuid4
 
 import pandas as pd
 import streamlit as st
@@ -15,19 +19,42 @@ from planner.doors.enough import enough_for
 from planner.doors.read import PASTED, Given
 from planner.doors.reading import PieceKind, Reading
 from planner.doors.settings import scenario_of
+from planner.history.assumed import listed
 from planner.web import registry, scenario_history, state
 from planner.web.page import arrive
-from planner.web.session import SessionValue, forget_upload, widget_state
+from planner.web.session import SessionValue, forget_upload, refill, widget_state
+from planner.web.task import Limits, Report, Stopped, Task
+from planner.web.tasks import Tasks, watcher
 from planner.web.widgets import button, note_list, show_error, table
 
 _MOST_BYTES = 250_000_000
 _MOST_FILES = 1_000
 _UPLOAD_MB = 250
-_GIVEN: SessionValue[tuple[tuple[str, bytes], ...]] = SessionValue("load-given", tuple)
-"""Name and content of everything that was given so far."""
-_READING: SessionValue[Reading | None] = SessionValue("load-reading", lambda: None)
-_TURN = SessionValue("load-turn", int)
-"""Number of times that something was read: fields are empty again afterwards."""
+_Contents: TypeAlias = tuple[tuple[str, bytes], ...]
+
+
+@dataclass(slots=True)
+class _Loaded:
+    """What was given so far and what became of it; changed in place.
+
+    Attributes:
+        given: Name and content of everything that was read so far.
+        reading: What it says.
+        turn: Number of times that something was read: fields are empty again afterwards.
+        more: Name and content of what is being read.
+        task: Reads it with what was given before; None where nothing is being read.
+    """
+
+    given: _Contents = ()
+    reading: Reading | None = None
+    turn: int = 0
+    more: _Contents = ()
+    task: Task[Reading] | None = None
+
+
+_LOADED: SessionValue[_Loaded] = SessionValue("load-loaded", _Loaded)
+_READINGS: Final = Tasks(Limits(at_once=2, kept=8, patience_s=150.0, unwatched_s=None))
+"""Readings of this server. A person who clicks elsewhere ends a run of the page, but no reading, so nothing is lost."""
 _ARRIVAL = SessionValue("load-arrival", str)
 """Digest of a snapshot that is to be opened."""
 _VERDICTS = {"yes": "yes", "with assumptions": "with assumptions", "no": "not yet"}
@@ -49,21 +76,64 @@ _BOXES = {False: "check_box", True: "check_box_outline_blank"}
 
 
 def read_more(cluster: str, more: Sequence[tuple[str, bytes]]) -> None:
-    """Read everything that was given, with more of it.
+    """Begin to read everything that was given, with more of it; `files_part` waits for it.
 
     Raises:
-        PlannerError: It cannot be read; what was given before is kept.
+        PlannerError: It is too much.
     """
-    every = (*_GIVEN.get(), *more)
+    loaded = _LOADED.get()
+    if loaded.task is not None:
+        return
+    every = (*loaded.given, *more)
     if sum(len(data) for _, data in every) > _MOST_BYTES or len(every) > _MOST_FILES:
         raise PlannerError(
             f"Together they have more than {_MOST_BYTES / 1e6:,.0f} MB, or more than {_MOST_FILES:,} files.",
             remedy="Start over with fewer files, or use `python -m planner snapshot`.",
         )
+    loaded.more = tuple(more)
+    loaded.task = _READINGS.ask(uuid4().hex, partial(_read, every, cluster.strip()), watcher())
+
+
+def _read(every: _Contents, cluster: str, _: Report, __: Stopped) -> Reading:
     files = [Given(name, io.BytesIO(data)) for name, data in every]
-    _READING.put(read_outputs_apart(files, cluster=cluster.strip(), now_ms=int(time.time() * 1_000)))
-    _GIVEN.put(every)
-    _TURN.put(_TURN.get() + 1)
+    return read_outputs_apart(files, cluster=cluster, now_ms=int(time.time() * 1_000))
+
+
+def _wait() -> PlannerError | None:
+    """Wait for what is being read, and keep it; return why it cannot be read.
+
+    What was given before is kept then, and so are the fields.
+    """
+    task = _LOADED.get().task
+    if task is None:
+        return None
+    with st.spinner("Reading …"):
+        _READINGS.wait(task)
+    loaded = _LOADED.get()  # a run of the page that has ended meanwhile stops here
+    if loaded.task is not task or not task.finished.is_set():
+        return None
+    loaded.task, more, loaded.more = None, loaded.more, ()
+    _READINGS.forget(task.key)
+    try:
+        loaded.reading = task.value()
+    except PlannerError as error:
+        return _with_fields(error, loaded.turn, more)
+    for one in widget_state(f"load-files-{loaded.turn}") or []:
+        forget_upload(one)
+    loaded.given = (*loaded.given, *more)
+    loaded.turn += 1
+    return None
+
+
+def _with_fields(error: PlannerError, turn: int, more: _Contents) -> PlannerError:
+    """Fill the field for text again where it was left meanwhile; name the files, which a page cannot choose itself."""
+    text = next((data.decode() for name, data in more if name.startswith(PASTED)), "")
+    if text and widget_state(f"load-text-{turn}") is None:
+        refill(f"load-text-{turn}", text)
+    files = [name for name, _ in more if not name.startswith(PASTED)]
+    if not files or widget_state(f"load-files-{turn}"):
+        return error
+    return PlannerError(error.what, where=error.where, remedy=f"{error.remedy} Choose again: {listed(files)}.".strip())
 
 
 def cluster_called() -> str:
@@ -72,14 +142,17 @@ def cluster_called() -> str:
 
 
 def _start_over() -> None:
-    _GIVEN.put(())
-    _READING.put(None)
-    _TURN.put(_TURN.get() + 1)
+    loaded = _LOADED.get()
+    if loaded.task is not None:
+        _READINGS.forget(loaded.task.key)
+    _LOADED.put(_Loaded(turn=loaded.turn + 1))
 
 
 def files_part() -> None:
     """Draw the fields for files and text, what was found in them so far, and what is missing."""
-    turn = _TURN.get()
+    wrong = _wait()
+    loaded = _LOADED.get()
+    turn = loaded.turn
     st.markdown(
         "Upload outputs of `pulsar-admin`, `curl`, `kubectl` or Prometheus, settings files, or a zip or tar of them; or"
         " paste them as they are. The content decides what each one is. No data leaves this machine."
@@ -92,26 +165,26 @@ def files_part() -> None:
         st.text_area("Text", height=190, key=f"load-text-{turn}", placeholder="Paste outputs with their commands here")
     with st.container(horizontal=True):
         button("Read", "fact_check", lambda: _take(turn), key="load-read", type="primary")
-        if _GIVEN.get():
+        if loaded.given:
             button("Start over", "restart_alt", _start_over, key="load-start-over")
-    reading = _READING.get()
-    if reading is not None:
-        _show(reading)
-    _commands(reading)
+    if wrong is not None:
+        show_error(wrong)
+    if loaded.reading is not None:
+        _show(loaded.reading)
+    _commands(loaded.reading)
 
 
 def _take(turn: int) -> None:
     """Read what the fields hold."""
+    given = _LOADED.get().given
     uploads = widget_state(f"load-files-{turn}") or []
     more = [(one.name, one.getvalue()) for one in uploads]
     if text := (widget_state(f"load-text-{turn}") or "").strip():
-        number = sum(name.startswith(PASTED) for name, _ in _GIVEN.get()) + 1
+        number = sum(name.startswith(PASTED) for name, _ in given) + 1
         more.append((PASTED if number == 1 else f"{PASTED} {number}", text.encode("utf-8", "replace")))
-    if not more and not _GIVEN.get():  # what is given may be read again under another name of the cluster
+    if not more and not given:  # what is given may be read again under another name of the cluster
         raise PlannerError("There is nothing to read.", remedy="Choose files, or paste text.")
     read_more(cluster_called(), more)
-    for one in uploads:
-        forget_upload(one)
 
 
 def _show(reading: Reading) -> None:

@@ -67,6 +67,11 @@ def widget_state(key: str) -> Any:
     return st.session_state.get(key)
 
 
+def refill(key: str, value: object) -> None:
+    """Set a widget of this page that is not drawn yet."""
+    st.session_state[key] = value
+
+
 def forget_upload(given: UploadedFile) -> None:
     """Free the memory of an uploaded file that was read; it stays known by its name and id."""
     context = get_script_run_ctx()

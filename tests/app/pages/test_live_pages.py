@@ -149,6 +149,26 @@ def test_the_form_keeps_which_cluster_was_chosen_when_a_capture_fails(
     assert next(s for s in test.selectbox if s.label == "Admin URL").value == cluster.url
 
 
+def test_the_form_keeps_which_secrets_were_chosen_when_a_capture_fails(
+    page: Page, cluster: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """They were "none" again, and the next attempt was made without them."""
+    for name in ("ca.pem", "token"):
+        (tmp_path / name).write_text("x")
+    monkeypatch.setenv("PLANNER_ALLOW_CAPTURE", cluster.url)
+    monkeypatch.setenv("PLANNER_CAPTURE_SECRETS", str(tmp_path))
+    monkeypatch.setenv("PLANNER_PULSAR_TOKEN", "pa55word")
+    cluster.special["", "/admin/v2/brokers"] = lambda h: h.give(200, b"<html>", "text/html")
+    test = page("snapshots")
+    chosen = {"Token variable": "PLANNER_PULSAR_TOKEN", "Token file": "", "Client key (PEM)": "token"}
+    assert {s.label: s.value for s in test.selectbox if s.label in chosen} == dict.fromkeys(chosen, "")
+    for label, value in chosen.items():
+        next(s for s in test.selectbox if s.label == label).select(value)
+    until_it_has_ended(send(test))
+    assert test.error
+    assert {s.label: s.value for s in test.selectbox if s.label in chosen} == chosen
+
+
 def test_what_is_refused_names_its_field_and_replaces_the_last_outcome(
     page: Page, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,15 +1,19 @@
 """The page on which whatever an operator has becomes a snapshot."""
 
 import json
+import threading
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from planner.cluster.errors import FormatError
 from planner.doors.commands import script
-from planner.web import registry, state
+from planner.web import load_files, registry, state
 from tests.data.capture.recorded_prometheus import Fault, Recorded, serving
 from tests.data.capture.test_thanos import averages_alone, partial
 
@@ -34,6 +38,10 @@ def paste(test: AppTest, *names: str) -> AppTest:
     area = next(one for one in test.text_area if one.label == "Text")
     area.set_value("\n".join((INPUTS / name).read_text() for name in names))
     return press(test, "Read")
+
+
+def open_part(test: AppTest, name: str) -> None:
+    next(one for one in test.radio if one.label == "What do you have?").set_value(name).run()
 
 
 def test_pasted_reports_become_a_cluster_piece_by_piece(page: Page) -> None:
@@ -199,3 +207,33 @@ def test_averages_and_partial_answers_are_taken_on_request(
         assert not test.exception
         assert "A cluster:" in text(test)
         assert after in text(test)
+
+
+def test_what_cannot_be_read_while_another_part_is_open_is_in_the_fields_again(
+    page: Page, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A person clicks elsewhere while it is read; the page cannot choose files again, so that it names them."""
+    ended = threading.Event()
+
+    def refuse(*_: object, **__: object) -> NoReturn:
+        ended.wait(30)
+        raise FormatError("It takes too much memory to read.", remedy="Use fewer files.")
+
+    monkeypatch.setattr(load_files, "read_outputs_apart", refuse)
+    monkeypatch.setattr(load_files._READINGS, "limits", replace(load_files._READINGS.limits, patience_s=0.05))
+    test = page("load")
+    next(one for one in test.file_uploader if one.label == "Files").upload("east.zip", b"x", "application/zip").run()
+    test = paste(test, "brokers/quoted_2_9.txt")
+    assert not test.error
+    open_part(test, "Nothing yet")
+    ended.set()
+    open_part(test, "Files or text")
+    until = time.monotonic() + 30
+    while not test.error and time.monotonic() < until:
+        test.run()
+    [error] = test.error
+    assert "It takes too much memory to read." in str(error.value)
+    assert "Choose again: east.zip." in str(error.value).replace("\\", "")
+    field = next(one for one in test.text_area if one.label == "Text")
+    assert (field.value or "").startswith('"10.2.0.11:8080"')
+    assert not test.run().error
