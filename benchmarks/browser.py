@@ -1,11 +1,14 @@
 """How a large cluster feels in a browser: a real server, real Chromium, every page, then visitors at the same time.
 
     python -m benchmarks.browser [--brokers 1000 --bundles 100000 --topics 2000000 --visitors 3] [--only what-if]
+    python -m benchmarks.browser --only namespaces --brokers 100 --bundles 10000 --topics 200000
 
 For each page, opened by its address in a new window on a server that has the cluster in its workspace: seconds by the
 clock until everything is drawn, processor seconds of the server, megabytes sent, and the memory of the server, now and
 at most. `cold` is the first visit of all, `again` the second. Then visitors open What-if and Compare at the same time,
-each with a scenario of their own. Needs `/proc` (Linux).
+each with a scenario of their own. On Namespaces, three namespaces are chosen one after the other, twice: milliseconds
+from the choice until the script has run to its end, processor milliseconds of the server and of the window. The second
+time, answers that take long are there already. Needs `/proc` (Linux).
 """
 
 import argparse
@@ -37,12 +40,18 @@ PAGES = {
     "throttling": "Throttling",
     "what-if": "Plan digest",
     "moves": "Export, report",
+    "namespaces": "How many bundles",
     "compare": "All measures",
     "why": "What would have to change",
     "failure-review": "Worst: losing",
     "best-plan": "Digest of the plan",
 }
 _PATIENCE_S = 300.0
+_RESTS = (
+    "() => document.querySelector('[data-testid=stApp][data-test-script-state=notRunning]')"
+    " && !document.querySelector('[data-testid=stSkeleton], [data-testid=stElementContainer][data-stale=true]')"
+)
+"""Whether the script has run to its end, and everything is drawn."""
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -87,6 +96,53 @@ def visit(browser: Browser, server: Server, path: str, query: str, label: str) -
         f" {memory(server.process.pid)}{failed}",
         flush=True,
     )
+    window.context.close()
+
+
+class Clock:
+    """What a change takes until a page rests: by the clock, and processor time of the server and of the window."""
+
+    def __init__(self, window: Window, server: Server) -> None:
+        self._window, self._server = window, server
+        self._tools = window.context.new_cdp_session(window.page)
+        self._tools.send("Performance.enable", {"timeDomain": "threadTicks"})
+        self._before = self._now()
+
+    def _now(self) -> tuple[float, float, float]:
+        found = {one["name"]: one["value"] for one in self._tools.send("Performance.getMetrics")["metrics"]}
+        return time.perf_counter(), processor_seconds(self._server.process.pid), found["TaskDuration"]
+
+    def start(self) -> None:
+        """Begin to measure."""
+        self._before = self._now()
+
+    def stop(self) -> str:
+        """Return milliseconds since the start."""
+        taken = [(now - before) * 1000 for now, before in zip(self._now(), self._before, strict=True)]
+        return "by clock {:6.0f} ms, server {:6.0f} ms, window {:6.0f} ms".format(*taken)
+
+
+def choices(browser: Browser, server: Server, query: str) -> None:
+    """Choose namespaces on their page, and print how long each takes: once while it is worked out, once again."""
+    window = Window(browser)
+    page = window.open(f"{server.url}/namespaces?{query}", PAGES["namespaces"])
+    clock = Clock(window, server)
+    for label in ("first", "again"):
+        for at in (1, 3, 5):
+            page.get_by_role("combobox", name="Namespace").click()
+            option = page.get_by_role("option").nth(at)
+            name = option.inner_text()
+            page.wait_for_timeout(500)
+            clock.start()
+            option.click()
+            page.get_by_role("heading", name=name, exact=True).wait_for()
+            page.wait_for_function(_RESTS)
+            print(f"  {name:20} {label:6} {clock.stop()}", flush=True)
+            wanted = page.get_by_role("button", name="Work out the advice")
+            if wanted.count():
+                wanted.click()
+            page.get_by_text("All numbers of bundles").wait_for()
+            page.wait_for_function(_RESTS)
     window.context.close()
 
 
@@ -139,6 +195,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             for path in PAGES if args.only is None else [args.only] if args.only in PAGES else []:
                 for label in ("cold", "again"):
                     visit(browser, server, path, f"snapshot={digest}", label)
+            if args.only in {None, "namespaces"}:
+                choices(browser, server, f"snapshot={digest}")
             if args.only in {None, "together"}:
                 together(browser, server, digest, args.visitors)
         finally:

@@ -15,6 +15,8 @@ from planner.namespaces.counts import CountRow
 _NAMED = len(CATEGORICAL) - 1
 """Brokers with a colour of their own; the others share the last one."""
 _REST = "others"
+_MARKED = 200
+"""Topics with a point of their own: a browser takes longer to draw a point than hundreds of stems."""
 _LOG = "log"
 _LEAST_PERCENT = 0.1
 
@@ -48,7 +50,7 @@ def hash_line(
             width=high[mine] - low[mine],
             name=name,
             marker={"color": colour, "line": {"width": 0.5, "color": "rgba(255,255,255,0.7)"}},
-            customdata=[[format_range(int(low[at]), int(high[at])), owners[at]] for at in mine],
+            customdata=np.array([[format_range(int(low[at]), int(high[at])), owners[at]] for at in mine], dtype=object),
             hovertemplate="%{customdata[0]}<br>%{customdata[1]}<br>%{y:.3g} % of the load<extra></extra>",
             row=1,
             col=1,
@@ -77,24 +79,24 @@ def _colours(owners: Sequence[str], share: FloatArray) -> dict[str, str]:
 
 
 def _topics(figure: go.Figure, hashes: Int64Array, share: FloatArray, names: Sequence[str]) -> None:
-    stems_x: list[float | None] = []
-    stems_y: list[float | None] = []
-    for at, height in zip(hashes.tolist(), share.tolist(), strict=True):
-        stems_x += [at, at, None]
-        stems_y += [0.0, height, None]
+    # One line along zero: where it had gaps, a browser would draw as many lines as there are topics.
+    stems_x, stems_y = np.repeat(hashes, 3), np.zeros(3 * len(hashes))
+    stems_y[1::3] = share
     line = {"color": MUTED, "width": 1}
     figure.add_scatter(x=stems_x, y=stems_y, mode="lines", line=line, hoverinfo="skip", showlegend=False, row=2, col=1)
-    figure.add_scatter(
-        x=hashes,
-        y=share,
-        mode="markers",
-        marker={"color": ACCENT, "size": 5},
-        customdata=[[name, f"0x{at:08x}"] for name, at in zip(names, hashes.tolist(), strict=True)],
-        hovertemplate="%{customdata[0]}<br>%{customdata[1]}<br>%{y:.3g} % of the load<extra></extra>",
-        showlegend=False,
-        row=2,
-        col=1,
-    )
+    order, told = np.argsort(-share, kind="stable"), np.array(names, dtype=object)
+    for mode, chosen in (("markers", np.sort(order[:_MARKED])), ("none", np.sort(order[_MARKED:]))):
+        figure.add_scatter(
+            x=hashes[chosen],
+            y=share[chosen],
+            mode=mode,
+            marker={"color": ACCENT, "size": 5},
+            customdata=told[chosen],
+            hovertemplate="%{customdata}<br>0x%{x:08x}<br>%{y:.3g} % of the load<extra></extra>",
+            showlegend=False,
+            row=2,
+            col=1,
+        )
 
 
 def counts_figure(rows: Sequence[CountRow], now: CountRow, recommended: int, brokers: int) -> go.Figure:
