@@ -29,7 +29,8 @@ _VARIABLE: Final = re.compile(
 )
 """What a template or a shell fills in: Jinja and Helm, ERB, variables, and names between the marks of other tools.
 
-No value of a setting of the load balancer has such marks. A namespace may have two underlines, but is no word alone.
+No value of a setting of the load balancer has such marks. A namespace may begin with two underlines, but never stands
+alone in a line.
 """
 _DEFAULT: Final = re.compile(r"\$\{\w+:?-([^${}]*)\}")
 """A variable with a default, as Compose and shells have it."""
