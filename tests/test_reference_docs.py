@@ -17,16 +17,11 @@ ROW = re.compile(r"^\| `([a-z_]+)` \| .+\. \|$", re.MULTILINE)
 def codes() -> set[str]:
     """Return the codes that the diagnosis gives findings."""
     found: set[str] = set()
-    for path in (ROOT / "planner" / "explain").glob("*_patterns.py"):
+    explain = ROOT / "planner" / "explain"
+    for path in (*explain.glob("*_patterns.py"), explain / "setting_rules.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.keyword) and node.arg == "code":
                 found |= {str(one.value) for one in ast.walk(node.value) if isinstance(one, ast.Constant)}
-            if (
-                isinstance(node, ast.Attribute)
-                and isinstance(node.value, ast.Name)
-                and node.value.id == "setting_rules"
-            ):
-                found.add(node.attr)  # a rule of settings alone has the name of its code
     return found
 
 

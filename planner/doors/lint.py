@@ -21,6 +21,7 @@ from planner.doors.vocabulary import PREFIX
 from planner.explain.diagnosis import diagnose
 from planner.explain.finding import Finding
 from planner.explain.outcome import Outcome
+from planner.explain.setting_patterns import SEEN_IN_CYCLES
 from planner.explain.setting_rules import setting_findings
 from planner.remedy.trials import Trials
 from planner.remedy.tried import Tried, tried_findings
@@ -51,7 +52,7 @@ def lint_snapshot(snapshot: Snapshot, source: str) -> tuple[LintFinding, ...]:
     outcome = Outcome(simulate(snapshot, scenario))
     shown = [one for one in diagnose(outcome) if one.settings]
     codes = {one.code for one in shown}
-    alone = [one for one in setting_findings(snapshot.settings) if one.code not in codes]
+    alone = [one for one in setting_findings(snapshot.settings) if one.code in SEEN_IN_CYCLES - codes]
     trials = Trials(snapshot, scenario, outcome)
     tried = tried_findings([*shown, *alone], trials)
     without = {one.code: one for one in [*shown, *alone]}

@@ -152,6 +152,9 @@ EXPLAINS: Final[Mapping[str, tuple[frozenset[str], Scope]]] = {
         ),
         _brokers,
     ),
+    "threshold_never_acts": (frozenset({"threshold_never_reached", "threshold_no_longer_reached"}), _anywhere),
+    "average_frozen": (frozenset({"ema_lag"}), _anywhere),
+    "resource_not_counted": (frozenset({"no_resource_counts"}), _anywhere),
     "held_by_gate": (
         frozenset({"avg_held_back", "threshold_never_reached", "threshold_no_longer_reached"}),
         _brokers,

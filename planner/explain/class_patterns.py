@@ -10,7 +10,6 @@ from planner.cluster.names import (
     LOAD_SHEDDING_STRATEGY,
     TOPIC_BUNDLE_ASSIGNMENT_STRATEGY,
 )
-from planner.explain import setting_rules
 from planner.explain.finding import Finding
 from planner.explain.outcome import Outcome
 from planner.pulsar.manager.class_names import (
@@ -95,11 +94,6 @@ def other_load_manager(case: Outcome) -> Iterator[Finding]:
         brokers=brokers_of if classes & {NOOP_LOAD_MANAGER, SIMPLE_LOAD_MANAGER} else (),
         settings=(LOAD_MANAGER_CLASS_NAME,),
     )
-
-
-def split_algorithm_refused(case: Outcome) -> Iterator[Finding]:
-    """The default split algorithm is one that brokers refuse or do not have; see `planner.explain.setting_rules`."""
-    yield from setting_rules.split_algorithm_refused(case.trace.settings)
 
 
 def topics_placed_otherwise(case: Outcome) -> Iterator[Finding]:

@@ -26,6 +26,8 @@ _CAUSES = (
     "class_not_loaded",
     "other_load_manager",
     "impossible_measurement",
+    "threshold_never_acts",
+    "average_frozen",
     "used_by_others",
     "memory_stays",
     "policy_full",

@@ -7,11 +7,18 @@ from pathlib import Path
 import pytest
 
 from planner.__main__ import main
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.releases import RELEASES, release
 from planner.cluster.setting import conf_value
 from planner.cluster.settings import Settings
-from planner.doors.lint import lint_file
+from planner.doors.lint import lint_file, lint_snapshot
+from planner.explain.causes import EXPLAINS
+from planner.explain.diagnosis import diagnose
+from planner.explain.setting_patterns import SEEN_IN_CYCLES
 from planner.explain.setting_rules import RULES, setting_findings, threshold_acts_on_all_or_none
+from planner.simulate.run import simulate
+from planner.simulate.scenario import unchanged
+from tests.app.simulate.traces import cluster
 
 EXTENSIBLE = "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl"
 AVG = "org.apache.pulsar.broker.loadbalance.impl.AvgShedder"
@@ -305,3 +312,16 @@ def test_what_is_not_checked_is_named(tmp_path: Path) -> None:
     path.write_text("loadBalancerSheddingIntervalMinutes=7\nsome words that are no setting\n")
     (found,) = lint_file(path)
     assert (found.code, found.evidence) == ("not_checked", "1 line of an unknown kind among the rest.")
+
+
+@pytest.mark.parametrize("rule", [rule for rule in WRONG if rule not in {"class_missing", "balancer_off"}])
+def test_pages_show_what_is_wrong_with_the_settings_of_a_cluster(rule: str) -> None:
+    """Overview has what this command finds, or what it comes to: both were asked of the same cluster."""
+    manager = LoadManager.EXTENSIBLE if rule == "load_data_expires" else LoadManager.MODULAR
+    made = cluster((0.6, 0.5, 0.55), load_manager=manager, settings=WRONG[rule])
+    here = {one.code for one in setting_findings(made.settings)} - SEEN_IN_CYCLES
+    shown = {one.code for one in diagnose(simulate(made, unchanged("4.2.4", cycles=3)))}
+    followed = {code for cause, (follow, _) in EXPLAINS.items() if cause in shown for code in follow}
+    assert here <= shown | followed
+    assert here or rule == "unpaired_placement"
+    assert {one.code for one in lint_snapshot(made, "a")} >= shown & here

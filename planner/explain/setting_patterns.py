@@ -1,0 +1,16 @@
+"""Settings that fight each other, whatever the cluster does with them just now."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from planner.explain.finding import Finding
+from planner.explain.outcome import Outcome
+from planner.explain.setting_rules import setting_findings
+
+SEEN_IN_CYCLES: Final = frozenset({"balancer_off", "class_not_loaded", "fighting_strategies"})
+"""Codes of rules that patterns of their own look for, which see what comes of them."""
+
+
+def settings_that_fight(case: Outcome) -> Iterator[Finding]:
+    """Settings contradict each other, or keep the load balancer from its work; see `planner.explain.setting_rules`."""
+    yield from (one for one in setting_findings(case.trace.settings) if one.code not in SEEN_IN_CYCLES)
