@@ -8,6 +8,7 @@ import numpy as np
 
 from planner.optimize.leaving import MOST_BUNDLES, Arrivals, Depth, arrivals
 from planner.optimize.question import Model
+from planner.optimize.spare import Spare
 from planner.optimize.state import State
 
 _MOST_CHOICES = 20_000
@@ -27,16 +28,18 @@ def moves_below(model: Model, start: State, usage: float) -> list[tuple[int, int
         usage: What is asked for (1.0 = 100 %).
     """
     group, masks = model.groups
-    space = model.snapshot.bundles.namespace[model.movable]
-    if model.rules.group and model.rules.counts_namespaces:
-        return []  # of namespaces the program knows too little about their order
+    spare = Spare(model, start, usage)
+    space = model.snapshot.bundles.namespace[spare.may]
+    if model.rules.group and model.rules.counts_namespaces and spare.moves >= 1:
+        return []  # of namespaces the program knows too little about their order, unless few bundles may leave
     if len(space) > MOST_BUNDLES or int(masks[group[space]].sum()) > _MOST_CHOICES:
         return []
     program, found = arrivals(model, start, low=0.0, high=usage, depth=_EVERY)
     costs = np.zeros(program.columns)
     costs[found.out] = 1.0
     program.cost = [costs]
-    _primary_first(model, start, found)
+    if not model.rules.counts_namespaces:
+        _primary_first(model, start, found)
     values = program.solve(nodes=_NODES, presolve=True, enough=_ANY).values
     moves = []
     for at, columns in found.placed.items() if len(values) else ():

@@ -9,7 +9,7 @@ a whole as well, on one broker. Anti-affinity groups count as follows.
   has at most that and one more in the end. With failure domains the same holds of whole domains, and in each of them: a
   domain in which a broker that may take none has the fewest fills up no further, and keeps the others from taking any.
 - The modular load manager counts namespaces. A broker above that level takes bundles only after all bundles of some
-  namespaces have left it.
+  namespaces have left it; and as long as some candidate has none, no broker takes two.
 - Bundles that no order of moves lets leave stay (`kept.py`).
 
 Each bundle moves once, as in every plan. What is left out can only lower the bound.
@@ -24,6 +24,7 @@ from planner.optimize.bound import SLACK
 from planner.optimize.highs import Program
 from planner.optimize.kept import kept_by_order
 from planner.optimize.question import Model
+from planner.optimize.spare import Spare
 from planner.optimize.state import State
 
 MOST_BUNDLES = 3_000
@@ -63,7 +64,8 @@ class Depth:
         near: Share of the known peak above which that is asked of a broker's bundles.
         placed: Columns for the largest bundles of all, which also arrive as a whole, on one broker.
         decided: Brokers x groups up to which it is decided which brokers take bundles of a group at all.
-        states: States of a group that are looked at to see which of its bundles can leave; none without.
+        states: States of a group that are looked at to see which of its bundles can leave; none without. Moves to spare
+            are not looked at then, either.
         nodes: Nodes of the search.
     """
 
@@ -151,7 +153,9 @@ class Arrivals:
 
     def __init__(self, model: Model, start: State, program: Program, high: float, depth: Depth) -> None:
         self.model, self.start, self.program = model, start, program
-        self.movable = np.flatnonzero(model.movable)
+        self.spare = Spare(model, start, high)
+        self._closely = depth.states > 0
+        self.movable = np.flatnonzero(self.spare.may if self._closely else model.movable)
         self.load = model.usage.bundle[:, self.movable]
         self.unit = np.maximum(self.load.max(axis=1, initial=0.0), 1.0)
         self.owner = model.owner[self.movable]
@@ -162,7 +166,7 @@ class Arrivals:
         spaces = model.snapshot.bundles.namespace[self.movable].astype(np.int64)
         self.space = spaces
         self.limited = self._limited()
-        if self.limited and depth.states:
+        if self.limited and self._closely:
             program.high[-1][kept_by_order(model, start, depth.states)[self.movable]] = 0.0
         self.decides: list[int] = []
         mark = np.array([self._mark(at) for at in range(len(model.snapshot.namespaces))], dtype=np.int64)
@@ -222,13 +226,8 @@ class Arrivals:
             if not len(mine):
                 continue
             load = self.load[:, mine] * model.scale[:, [broker]]
-            excess = (model.usage.own[:, broker] + start.served[:, broker]) * model.scale[:, broker] - high
-            least = 0
-            for row in np.flatnonzero(excess > SLACK).tolist():
-                sums = -np.sort(-load[row])
-                least = max(least, int(np.searchsorted(sums.cumsum(), excess[row] - SLACK)) + 1)
-            if 0 < least <= len(mine):
-                self.program.row(self.out[mine], np.ones(len(mine)), low=float(least))
+            if self.spare.least[broker]:
+                self.program.row(self.out[mine], np.ones(len(mine)), low=float(self.spare.least[broker]))
             large = mine[np.argsort(-load.max(axis=0), kind="stable")[: depth.whole]]
             if start.usage[broker] > high * depth.near:
                 for column in self.out[large].tolist():
@@ -295,8 +294,13 @@ class Arrivals:
         for group, members in rules.members.items():
             counts = rules.group_counts(group, self.start.counts)
             if rules.counts_namespaces:
-                for member in members.tolist():
-                    self._of_namespaces(member, members, counts, rules.before_group(member))
+                if not self._closely:
+                    for member in members.tolist():
+                        self._of_namespaces_at_once(member, members, counts, rules.before_group(member))
+                    continue
+                candidates = np.array([rules.before_group(member) for member in members.tolist()])
+                for alike in np.unique(candidates, axis=0):
+                    self._of_namespaces(members[(candidates == alike).all(axis=1)], members, counts, alike)
             else:
                 self._of_bundles(members, counts, rules.before_group(int(members[0])))
 
@@ -307,10 +311,9 @@ class Arrivals:
             [self.count_in[at][broker] for at in kinds if broker in self.count_in.get(at, {})], dtype=np.int64
         )
 
-    def _level(self, counts: IntArray, candidates: BoolArray, takers: BoolArray) -> int:
-        """Return the most that the fewest of all candidates can be, with all moves of the budget."""
-        moves = self.model.budgets[0]
-        moves = min(moves, len(self.movable))
+    def _level(self, counts: IntArray, candidates: BoolArray, takers: BoolArray, most: int) -> int:
+        """Return the most that the fewest of all candidates can be, with all moves of the budget, and so many."""
+        moves = min(self.model.budgets[0], most)
         if not candidates.any():
             return 0
         level = int(counts[candidates].min())
@@ -374,13 +377,14 @@ class Arrivals:
         here = np.array([int(counts[unit].sum()) for unit in units])
         into = [np.concatenate([self.into(members, broker) for broker in unit.tolist()]) for unit in units]
         least = int(here.min())
-        most = self._level(here, np.ones(len(units), dtype=np.bool_), np.array([len(one) > 0 for one in into]))
+        takers = np.array([len(one) > 0 for one in into])
+        most = self._level(here, np.ones(len(units), dtype=np.bool_), takers, self._most_moves(mine))
         outside = int((mine & ~np.isin(self.owner, np.concatenate(units))).sum())
         most = max(min(most, (int(here.sum()) + outside) // len(units)), least)  # the fewest is at most the mean
         if caps is not None:
             most = max(min(most, int(caps.min())), least)
         reach = np.full(len(units), most + 1) if caps is None else np.minimum(caps, most + 1)
-        opens = _ever_take(here, reach, np.array([len(one) > 0 for one in into]), most)
+        opens = _ever_take(here, reach, takers, most)
         level = program.add(1, low=float(least), high=float(most))
         self.decides += level.tolist()
         if settles:
@@ -405,7 +409,83 @@ class Arrivals:
             program.row(columns, signs, high=float(1 + above - now))
         return int(np.where(opens, np.maximum(here, reach), here).sum())
 
-    def _of_namespaces(self, member: int, members: Int64Array, counts: IntArray, candidates: BoolArray) -> None:
+    def _of_namespaces(self, asked: Int64Array, members: Int64Array, counts: IntArray, candidates: BoolArray) -> None:
+        """Let a broker take bundles of namespaces only when it has at most the fewest namespaces of all candidates.
+
+        For the fewest to be at a level, every broker with less must have taken what it lacks; one with more must lose
+        all bundles of some namespaces. As long as some broker has none, no broker takes two.
+
+        Args:
+            asked: Namespaces of the group with these candidates. Shape (namespaces,).
+            members: All namespaces of the group. Shape (namespaces,).
+            counts: Namespaces of the group on each broker. Shape (brokers,).
+            candidates: Who is a candidate for them. Shape (brokers,).
+        """
+        may = np.zeros(len(counts), dtype=np.bool_)
+        for one in members.tolist():
+            may |= self.model.rules.static(one) & self.model.takes
+        domains = self.model.rules.domains_of(candidates)
+        program, mine = self.program, np.isin(self.space, members)
+        moves = min(self.model.budgets[0], self._most_moves(mine))
+        for place in np.unique(domains[candidates]).tolist():
+            inside = candidates & (domains == place)
+            least, most = int(counts[inside].min()), self._level(counts, inside, may, int(moves))
+            level = program.add(1, low=float(least), high=float(most))
+            self.decides += level.tolist()
+            for broker in np.flatnonzero(inside & (counts < most)).tolist():
+                came = self.into(members, broker)
+                program.row(np.append(came, level), np.append(np.ones(len(came)), -1.0), low=-float(counts[broker]))
+            for broker in np.flatnonzero(inside).tolist():
+                into, gone = self.into(asked, broker), self.out[mine & (self.owner == broker)]
+                if not len(into):
+                    continue
+                program.row(np.append(into, level), np.append(np.ones(len(into)), -float(moves)), high=1.0)
+                if counts[broker] > least:
+                    here = self.start.counts[members, broker]
+                    self._after_loss(into, gone, np.sort(here[here > 0]), level, (least, most), moves)
+
+    def _after_loss(
+        self,
+        into: Int64Array,
+        gone: Int64Array,
+        here: IntArray,
+        level: Int64Array,
+        levels: tuple[int, int],
+        moves: float,
+    ) -> None:
+        """Let bundles of a group go to a broker only after it lost so many namespaces that it is at the level.
+
+        Args:
+            into: Columns that count what it takes. Shape (kinds,).
+            gone: Columns of what leaves it. Shape (bundles,).
+            here: Bundles of each namespace of the group that it has, the fewest first. Shape (namespaces,).
+            level: Column of the level. Shape (1,).
+            levels: The least and the most that the level can be.
+            moves: The most that bundles of the group can move.
+        """
+        program, (least, most) = self.program, levels
+        must = int(here[: max(len(here) - most, 0)].sum())
+        if must > moves or must > len(gone):
+            program.row(into, np.ones(len(into)), high=0.0)
+            return
+        takes, ones = program.add(1, high=1.0), np.ones(len(into))
+        self.decides += takes.tolist()
+        program.row(np.append(into, takes), np.append(ones, -float(moves - must)), high=0.0)
+        program.row(np.append(gone, takes), np.append(np.ones(len(gone)), -float(must)), low=0.0)
+        each, above = float(here[0]), len(here) - least
+        columns = np.concatenate([gone, level, takes])
+        signs = np.concatenate([np.ones(len(gone)), [each, -each * above]])
+        program.row(columns, signs, low=each * least)
+
+    def _most_moves(self, those: BoolArray) -> int:
+        """Return how many of some of the bundles can leave at most."""
+        if not self._closely:
+            return len(self.movable)
+        here = np.bincount(self.owner[those], minlength=len(self.spare.least))
+        return int(np.minimum(here, self.spare.least + max(self.spare.moves, 0.0)).sum())
+
+    def _of_namespaces_at_once(self, member: int, members: Int64Array, counts: IntArray, candidates: BoolArray) -> None:
+        """Let a broker above the highest level take bundles of a namespace only once all of some others have left."""
         may = np.zeros(len(counts), dtype=np.bool_)
         for one in members.tolist():
             may |= self.model.rules.static(one) & self.model.takes
@@ -414,7 +494,7 @@ class Arrivals:
         moves = min(self.model.budgets[0], len(self.movable))
         for place in np.unique(domains[candidates]).tolist():
             inside = candidates & (domains == place)
-            level = self._level(counts, inside, may)
+            level = self._level(counts, inside, may, len(self.movable))
             for broker in np.flatnonzero(inside & (counts > level)).tolist():
                 here = self.start.counts[members, broker]
                 must = int(np.sort(here[here > 0])[: int(counts[broker]) - level].sum())
