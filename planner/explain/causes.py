@@ -5,6 +5,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE
 from planner.explain.finding import Finding
 from planner.explain.outcome import Outcome
@@ -36,6 +37,9 @@ _OF_SHEDDING: Final = frozenset(
 )
 """Findings about what is shed and where it goes."""
 
+_OF_THRESHOLD: Final = frozenset({"threshold_never_reached", "threshold_no_longer_reached"})
+"""Findings about the threshold of the strategy that decides."""
+
 
 def _anywhere(cause: Finding, other: Finding, case: Outcome) -> bool:
     del cause, other, case
@@ -62,6 +66,12 @@ def _doubtful(cause: Finding, other: Finding, case: Outcome) -> bool:
     usage = case.reported_usage[-1][sure]
     limit = case.trace.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
     return not np.isfinite(usage).any() or float(np.nanmean(usage)) < limit
+
+
+def _another_decides(cause: Finding, other: Finding, case: Outcome) -> bool:
+    """Say whether a fallback decides by other thresholds; TransferShedder, if extensible, decides in any case."""
+    del cause
+    return other.code not in _OF_THRESHOLD or case.load_manager is LoadManager.MODULAR
 
 
 def _bundles(cause: Finding, other: Finding, case: Outcome) -> bool:
@@ -109,14 +119,14 @@ def _range(bundle: str) -> tuple[str, int, int]:
 
 EXPLAINS: Final[Mapping[str, tuple[frozenset[str], Scope]]] = {
     "other_load_manager": (_OF_SHEDDING | {"split_cascade", "split_refused", "own_class"}, _anywhere),
-    "class_not_loaded": (frozenset({"fighting_strategies", "strategy_replaced", "threshold_never_reached"}), _anywhere),
-    "strategy_replaced": (frozenset({"threshold_never_reached"}), _anywhere),
+    "class_not_loaded": (_OF_THRESHOLD | {"fighting_strategies", "strategy_replaced"}, _another_decides),
+    "strategy_replaced": (_OF_THRESHOLD, _another_decides),
     "impossible_measurement": (
         (_OF_SHEDDING | {"out_of_capacity", "policy_full"}) - {"strategy_replaced", "fighting_strategies"},
         _doubtful,
     ),
     "used_by_others": (
-        frozenset({"ema_lag", "held_by_gate", "threshold_never_reached", "threshold_no_longer_reached"}),
+        _OF_THRESHOLD | {"ema_lag", "held_by_gate"},
         _first_broker,
     ),
     "memory_stays": (
@@ -152,11 +162,11 @@ EXPLAINS: Final[Mapping[str, tuple[frozenset[str], Scope]]] = {
         ),
         _brokers,
     ),
-    "threshold_never_acts": (frozenset({"threshold_never_reached", "threshold_no_longer_reached"}), _anywhere),
+    "threshold_never_acts": (_OF_THRESHOLD, _anywhere),
     "average_frozen": (frozenset({"ema_lag"}), _anywhere),
     "resource_not_counted": (frozenset({"no_resource_counts"}), _anywhere),
     "held_by_gate": (
-        frozenset({"avg_held_back", "threshold_never_reached", "threshold_no_longer_reached"}),
+        _OF_THRESHOLD | {"avg_held_back"},
         _brokers,
     ),
     "idle_bundles_shed": (frozenset({"unload_storm"}), _bundles),

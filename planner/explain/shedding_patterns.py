@@ -376,14 +376,18 @@ def strategy_replaced(case: Outcome) -> Iterator[Finding]:
     if not notes or class_name(LOAD_SHEDDING_STRATEGY, config.text(LOAD_SHEDDING_STRATEGY)).kind != "official":
         return
     default = default_shedder(case.load_manager).java_class
+    modular = case.load_manager is LoadManager.MODULAR
     yield Finding(
         code="strategy_replaced",
         title=f"{shedder.name} runs instead of the configured strategy",
         evidence=notes[0],
-        remedy=f"Set {LOAD_SHEDDING_STRATEGY} to {default}.",
-        severity="high" if case.load_manager is LoadManager.MODULAR else "medium",
+        remedy=f"Set {LOAD_SHEDDING_STRATEGY} to {default}."
+        if modular
+        else f"No decision depends on it. At the next restart, set {LOAD_SHEDDING_STRATEGY} to {default}, which is what"
+        " runs.",
+        severity="high" if modular else "low",
         settings=(LOAD_SHEDDING_STRATEGY,),
-        changes={LOAD_SHEDDING_STRATEGY: default},
+        changes={LOAD_SHEDDING_STRATEGY: default} if modular else {},
     )
 
 

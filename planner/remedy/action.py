@@ -72,7 +72,8 @@ def settings_action(kind: Kind, changes: Mapping[str, SettingValue], config: Set
         config: Settings in force, which know what needs a restart.
         words: What to do; the settings themselves by default.
     """
-    said = ", ".join(f"{name} = {without_package(conf_value(value))}" for name, value in changes.items())
+    shown = {name: without_package(conf_value(value)) for name, value in changes.items()}
+    said = ", ".join(f"{name} = {value}" if value else f"{name} to nothing" for name, value in shown.items())
     known = config.release.settings
     restart = tuple(
         name

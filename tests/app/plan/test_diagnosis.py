@@ -439,6 +439,13 @@ class TestStrategyReplaced:
         view = cluster([0.5, 0.5], load_manager=LoadManager.EXTENSIBLE)
         finding = only(trace_of([[0.5, 0.5]], view=view), "strategy_replaced")
         assert finding.title.startswith("TransferShedder runs")
+        assert (finding.severity, finding.changes) == ("low", {})  # whatever is configured, TransferShedder decides
+
+    @pytest.mark.parametrize("given", ["ThresholdShedder", "org.apache.TransferSheder", "TransferShedder"])
+    def test_what_is_configured_does_not_hide_why_transfer_shedder_sheds_nothing(self, given: str) -> None:
+        view = cluster([0.93, *[0.68] * 5], load_manager=LoadManager.EXTENSIBLE)
+        trace = trace_of([[0.93, *[0.68] * 5]] * 30, view=view, settings={SHEDDING: given})
+        assert found(trace, "threshold_never_reached")
 
     @pytest.mark.parametrize(
         ("version", "runs", "said"),

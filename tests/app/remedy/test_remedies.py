@@ -139,6 +139,12 @@ def test_what_needs_a_restart_disconnects_everybody_once() -> None:
     assert small.restart == ()
 
 
+def test_a_setting_that_is_emptied_is_told_so() -> None:
+    cluster = sample("avg-shedder.json")
+    action = settings_action("setting", {"loadBalancerSheddingExcludedNamespaces": (), HISTORY: 0.5}, cluster.settings)
+    assert action.words == f"Set loadBalancerSheddingExcludedNamespaces to nothing, {HISTORY} = 0.5"
+
+
 def test_large_clusters_count_the_restart_instead() -> None:
     trials, _ = trials_of(sample("avg-shedder.json"))
     action = settings_action("setting", {"lowerBoundarySheddingEnabled": True}, trials.snapshot.settings)
