@@ -74,6 +74,7 @@ class _Search:
 
     model: Model
     cancelled: Callable[[], bool]
+    enough: float
     stopped: bool = False
 
     def should_stop(self) -> bool:
@@ -142,6 +143,8 @@ class _Solver:
 
     question: Question
     cancelled: Callable[[], bool]
+    enough: float = 0.0
+    """Peak below which nothing is looked for: what was found where more bundles could move."""
 
     def within_limits(self, snapshot: Snapshot) -> Plan:
         """Answer it so that no broker is above its limit on the way; bundles for which there is no such order stay.
@@ -157,7 +160,8 @@ class _Solver:
             if not free or not found.complete:
                 break
             kept |= {move.bundle: move.source for move in found.moves if move.bundle in free}
-            ask = replace(ask, question=replace(self.question, pins=kept, rounds=min(self.question.rounds, 2)))
+            fewer = replace(self.question, pins=kept, rounds=min(self.question.rounds, 2))
+            ask = replace(ask, question=fewer, enough=first.peak)
             try:
                 found = ask.solve(snapshot)
             except ScenarioError:
@@ -175,7 +179,7 @@ class _Solver:
         Bundles that nobody may take now stay where they are against their isolation policy.
         """
         model = model_of(snapshot, self.question, gone=gone, left=left)
-        work = _Search(model, self.cancelled)
+        work = _Search(model, self.cancelled, self.enough)
         start = State(model)
         state = State(model)
         blocked = place_forced(state, work.should_stop)
@@ -258,7 +262,7 @@ def _level(work: _Search, start: State, state: State) -> Plan:
         bounds["whole"] = whole
     bound = max(bounds.values())
     most = np.maximum(caps, state.usage)
-    goal = bound * _GOOD_ENOUGH_FACTOR
+    goal = max(bound * _GOOD_ENOUGH_FACTOR, work.enough)
     try_again(
         state,
         lambda: lower_peak(state, most, work.should_stop, goal=goal),
@@ -268,8 +272,9 @@ def _level(work: _Search, start: State, state: State) -> Plan:
         goal=goal,
         steps=_tried(model),
     )
-    lower_far(state, caps, bound, work.should_stop)
-    bound = prove_far(start, state, bounds, work.should_stop)
+    if state.peak() > work.enough + SLACK:
+        lower_far(state, caps, bound, work.should_stop)
+        bound = prove_far(start, state, bounds, work.should_stop)
     caps = np.maximum(caps, state.usage)
     _polish(state, state.peak, caps, work.should_stop, even_out)
     place_repairs(state, work.should_stop)
