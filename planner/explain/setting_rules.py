@@ -103,11 +103,11 @@ def split_algorithm_refused(config: Settings) -> Iterator[Finding]:
     """The default split algorithm is one that brokers refuse or do not have."""
     name = config.text(DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM)
     supported = config.names(SUPPORTED_NAMESPACE_BUNDLE_SPLIT_ALGORITHMS)
-    if name in supported:
+    known = next((one for one in SPLIT_ALGORITHMS if one.name == name), None)
+    if name in supported and known is not None:
         return
     usable = [one.name for one in SPLIT_ALGORITHMS if one.name in supported and not one.needs_positions]
     first = next(iter((*difflib.get_close_matches(name, usable, n=1), *usable)), "")
-    known = next((one for one in SPLIT_ALGORITHMS if one.name == name), None)
     then = (
         f"Pulsar has no such algorithm: it splits with {default_split_algorithm(name).name}, and says so nowhere."
         if known is None
@@ -115,7 +115,7 @@ def split_algorithm_refused(config: Settings) -> Iterator[Finding]:
     )
     yield Finding(
         code="split_algorithm_refused",
-        title=f"{name} is not among the supported split algorithms",
+        title=f"{name} is not {'among the supported split algorithms' if known else 'a split algorithm of Pulsar'}",
         evidence=(
             f"{DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM} is {name}; {SUPPORTED_NAMESPACE_BUNDLE_SPLIT_ALGORITHMS} has"
             f" {', '.join(supported) or 'none'}. {then}"

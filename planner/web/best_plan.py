@@ -302,4 +302,5 @@ def best_plan_sentence(view: state.Current) -> str:
         return ""
     proven = found.first.gap_percent <= _PROVEN_PERCENT or known(view, found.first.question) is not None
     more = "" if proven else " This is a first result; the page Best plan continues the search."
-    return f"{headline(found)}{more}"
+    why = f" {found.constraint.sentence}" if found.constraint is not None and not found.plan.moves else ""
+    return f"{headline(found)}{why}{more}"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from planner.cluster.snapshot import Snapshot
+from planner.cluster.snapshot import IsolationPolicy, Snapshot
 from planner.cluster.text import plain
 from planner.optimize.absorb import surviving
 from planner.optimize.answer import best_plan as best_plan_of
@@ -24,6 +24,7 @@ from planner.simulate.scenario import Step, unchanged
 from planner.web import best_plan, state
 from planner.web.tasks import ANSWERS
 from planner.workspace.samples import Sample, samples
+from tests.app.simulate.traces import cluster
 
 PIP = next(sample for sample in samples() if sample.file == "pip-364.json")
 SMALLER = next(sample for sample in samples() if sample.file == "overload-shedder.json")
@@ -116,6 +117,16 @@ def test_other_pages_have_the_answer_that_the_page_opens_with(page: Callable[...
     first = next(str(part.value) for part in test.markdown if str(part.value).startswith("## "))
     assert first == f"## {plain(best_plan.best_plan_sentence(_view(sample.digest)))}"
     assert f"**Best plan.** {first.removeprefix('## ')}" in _said(page("overview", snapshot=sample.digest[:12]))
+
+
+def test_the_overview_says_which_policy_leaves_nothing_to_move(page: Callable[..., AppTest]) -> None:
+    held = cluster((0.9, 0.1, 0.1), {0: (20.0, 10.0, 10.0)})
+    policy = IsolationPolicy("only", (f"{held.namespaces[0]}.*",), (held.brokers.name[0].partition(":")[0],))
+    held = replace(held, policies=replace(held.policies, isolation=(policy,)))
+    digest = state.workspace().add(held, "held").digest
+    said = _said(page("overview", snapshot=digest[:12]))
+    assert "**Best plan.** Nothing to move\\: the highest usage is 90.0 %" in said
+    assert "The isolation policy “only” sets the lower bound\\: without it" in said
 
 
 def test_a_first_answer_is_told_as_one(page: Callable[..., AppTest]) -> None:

@@ -210,6 +210,7 @@ def test_the_handed_out_case() -> None:
     [
         ("flow_or_qps_equaly_divide", None, "splits with range_equally_divide", "flow_or_qps_equally_divide"),
         ("by_magic", None, "splits with range_equally_divide", "range_equally_divide"),
+        ("by_magic", "by_magic,range_equally_divide", "splits with range_equally_divide", "range_equally_divide"),
         (
             "topic_count_equally_divide",
             "range_equally_divide",
