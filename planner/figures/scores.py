@@ -1,5 +1,6 @@
 """Broker scores against what the strategy compares them with."""
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -41,7 +42,8 @@ def broker_scores(
         shedding: Which brokers unload something in the next cycle.
         lines: Average and thresholds.
         unit: `fraction` (drawn as percent, from 0 to 100 at least) or `msg/s`.
-        limit: Where a broker counts as overloaded, in the unit of the scores; None where that cannot be compared.
+        limit: Where a broker counts as overloaded, in the unit of the scores; None where that cannot be compared. Not
+            drawn where one of the lines is there.
     """
     factor, suffix = (100.0, " %") if unit == "fraction" else (1.0, f" {unit}")
     order = np.argsort(-np.nan_to_num(scores, nan=-np.inf), kind="stable")[:_SHOWN]
@@ -66,7 +68,7 @@ def broker_scores(
             name=f"{line.label} {line.value * factor:.1f}{suffix}",
             showlegend=True,
         )
-    if limit is not None:
+    if limit is not None and not any(math.isclose(line.value, limit) for line in lines):  # one of its own is that limit
         figure.add_hline(
             y=limit * factor,
             line={"color": CATEGORICAL[3], "width": 2},

@@ -23,6 +23,16 @@ def test_scores_are_ranked_and_every_line_is_named() -> None:
     assert figure.layout.showlegend
 
 
+def test_the_limit_is_drawn_once() -> None:
+    scores, none = np.array([0.9, 0.5]), np.array([False, False])
+    for lines, drawn in (
+        ((Line("average", 0.7), Line("overloaded", 0.85)), ["average 70.0 %", "overloaded 85.0 %"]),
+        ((Line("average", 0.7),), ["average 70.0 %", "overloaded 85 %"]),
+    ):
+        figure = broker_scores(["a", "b"], scores, none, lines, "fraction", limit=0.85)
+        assert [shape.name for shape in figure.layout.shapes] == drawn
+
+
 def test_of_many_brokers_every_second_or_third_is_named() -> None:
     for brokers, step in ((24, 1), (25, 2), (100, 5)):
         figure = broker_scores(
