@@ -8,16 +8,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from planner.cluster.errors import PulsarError
 from planner.cluster.internal_bundles import internal_bundles
 from planner.cluster.names import (
     AVERAGE_RESOURCE_USAGE_DIFFERENCE_THRESHOLD_PERCENTAGE,
     BROKER_OVERLOADED_THRESHOLD_PERCENTAGE,
     OVERRIDE_BROKER_NIC_SPEED_GBPS,
+    PREFER_LATER_VERSIONS,
 )
 from planner.cluster.tables import BrokerTable
 from planner.cluster.text import count, without_package
 from planner.explain.finding import Finding, Severity, listed
 from planner.explain.outcome import Outcome
+from planner.pulsar.placement.filters import latest
 from planner.pulsar.placement.registry import placement_by_name
 from planner.pulsar.throttling.precedence import RATE_SETTINGS
 from planner.simulate.dispatch.caps import at_the_limit, dispatch_caps, dispatched, throttles_consumers
@@ -26,6 +29,7 @@ from planner.simulate.edits.registry import MachineChange, NewBrokers
 
 if TYPE_CHECKING:
     from planner.cluster.arrays import FloatArray
+    from planner.cluster.setting import SettingValue
 
 _UNLIKE = 1.2
 """Factor from which two limits count as different."""
@@ -139,19 +143,37 @@ def unlike_machines(case: Outcome) -> Iterator[Finding]:
     severity: Severity = "high" if managers or (nic and not case.calm) else "medium"
     if case.calm and len(parts) == len(limits):
         severity = "low"  # sizes only, and all have room
+    older = _left_out(case)
+    left_out = f" {PREFER_LATER_VERSIONS} is on, so that nothing is placed on {listed(older)}." if older else ""
+    or_off = f" Until then, set {PREFER_LATER_VERSIONS} to false." if older else ""
+    changes: dict[str, SettingValue] = {PREFER_LATER_VERSIONS: False} if older and not nic else {}
     yield Finding(
         code="unlike_machines",
         title="Unexpected differences between machines",
-        evidence=f"Among brokers with the same number of cores: {'; '.join(parts)}.",
+        evidence=f"Among brokers with the same number of cores: {'; '.join(parts)}.{left_out}",
         remedy="Make these machines equal unless the difference is intended: shedding compares brokers by percentages"
-        f" of their own limits.{speed}",
+        f" of their own limits.{or_off}{speed}",
         severity=severity,
         brokers=tuple(dict.fromkeys(odd)),
-        settings=(OVERRIDE_BROKER_NIC_SPEED_GBPS,) if nic else (),
+        settings=((PREFER_LATER_VERSIONS,) if older else ()) + ((OVERRIDE_BROKER_NIC_SPEED_GBPS,) if nic else ()),
+        changes=changes,
         edits=tuple(
             MachineChange(brokers=tuple(dict.fromkeys(brokers)), nic_gbps=speed) for speed, brokers in alike.items()
         ),
     )
+
+
+def _left_out(case: Outcome) -> list[str]:
+    """Return the brokers of an earlier release, on which preferLaterVersions lets nothing be placed."""
+    brokers = case.last.brokers
+    versions = {name: brokers.version[at] for at, name in enumerate(brokers.name) if brokers.has_load_data[at]}
+    if not case.trace.settings.flag(PREFER_LATER_VERSIONS) or not versions:
+        return []
+    try:
+        newest = latest(versions)
+    except PulsarError:  # then Pulsar compares none, either
+        return []
+    return [name for name in versions if name not in newest]
 
 
 def _is_unlike(value: float, usual: float) -> bool:

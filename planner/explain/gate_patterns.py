@@ -269,6 +269,13 @@ def _split(case: Outcome, bundle: int) -> tuple[str, tuple[BundleSplit, ...]]:
     return words, (BundleSplit(bundle=name, algorithm=best.algorithm, positions=best.positions or (), unload=True),)
 
 
+def none_with_policies(case: Outcome) -> bool:
+    """Say whether no bundle with policies is shed: the extensible load manager has a switch for them."""
+    config = case.trace.settings
+    known = case.load_manager is LoadManager.EXTENSIBLE and SHEDDING_BUNDLES_WITH_POLICIES_ENABLED in config
+    return known and not config.flag(SHEDDING_BUNDLES_WITH_POLICIES_ENABLED)
+
+
 def _isolated(case: Outcome, held: Held, severity: Severity, others: str) -> Finding:
     """Return that the isolation policies leave the bundles of a full broker no other one."""
     namespaces = tuple(dict.fromkeys(bundle.rpartition("/")[0] for bundle in held.bundles))
@@ -281,9 +288,7 @@ def _isolated(case: Outcome, held: Held, severity: Severity, others: str) -> Fin
     reserved = "" if policies else " Its namespaces have no policy, and every other broker is reserved for one."
     bundles = f"{count(len(held.bundles), 'bundle')} of {listed(namespaces)}"
     selects = f"{when[:1].upper()}{when[1:]} selects {bundles}, and all stay"
-    config = case.trace.settings
-    off = case.load_manager is LoadManager.EXTENSIBLE and SHEDDING_BUNDLES_WITH_POLICIES_ENABLED in config
-    if off := off and bool(policies) and not config.flag(SHEDDING_BUNDLES_WITH_POLICIES_ENABLED):
+    if off := bool(policies) and none_with_policies(case):
         selects = (
             f"{SHEDDING_BUNDLES_WITH_POLICIES_ENABLED} is off, so that none of its {bundles} is shed. They could not"
             " move either way"

@@ -9,12 +9,16 @@ from typing import Final
 import numpy as np
 
 from planner.cluster.internal_bundles import internal_bundles
-from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE, FAILURE_DOMAINS_ENABLED
+from planner.cluster.names import (
+    BROKER_OVERLOADED_THRESHOLD_PERCENTAGE,
+    FAILURE_DOMAINS_ENABLED,
+    SHEDDING_BUNDLES_WITH_POLICIES_ENABLED,
+)
 from planner.cluster.snapshot import IsolationPolicy, Snapshot
 from planner.cluster.text import count
 from planner.cluster.topic_names import FOUR_PARTS
 from planner.explain.finding import Finding, Severity, admin, listed
-from planner.explain.gate_patterns import held_brokers
+from planner.explain.gate_patterns import held_brokers, none_with_policies
 from planner.explain.group_spread import spreading
 from planner.explain.isolation import (
     allowed_brokers,
@@ -393,6 +397,12 @@ def policy_full(case: Outcome) -> Iterator[Finding]:
         mean, rest = (float(np.mean([usage[one] for one in names])) for names in (inside, outside))
         if mean < limit or rest >= limit:
             continue
+        off = none_with_policies(case)
+        also = (
+            f" Set {SHEDDING_BUNDLES_WITH_POLICIES_ENABLED} to true as well: nothing with a policy is shed without it."
+            if off
+            else " Until then, shedding between them only disconnects clients."
+        )
         yield Finding(
             code="policy_full",
             title=f"The isolation policy '{policy.name}' leaves its namespaces {len(inside)} brokers, which are full",
@@ -400,11 +410,10 @@ def policy_full(case: Outcome) -> Iterator[Finding]:
                 f"{listed(inside)} use {mean:.0f} % on average; the limit is {limit} %. The other"
                 f" {count(len(outside), 'broker')} use{'s' if len(outside) == 1 else ''} {rest:.0f} %."
             ),
-            remedy=(
-                f"Add brokers to the policy '{policy.name}', such as {edit.primary[len(policy.primary)]}. Until then,"
-                " shedding between them only disconnects clients."
-            ),
+            remedy=(f"Add brokers to the policy '{policy.name}', such as {edit.primary[len(policy.primary)]}.{also}"),
             severity="high",
             brokers=tuple(sorted(inside, key=lambda one: -usage[one])),
+            settings=(SHEDDING_BUNDLES_WITH_POLICIES_ENABLED,) if off else (),
+            changes={SHEDDING_BUNDLES_WITH_POLICIES_ENABLED: True} if off else {},
             edits=(edit,),
         )

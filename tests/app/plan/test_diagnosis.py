@@ -509,6 +509,24 @@ def test_machines_that_differ_are_a_note_where_all_have_room(usage: float, sever
     assert finding.severity == severity
 
 
+@pytest.mark.parametrize(("versions", "older"), [(("4.2.4", "4.0.1", "4.2.4"), 1), (("4.0.1", "4.0.1", "4.2.4"), 2)])
+@pytest.mark.parametrize("prefer", [True, False])
+def test_where_later_releases_are_preferred_the_others_are_named(
+    versions: tuple[str, ...], older: int, *, prefer: bool
+) -> None:
+    made = cluster([0.5] * 3, dict.fromkeys(range(3), (0.5,)), settings={"preferLaterVersions": prefer})
+    made = replace(made, brokers=replace(made.brokers, version=versions))
+    (finding,) = [
+        one for one in diagnose(Outcome(simulate(made, unchanged("4.2.4", cycles=2)))) if one.code == "unlike_machines"
+    ]
+    assert ("so that nothing is placed on" in finding.evidence) is prefer
+    assert finding.changes == ({"preferLaterVersions": False} if prefer else {})
+    if prefer:
+        names = [name for name, version in zip(made.brokers.name, versions, strict=True) if version != "4.2.4"]
+        assert len(names) == older
+        assert all(name in finding.evidence.partition("nothing is placed on")[2] for name in names)
+
+
 @pytest.mark.parametrize("usage", [0.3, 0.6])
 def test_uneven_brokers_are_a_note_where_all_have_room(usage: float) -> None:
     """The score lags behind the usage in both: nobody suffers from it below a third of a broker."""

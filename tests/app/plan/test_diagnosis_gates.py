@@ -390,6 +390,20 @@ def test_a_policy_whose_brokers_are_full_together_is_the_cause() -> None:
     assert offer.finding.edits
 
 
+def test_a_full_policy_under_the_extensible_load_manager_takes_its_switch_as_well() -> None:
+    """More brokers alone change nothing there: no bundle with a policy is shed."""
+    policy = IsolationPolicy(name="gold", namespaces=(".*",), primary=("b1", "b2"), secondary=(), min_limit=1)
+    both = {0: (5.0,) * 12, 1: (5.0,) * 12}
+    made = hot("TransferShedder", both, Policies(isolation=(policy,)), usage=(0.93, 0.88, 0.1))
+    outcome = asked(made, cycles=30)
+    (finding,) = [one for one in diagnose(outcome) if one.code == "policy_full"]
+    assert "nothing with a policy is shed without it" in finding.remedy
+    assert finding.changes == {"loadBalancerSheddingBundlesWithPoliciesEnabled": True}
+    (offer,) = tried_findings([finding], Trials(made, outcome.trace.scenario, outcome))
+    assert offer.finding.edits
+    assert "better" in offer.finding.tried
+
+
 def test_a_policy_whose_brokers_have_room_is_no_finding() -> None:
     policy = IsolationPolicy(name="gold", namespaces=(".*",), primary=("b1", "b2"), secondary=(), min_limit=1)
     room = asked(hot("ThresholdShedder", EVEN, Policies(isolation=(policy,)), usage=(0.9, 0.3, 0.1)))
