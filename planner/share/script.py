@@ -1,12 +1,13 @@
 """A plan as a script for a POSIX shell that is safe to run: it asks, checks, restores, and can be run again.
 
 Before anything else it checks that this is the cluster of the plan, and asks. At each step by hand it stops and asks.
-Before each split and unload it checks that the bundle is still where the plan expects it, and skips it otherwise. After
-each batch it checks that the bundles have arrived and that no receiver is above the limit. Before it changes a setting
-it notes, in a file beside itself, what the dynamic configuration says; unless everything succeeds, every setting goes
-back to that, and an override that did not exist is deleted. While it holds shedding and splits, their values say so
-(`planner.cluster.switches`). What is done is noted beside the script, so that a second run continues. `--dry-run`
-prints all and does nothing.
+Before each split and unload it checks that the bundle is still where the plan expects it, and skips it otherwise. No
+bundle is split twice: where its namespace has the boundaries of a split already, that one is done. After each split it
+checks that these are there; after each batch, that the bundles have arrived and that no receiver is above the limit.
+Before it changes a setting it notes, in a file beside itself, what the dynamic configuration says; unless everything
+succeeds, every setting goes back to that, and an override that did not exist is deleted. While it holds shedding and
+splits, their values say so (`planner.cluster.switches`). What is done is noted beside the script, so that a second run
+continues. `--dry-run` prints all and does nothing.
 
 Names come from clusters and links, so they are hostile: every word is quoted, and the rest stands in comments or is
 printed as it is. `script.sh` is what all scripts have in common, with places in it that are filled in here.
@@ -44,6 +45,10 @@ _ANNOUNCED: Final[Mapping[Role, str]] = {
     "asked": "At the end it changes these settings, if every step was carried out:",
     "offered": "At the end it asks whether to change these settings:",
     "undone": "At the end it takes back these settings, where the plan has set them:",
+}
+_CALLS: Final[Mapping[str, tuple[str]]] = {
+    "splits": ("divide STEP CUTS NAMESPACE BUNDLE BROKER COMMAND",),
+    "unloads": ("move STEP BUNDLE FROM TO CLIENTS",),
 }
 _WIDTH = 118
 _DIGEST = 12
@@ -114,6 +119,7 @@ def command_script(
         "LIMIT": str(facts.limit_percent) if facts else "100",
         "WEIGHTS": shlex.quote(facts.weights if facts else ""),
         "MOVES": str(sum(bool(command.destination) for command in commands)),
+        "SPLITS": str(sum(_divides(command) for command in commands)),
         "STEPS": str(sum(map(is_step, commands))),
         "STATUSES": shlex.quote(_statuses()),
         "SWITCHES": quoted([*HELD_SWITCHES]),
@@ -139,9 +145,9 @@ def _remarks(commands: Sequence[Command], title: str, cluster: str, facts: Facts
     yield comment(
         "Nothing in this script has been run. Read it first. Run it with --dry-run to print every step. It first checks"
         " that this is the cluster of the plan, and asks before it begins. It stops at each manual step, skips bundles"
-        " that have moved since the capture, checks after each batch that the bundles have arrived, stops at the first"
-        " error, and can be run again to continue. Unless everything succeeds, every setting goes back to what it was"
-        " before."
+        " that have moved or been split since the capture, checks after each split that it has taken effect and after"
+        " each batch that the bundles have arrived, stops at the first error, and can be run again to continue. Unless"
+        " everything succeeds, every setting goes back to what it was before."
     )
     yield from map(comment, _announced(commands))
     yield from map(comment, _statuses().split("\n"))
@@ -190,8 +196,7 @@ def _body(commands: Sequence[Command], program: Sequence[str]) -> Iterator[str]:
         if command.section != section:
             section = command.section
             yield from ("", comment(f"=== {SECTIONS[section]}"))
-            if section == "unloads":
-                yield comment("move STEP BUNDLE FROM TO CLIENTS")
+            yield from map(comment, _CALLS.get(section, ()))
             if section == "settings" and moving:
                 yield "settings_next"
         switched = command.setting is not None and command.section in {"hold", "release"}
@@ -226,11 +231,19 @@ def _step(command: Command, number: int, names: _Names, program: Sequence[str]) 
             yield f"move {number} {shlex.quote(command.bundle)} {places} {command.clients}"
         else:  # a name that `move` would write in another way than `pulsar-admin` reads it
             yield f"once {number} by_hand {quoted(['By hand: run this command.', command.line])}"
-    elif command.words and command.bundle:
-        place = f"{shlex.quote(command.bundle)} {names.word(command.source)}"
-        yield f"once {number} divide {place} {names.line(command.words)}"
+    elif _divides(command):
+        cuts = shlex.quote(" ".join(f"0x{cut:08x}" for cut in command.cuts))
+        space = command.words[len(program) + 2]
+        bundle = command.bundle or f"{space}/{command.words[command.words.index('--bundle') + 1]}"
+        place = f"{cuts} {shlex.quote(space)} {shlex.quote(bundle)} {names.word(command.source)}"
+        yield f"divide {number} {place} {names.line(command.words)}"
     elif command.words:
         yield f"once {number} run {names.line(command.words)}"
+
+
+def _divides(command: Command) -> bool:
+    """Say whether a step splits a bundle."""
+    return bool(command.words and command.cuts) and not command.by_hand
 
 
 def _unload_words(command: Command, program: Sequence[str]) -> tuple[str, ...]:

@@ -3,9 +3,9 @@
 set -eu
 digest=@@DIGEST@@
 cluster=@@CLUSTER@@
-captured_s=@@CAPTURED@@ ; limit_percent=@@LIMIT@@ ; moves=@@MOVES@@ ; steps=@@STEPS@@
+captured_s=@@CAPTURED@@ ; limit_percent=@@LIMIT@@ ; splits=@@SPLITS@@ ; moves=@@MOVES@@ ; steps=@@STEPS@@
 dry_run='' ; yes='' ; with_settings='' ; leave_off='' ; take_over='' ; ignore_usage='' ; at_once='' ; names=''
-moved=0 ; skipped=0 ; at=0 ; looked=0 ; here=0 ; odd='' ; begun='' ; unseen='' ; held='' ; kept='' ; changed='' ; turned_off=''
+divided=0 ; moved=0 ; skipped=0 ; at=0 ; looked=0 ; here=0 ; odd='' ; begun='' ; unseen='' ; held='' ; kept='' ; changed='' ; turned_off=''
 tab=$(printf '\t')
 say() { printf '%s\n' "$*"; }
 usage() {
@@ -149,12 +149,19 @@ expect_class() {
     found=$(value_in "$work/runtime" "$2") || found=''
     expect "$1" "$3" "${found##*.}"
 }
-# expect_at BUNDLE BROKER [BROKER]: look whether a bundle of the plan, or its first child, is where it should be.
+# begins BROKER BUNDLE: whether a broker owns a bundle, or the part of it that begins it.
+begins() {
+    of=$1 whole=$2 awk -F '\t' '
+        BEGIN { whole = ENVIRON["whole"] ; low = substr(whole, 1, length(whole) - 10) ; high = substr(whole, length(low) + 1) }
+        $2 "" == ENVIRON["of"] "" && substr($3, 1, length($3) - 10) == low && substr($3, length($3) - 9) <= high { found = 1 }
+        END { exit !found }' "$work/owned"
+}
+# expect_at BUNDLE BROKER...: look whether a bundle of the plan, or its first child, is where it should be.
 expect_at() {
     [ -z "$dry_run" ] || return 0
     looked=$((looked + 1)) ; bundle=$1 ; shift
     for broker; do
-        if look_up "$broker" && grep -qF -e "$tab$broker$tab${bundle%_*}_" "$work/owned"; then
+        if look_up "$broker" && begins "$broker" "$bundle"; then
             say "  $bundle: on $broker, as expected" ; here=$((here + 1))
             return 0
         fi
@@ -191,15 +198,60 @@ confirm() {
     fi
     begun=1
 }
-# divide BUNDLE BROKER COMMAND...: split a bundle that the broker owns.
+# divide STEP CUTS NAMESPACE BUNDLE BROKER COMMAND...: split a bundle that BROKER owns (no broker, where that is ''),
+# unless it is split already.
 divide() {
-    if [ -n "$dry_run" ] || owns "$2" "$1"; then
-        shift 2
+    at=$1 ; cuts=$2 ; space=$3 ; bundle=$4 ; broker=$5
+    shift 5
+    if [ -n "$dry_run" ]; then
         run "$@"
-        look_up_again # the broker owns the children now
+    elif [ -n "$broker" ] && owns "$broker" "$bundle"; then
+        cut_up "$@"
+    elif boundaries && is_cut; then
+        say "Already split: $bundle, at $cuts." ; divided=$((divided + 1))
+    elif [ -z "$broker" ] && { [ ! -s "$work/boundaries" ] || is_whole; }; then
+        cut_up "$@"
+    elif [ -s "$work/boundaries" ] && ! is_whole; then
+        say "Skipped: $bundle does not exist any more. It was split elsewhere, or $space was created again."
+        skipped=$((skipped + 1))
     else
-        skip "$1" "$2"
+        skip "$bundle" "$broker"
     fi
+}
+# cut_up COMMAND...: split $bundle, and see that it is split.
+cut_up() {
+    call "$@" || {
+        failed=$?
+        if boundaries && is_cut; then say "$bundle is split all the same." ; divided=$((divided + 1)) ; fi
+        stop 1 "That command failed with status $failed."
+    }
+    look_up_again # the broker owns the children now
+    has_effect
+    divided=$((divided + 1))
+}
+# boundaries: read the boundaries of $space, one in a line.
+boundaries() {
+    : >"$work/boundaries"
+    admin namespaces bundles "$space" >"$work/answer" 2>"$work/refused" || return 1
+    tr -c '0-9a-fx' '[\n*]' <"$work/answer" | grep '^0x[0-9a-f]\{8\}$' >"$work/boundaries"
+}
+# is_cut: whether the boundaries have every cut of $cuts.
+is_cut() {
+    for cut in $cuts; do grep -qxF -e "$cut" "$work/boundaries" || return 1 ; done
+}
+# is_whole: whether the boundaries still make $bundle.
+is_whole() {
+    range=${bundle##*/}
+    [ "$(sed -n "/^${range%_*}\$/{n;p;}" "$work/boundaries")" = "${range#*_}" ]
+}
+# has_effect: wait until the boundaries have the cuts; brokers may accept a split and do nothing.
+has_effect() {
+    for pause in 5 5 5 5 ''; do
+        boundaries || { say "Cannot see the bundles of $space, so this split is not checked." ; return 0 ; }
+        if is_cut; then return 0 ; fi
+        [ -z "$pause" ] || sleep "$pause"
+    done
+    stop 8 "Pulsar accepted that command, but $bundle is not split: $space has no boundary at $cuts."
 }
 # move STEP BUNDLE FROM TO CLIENTS: unload a bundle from one broker to another; CLIENTS are disconnected.
 move() {
@@ -445,7 +497,7 @@ finish() {
         if [ -n "$unseen" ]; then
             say "Skipped: $skipped. Some brokers did not answer; run this script again when they do."
         else
-            say "Skipped: $skipped. Those bundles have moved since the capture; capture the cluster again, and plan from that capture."
+            say "Skipped: $skipped. Those bundles have moved or been split since the capture; capture the cluster again, and plan from that capture."
         fi
         [ -z "$leave_off" ] || say 'Shedding is not left off, as bundles were skipped.'
         status=4
@@ -476,7 +528,9 @@ finish() {
     [ "$status" -ne 0 ] || [ -n "$dry_run" ] || rm -f "$done_file"
     rm -rf "$work"
     if [ "$status" -ne 0 ] && [ -n "$begun" ] && [ -z "$dry_run" ]; then
-        say "State: $moved of $moves bundles are moved, $skipped skipped; the last step was $at of $steps."
+        state="$moved of $moves bundles are moved"
+        [ "$splits" -eq 0 ] || state="$divided of $splits splits are made, $state"
+        say "State: $state, $skipped skipped; the last step was $at of $steps."
         case $status in
         4) say 'All settings are as before.' ;;
         6) ;;

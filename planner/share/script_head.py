@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE, LOAD_SHEDDING_STRATEGY
+from planner.cluster.ranges import parse_bundle
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count, moment
 from planner.cluster.units import DAY_S, MIN_PER_HOUR, MS_PER_S, S_PER_MIN
@@ -27,11 +28,11 @@ STATUSES: Final = {
     1: "a pulsar-admin command failed",
     2: "wrong option",
     3: "stopped at a question",
-    4: "done, except for bundles that have moved since the capture",
+    4: "done, except for bundles that have moved or been split since the capture",
     5: "another script holds shedding and splits",
     6: "settings could not be restored; the commands to restore them are printed",
     7: "not the cluster of the plan, or not as expected; nothing was changed",
-    8: "after a batch, a bundle had not arrived or a broker was above the limit",
+    8: "a split had no effect, or after a batch a bundle had not arrived or a broker was above the limit",
 }
 """Exit statuses of a script; after a signal it is 128 plus its number."""
 
@@ -130,7 +131,7 @@ def duration_s(commands: Sequence[Command]) -> float:
             brokers, pauses = set(), pauses + command.wave_s + ARRIVAL_S
         pauses += command.wait_s or 0
         if command.words and not command.by_hand:
-            calls += 1
+            calls += 1 + bool(command.cuts)  # after a split, the boundaries of its namespace are read
         if command.destination:
             # Before: both brokers are looked up. After: the destination, twice, and its usage.
             calls += len({command.source} - brokers) + 3 * len({command.destination} - brokers)
@@ -171,16 +172,28 @@ def disconnected_lines(commands: Sequence[Command]) -> Iterator[str]:
 def checks(commands: Sequence[Command]) -> list[tuple[str, tuple[str, ...]]]:
     """Return the bundles that a script looks up before it begins, each with the brokers that may own it by then.
 
-    Moves first, spread over the plan; brokers whose real ids a person has to give are left out.
+    Moves first, spread over the plan; brokers whose real ids a person has to give are left out. What a split of the
+    plan makes does not exist yet, so the bundle that is split stands for it.
     """
     invented = {name for command in commands for name in command.asks}
     about = [command for command in commands if command.bundle and command.source and is_step(command)]
-    about = [one for one in about if one.destination] or about
-    about = [one for one in about if one.source not in invented]
-    if len(about) > MOST_CHECKED:
-        about = [about[at * (len(about) - 1) // (MOST_CHECKED - 1)] for at in range(MOST_CHECKED)]
-    places = [(one.bundle, (one.source, one.destination)) for one in about]
-    return [(bundle, tuple(name for name in brokers if name and name not in invented)) for bundle, brokers in places]
+    splits = [command for command in about if command.cuts]
+    places: dict[str, list[str]] = {}
+    for one in [one for one in about if one.destination] or about:
+        whole = next((split for split in splits if _is_within(one.bundle, split.bundle)), one)
+        brokers = places.setdefault(whole.bundle, [whole.source])
+        if one.bundle.rpartition("_")[0] == whole.bundle.rpartition("_")[0]:  # the part that begins it
+            brokers.append(one.destination)
+    found = [(bundle, dict.fromkeys(brokers)) for bundle, brokers in places.items() if brokers[0] not in invented]
+    if len(found) > MOST_CHECKED:
+        found = [found[at * (len(found) - 1) // (MOST_CHECKED - 1)] for at in range(MOST_CHECKED)]
+    return [(bundle, tuple(name for name in brokers if name and name not in invented)) for bundle, brokers in found]
+
+
+def _is_within(bundle: str, whole: str) -> bool:
+    """Say whether a bundle is another one, or a part of it."""
+    (space, low, high), (other, least, most) = parse_bundle(bundle), parse_bundle(whole)
+    return space == other and least <= low and high <= most
 
 
 def _age(seconds: int) -> str:

@@ -8,9 +8,12 @@ itself would misread is refused, and every word is quoted for a POSIX shell.
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Final, Literal, TypeAlias
 
+from planner.cluster.ranges import parse_range
 from planner.pulsar.splitting.manual import HOT, LARGEST, SplitCommand
+from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
 
 PROGRAM: Final = ("pulsar-admin",)
 SHOWN: Final = 20
@@ -83,6 +86,18 @@ class Command:
     stops: str = ""
     topics: int = 0
     clients: int = 0
+
+    @property
+    def cuts(self) -> tuple[int, ...]:
+        """Boundaries that a split makes in a bundle; none for what is no split, and where the broker chooses them."""
+        if not {"split-bundle", "--bundle"} <= {*self.words}:
+            return ()
+        pairs = list(pairwise(self.words))
+        given = tuple(int(value) for name, value in pairs if name == "--split-boundaries")
+        if not given and ("--split-algorithm-name", SPLIT_ALGORITHMS[0].name) in pairs:
+            low, high = parse_range(self.words[self.words.index("--bundle") + 1])
+            given = (low + (high - low) // 2,)
+        return given
 
     @property
     def line(self) -> str:

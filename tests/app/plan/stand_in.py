@@ -23,7 +23,7 @@ from planner.cluster.setting import conf_value
 from planner.cluster.snapshot import Snapshot
 from planner.pulsar.manager.class_names import MANAGER_CLASSES
 
-READS = (["brokers", "namespaces"], ["brokers", "version"])
+READS = (["brokers", "namespaces"], ["brokers", "version"], ["namespaces", "bundles"])
 """Calls that change nothing, besides those that begin with `get-` and metrics."""
 
 _PROGRAM = """#!/bin/sh
@@ -90,6 +90,8 @@ class StandIn:
             "on_the_way": {},
             "used_percent": {},
             "created": [],
+            "unowned": [name for name in snapshot.bundle_names if name not in owners],
+            "deaf": False,
         }
         self._state = {**made, **how, "release": snapshot.info.pulsar_version}
         self._calls.clear()
@@ -218,6 +220,8 @@ class StandIn:
             url, words = words[1], words[2:]
         if program == "sleep":
             return 0, ""
+        if words[:2] == ["namespaces", "bundles"]:
+            return self._bundles(words[2])
         if words[0] == "namespaces":
             return self._namespaces(words), ""
         if words[:2] == ["broker-stats", "monitoring-metrics"]:
@@ -267,6 +271,14 @@ class StandIn:
         parts = [{"metrics": {"brk_ml_count": 81}, "dimensions": {}}, {"metrics": load, "dimensions": {"broker": url}}]
         return "".join(json.dumps(part, indent=2 if self._state["json"] else None) for part in parts)
 
+    def _bundles(self, namespace: str) -> tuple[int, str]:
+        """Return the boundaries of a namespace as `pulsar-admin` prints them."""
+        names = [*self._state["owners"], *self._state["on_the_way"], *self._state["unowned"]]
+        ranges = [parse_range(name.rpartition("/")[2]) for name in names if name.rpartition("/")[0] == namespace]
+        found = sorted({edge for pair in ranges for edge in pair})
+        made = {"boundaries": [f"0x{edge:08x}" for edge in found], "numBundles": len(found) - 1}
+        return (0, json.dumps(made, indent=None if self._state["json"] else 2)) if found else (1, "")
+
     def _namespaces(self, words: Sequence[str]) -> int:
         """Carry out a creation, an unload or a split, or refuse a deletion as of one with topics; return the status."""
         if words[1] == "create":
@@ -279,6 +291,9 @@ class StandIn:
             return 0
         state, given = self._state, dict(zip(words[3::2], words[4::2], strict=False))
         bundle, owners = f"{words[2]}/{given['--bundle']}", self._state["owners"]
+        if bundle in state["unowned"]:  # a broker takes it first
+            state["unowned"].remove(bundle)
+            owners[bundle] = next(iter(owners.values()))
         if bundle not in owners:
             return 1
         if words[1] == "unload" and state["looks"]:
@@ -286,7 +301,7 @@ class StandIn:
             state["on_the_way"][bundle] = [given["--destinationBroker"], state["looks"]]
         elif words[1] == "unload":
             owners[bundle] = given["--destinationBroker"]
-        else:
+        elif not state["deaf"]:
             owner = owners.pop(bundle)
             low, high = parse_range(given["--bundle"])
             cuts = [int(cut) for flag, cut in pairwise(words) if flag == "--split-boundaries"]
