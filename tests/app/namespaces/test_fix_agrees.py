@@ -1,11 +1,9 @@
 """Whether a split is worth it: the advice on a namespace, findings with their remedies tried, and Split lab."""
 
 from collections.abc import Sequence
-from random import Random
 
 import pytest
 
-from planner.cluster.load_manager import LoadManager
 from planner.cluster.snapshot import Snapshot
 from planner.explain.outcome import Outcome
 from planner.explain.split_advice import split_advice
@@ -13,25 +11,10 @@ from planner.namespaces.advice import BundleAdvice, advisable, bundle_advice
 from planner.pulsar.manager.splits import next_splits
 from planner.remedy.trials import Trials
 from planner.remedy.tried import Fix, diagnosed, fix
-from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.edits.registry import BundleSplit
-from planner.simulate.generate import generate
 from planner.simulate.run import simulate
 from planner.simulate.scenario import unchanged
-
-
-def random_cluster(seed: int) -> Snapshot:
-    random = Random(seed)  # noqa: S311 - no secret
-    spec = ClusterSpec(
-        brokers=random.randint(2, 6),
-        bundles=random.randint(4, 40),
-        namespaces=random.randint(1, 3),
-        topics=random.randint(50, 600),
-        msg_rate_per_s=random.choice([5_000, 30_000, 60_000, 120_000]),
-        topic_skew=random.uniform(0, 1.3),
-        load_manager=random.choice(list(LoadManager)),
-    )
-    return generate(spec, seed)
+from tests.app.namespaces.random_clusters import random_cluster
 
 
 def asked(seed: int) -> tuple[Snapshot, Outcome, Fix, dict[str, BundleAdvice]]:
