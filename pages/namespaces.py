@@ -58,7 +58,7 @@ _BATCHES = {
     "other_clients": "further clients disconnected",
 }
 _COSTS = {
-    "above_limits": "will split",
+    "will_split": "will split",
     "lookups_most": "lookups of a move, most",
     "metadata_entries": "metadata entries",
     "reported_bundles": "reported bundles",

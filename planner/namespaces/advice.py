@@ -27,6 +27,7 @@ from planner.namespaces.tried_counts import (
     tried_counts,
     wanted_counts,
 )
+from planner.pulsar.manager.splits import splits_by_itself
 from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
 from planner.remedy.action import Action
 from planner.remedy.candidates import namespace_splits
@@ -183,7 +184,8 @@ def bundle_advice(
     if len(allowed) > 1 and not is_planned and (cut is None or not cut.offered):
         split = _best_split(trials, namespace)
     even = fewest_even(rows, maximum)
-    costs = cost_rows(population, numbers, snapshot.settings, manager, brokers)
+    splits = splits_by_itself(snapshot, snapshot.settings)
+    costs = cost_rows(population, numbers, snapshot.settings, manager, brokers, splits=splits)
     # Where today's number is not to be kept, others have to beat the fewest that is about even and stays as it is.
     kept, divided = now, ""
     if is_planned or now.bundles > maximum:

@@ -13,7 +13,7 @@ from planner.cluster.ranges import equal_boundaries
 from planner.cluster.settings import Settings
 from planner.namespaces.counts import topic_edges
 from planner.namespaces.population import Population
-from planner.pulsar.splitting.limits import DIVISIBLE_TOPICS, limits_of
+from planner.pulsar.splitting.limits import DIVISIBLE_TOPICS, SplitLoads, limits_of
 
 _NODES: Final = {LoadManager.MODULAR: 2, LoadManager.EXTENSIBLE: 1}
 """Entries in the metadata for each owned bundle: its owner and its averages; its state in the channel's topic."""
@@ -27,18 +27,25 @@ class CostRow:
         lookups_most: Producers and consumers of the bundle with most of them; each looks its topic up when it moves.
         metadata_entries: Entries that the load manager keeps for its bundles.
         reported_bundles: Bundles of it in the load reports of all brokers, if they share them evenly.
-        above_limits: Bundles above a limit that automatic splits can divide, as long as there are fewer than
-            `loadBalancerNamespaceMaximumBundles`.
+        above_limits: Bundles above a limit that automatic splits could divide; none where these are off.
+        will_split: Those of them that are split before there are `loadBalancerNamespaceMaximumBundles`.
     """
 
     lookups_most: int
     metadata_entries: int
     reported_bundles: int
     above_limits: int
+    will_split: int
 
 
 def cost_rows(
-    population: Population, counts: Sequence[int], config: Settings, manager: LoadManager, brokers: int
+    population: Population,
+    counts: Sequence[int],
+    config: Settings,
+    manager: LoadManager,
+    brokers: int,
+    *,
+    splits: bool = True,
 ) -> tuple[CostRow, ...]:
     """Return what each number of equal bundles costs.
 
@@ -48,11 +55,13 @@ def cost_rows(
         config: Settings in force.
         manager: The load manager that runs.
         brokers: How many brokers may serve the namespace.
+        splits: Whether the load manager splits bundles by itself (`splits_by_itself`).
     """
-    limits = limits_of(config)
+    maximum = config.integer(NAMESPACE_MAXIMUM_BUNDLES)
     found = []
     for bundles in counts:
-        sessions, above = _divisible(population, equal_boundaries(bundles), limits)
+        sessions, above = _divisible(population, equal_boundaries(bundles), config)
+        number = int(np.count_nonzero(above)) if splits else 0
         reported = bundles
         if manager is LoadManager.EXTENSIBLE:
             reported = min(bundles, config.integer(MAX_NUMBER_OF_BUNDLES_IN_BUNDLE_LOAD_REPORT) * max(brokers, 1))
@@ -61,15 +70,14 @@ def cost_rows(
                 lookups_most=int(sessions.max()),
                 metadata_entries=bundles * _NODES[manager],
                 reported_bundles=reported,
-                above_limits=int(np.count_nonzero(above)),
+                above_limits=number,
+                will_split=min(number, max(maximum - bundles, 0)),
             )
         )
     return tuple(found)
 
 
-def _divisible(
-    population: Population, boundaries: Sequence[int], limits: Sequence[int]
-) -> tuple[Int64Array, BoolArray]:
+def _divisible(population: Population, boundaries: Sequence[int], config: Settings) -> tuple[Int64Array, BoolArray]:
     """Return the clients of each bundle, and which are above a limit that automatic splits can divide.
 
     Shapes (bundles,).
@@ -77,9 +85,8 @@ def _divisible(
     edges = topic_edges(population, boundaries)
     rates, sizes = population.sums
     topics, sessions = np.diff(edges), np.diff(population.sessions[edges])
-    loads = (topics, sessions, np.diff(rates[edges]), np.diff(sizes[edges]))
-    above = np.any([load > limit for load, limit in zip(loads, limits, strict=True)], axis=0)
-    return sessions, above & (topics >= DIVISIBLE_TOPICS)
+    loads = SplitLoads(topics, sessions, np.diff(rates[edges]), np.diff(sizes[edges]), limits_of(config))
+    return sessions, (loads.exceeded() > 0) & (topics >= DIVISIBLE_TOPICS)
 
 
 def after_splits(population: Population, bundles: int, config: Settings) -> int:
@@ -90,10 +97,10 @@ def after_splits(population: Population, bundles: int, config: Settings) -> int:
         bundles: The number.
         config: Settings in force.
     """
-    limits, maximum = limits_of(config), config.integer(NAMESPACE_MAXIMUM_BUNDLES)
+    maximum = config.integer(NAMESPACE_MAXIMUM_BUNDLES)
     boundaries = np.asarray(equal_boundaries(bundles), dtype=np.int64)
     while (room := maximum - (len(boundaries) - 1)) > 0:
-        _, above = _divisible(population, boundaries.tolist(), limits)
+        _, above = _divisible(population, boundaries.tolist(), config)
         split = np.flatnonzero(above & (np.diff(boundaries) > 1))[:room]
         if not len(split):
             break

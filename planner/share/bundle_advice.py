@@ -237,7 +237,7 @@ def advice_text(advice: BundleAdvice) -> str:
 def _line(row: CountRow, cost: CostRow) -> str:
     return (
         f"{row.bundles:8,} {row.topics_most:13,} {row.empty:6,} {row.largest_share_percent:6.1f} %"
-        f" {row.bound_percent:5.1f} % {row.placed_percent:5.1f} % {cost.lookups_most:8,} {cost.above_limits:10,}"
+        f" {row.bound_percent:5.1f} % {row.placed_percent:5.1f} % {cost.lookups_most:8,} {cost.will_split:10,}"
     )
 
 

@@ -24,9 +24,7 @@ from planner.cluster.errors import PulsarError, ScenarioError, placed
 from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.names import (
-    AUTO_BUNDLE_SPLIT_ENABLED,
     DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM,
-    LOAD_BALANCER_ENABLED,
     SHEDDING_INTERVAL_MINUTES,
 )
 from planner.cluster.settings import Settings
@@ -35,6 +33,7 @@ from planner.cluster.units import MS_PER_MIN
 from planner.pulsar.load.averages import DEFAULT_TRAFFIC
 from planner.pulsar.manager.cycle import Unload, effective_shedder, next_cycle
 from planner.pulsar.manager.leader import LeaderMemory, elected
+from planner.pulsar.manager.splits import splits_are_on
 from planner.pulsar.placement import extensible, modular
 from planner.pulsar.placement.extensible_filters import ExtensibleFilters
 from planner.pulsar.placement.modular_filters import ModularFilters
@@ -297,7 +296,7 @@ class Simulation:
     def _split_modular(self, now: int) -> None:
         """Let the leader split what is above a limit."""
         config = self._in_force(now)
-        if not config.flag(AUTO_BUNDLE_SPLIT_ENABLED) or not self.cluster.leader_view.may_split():
+        if not splits_are_on(config) or not self.cluster.leader_view.may_split():
             return
         view = self._view(now)
         decision = automatic_modular.decide_cycle(view, config, explain=False)
@@ -314,7 +313,7 @@ class Simulation:
     def _split_extensible(self, now: int) -> None:
         """Let the brokers split those of their bundles that stay hot, one broker after the other."""
         config = self._in_force(now)
-        if not (config.flag(LOAD_BALANCER_ENABLED) and config.flag(AUTO_BUNDLE_SPLIT_ENABLED)):
+        if not splits_are_on(config):
             return
         view, before = self._view(now), self._memory.split_hits
         hits, decision = automatic_extensible.decide_all(view, before, config, explain=False)
