@@ -150,14 +150,18 @@ def _line(view: state.Current, namespace: str, advice: BundleAdvice | None) -> N
     cuts = advice.cuts.new if advice is not None and advice.cuts_help else ()
     figure = hash_line((bundles.low[rows], bundles.high[rows]), share, owners, (hashes, loads, topics), cuts)
     listed = len(population) if population is not None else 0
+    has_topics = bool(bundles.topics[rows].any())
     more = f" The {_MOST_TOPICS:,} heaviest topics of {listed:,} are drawn." if listed > _MOST_TOPICS else ""
     dashed = " Dashed lines: recommended cuts." if cuts else ""
-    none = "" if listed else " The snapshot lists no topics of it."
+    none = " The snapshot lists no topics of it." if has_topics and not listed else ""
     heaviest = int(share.argmax())
+    heavy = f"The heaviest bundle has {share[heaviest]:.1f} %, on {plain(owners[heaviest])}."
+    if not share[heaviest]:
+        heavy = "Its bundles have no traffic."
     chart(
         figure,
         f"The hash space of {plain(namespace)}: bundles by broker, and topics at their hashes, with their share of its"
-        f" load. The heaviest bundle has {share[heaviest]:.1f} %, on {plain(owners[heaviest])}.{more}{none}{dashed}",
+        f" load. {heavy}{more}{none}{dashed}",
         f"hash-line-{namespace}",
     )
     frame = owner_shares(snapshot, namespace)
@@ -241,6 +245,20 @@ def _successor(view: state.Current, advice: BundleAdvice) -> None:
     st.code("\n".join(successor_commands(advice, trial)), language="shell", wrap_lines=True)
 
 
+def _counts(advice: BundleAdvice, again: str) -> None:
+    """Draw what each number of bundles gives; `again` is what to do if the namespace is recreated."""
+    now, brokers = advice.now, len(advice.brokers)
+    row = next((one for one in advice.counts if one.bundles == advice.recommended), now)
+    shares = f"Its busiest broker has {now.placed_percent:.1f} % of its load at best"
+    if row.placed_percent != now.placed_percent:
+        shares += f" now, and {row.placed_percent:.1f} % if it is recreated"
+    chart(
+        counts_figure(advice.counts, now, advice.recommended, brokers),
+        f"{again} {shares}. An even part is {100 / brokers:.1f} % (dotted line).",
+        f"counts-{advice.namespace}",
+    )
+
+
 def _bundles(view: state.Current, advice: BundleAdvice) -> None:
     """Draw how many bundles a namespace needs, and where to cut it."""
     st.markdown(f"**{plain(advice.sentence)}**")
@@ -260,17 +278,8 @@ def _bundles(view: state.Current, advice: BundleAdvice) -> None:
     if advice.successor:
         with st.expander("It has too many bundles: a successor"):
             _successor(view, advice)
-    now = advice.now
-    brokers = len(advice.brokers)
-    row = next((one for one in advice.counts if one.bundles == advice.recommended), now)
-    shares = f"Its busiest broker has {now.placed_percent:.1f} % of its load at best"
-    if row.placed_percent != now.placed_percent:
-        shares += f" now, and {row.placed_percent:.1f} % if it is recreated"
-    chart(
-        counts_figure(advice.counts, now, advice.recommended, brokers),
-        f"{recreated_sentence(advice)} {shares}. An even part is {100 / max(brokers, 1):.1f} % (dotted line).",
-        f"counts-{advice.namespace}",
-    )
+    if again := recreated_sentence(advice):
+        _counts(advice, again)
     formats = {name: "%.1f" for name in _COUNTED.values() if name.endswith(("(%)", "/s, most"))}
     with st.expander("All numbers of bundles"):
         table(
@@ -323,11 +332,10 @@ def draw(view: state.Current) -> None:
     line_place, happens_place = st.container(), st.container()
     st.subheader("How many bundles", anchor=False)
     advice = None
-    if _population(view.snapshot, namespace) is None:
-        st.info(
-            "The snapshot lists no topics of this namespace. Capture the cluster with topics to get advice on bundles.",
-            icon=":material/topic:",
-        )
+    try:
+        population_of(view.snapshot, namespace)
+    except PlannerError as error:
+        st.info(plain(str(error)), icon=":material/topic:")
     else:
         advice = advice_of(view, namespace)
     if advice is not None:

@@ -273,7 +273,8 @@ def split_cascade(case: Outcome) -> Iterator[Finding]:
         now = have.get(space, 0)
         if deepest < _CASCADE_DEPTH and now < cap:
             continue
-        minutes = (mine[-1].at_ms - mine[0].at_ms) / MS_PER_MIN
+        minutes = round((mine[-1].at_ms - mine[0].at_ms) / MS_PER_MIN)
+        span = f"within {minutes:,} min" if minutes else "within a minute"
         before = now - sum(len(event.children) - 1 for event in mine)
         full = f" It has reached the maximum of {cap}." if now >= cap else f" The maximum is {cap}."
         hit = dict.fromkeys(event.exceeded.setting for event in mine if event.exceeded is not None)
@@ -284,7 +285,7 @@ def split_cascade(case: Outcome) -> Iterator[Finding]:
             code="split_cascade",
             title=f"Split cascade in {space}",
             evidence=(
-                f"{count(len(mine), 'split')} within {minutes:.0f} min{depth_text}: from {before} to"
+                f"{count(len(mine), 'split')} {span}{depth_text}: from {before} to"
                 f" {count(now, 'bundle')}.{full} Reason of the last split:"
                 f" {mine[-1].why or 'requested by a command'}."
             ),

@@ -15,6 +15,9 @@ from planner.namespaces.counts import CountRow
 _NAMED = len(CATEGORICAL) - 1
 """Brokers with a colour of their own; the others share the last one."""
 _REST = "others"
+_HEADROOM = 1.35
+_SINGLE = 200
+"""Bundles up to which each has a bar: narrower bars are little more than their borders, and slow to draw."""
 _MARKED = 200
 """Topics with a point of their own: a browser takes longer to draw a point than hundreds of stems."""
 _LOG = "log"
@@ -44,28 +47,61 @@ def hash_line(
     groups = [owner if owner in colours else _REST for owner in owners]
     for name, colour in colours.items():
         mine = [at for at, group in enumerate(groups) if group == name]
-        figure.add_bar(
-            x=low[mine] + (high[mine] - low[mine]) / 2,
-            y=share[mine],
-            width=high[mine] - low[mine],
-            name=name,
-            marker={"color": colour, "line": {"width": 0.5, "color": "rgba(255,255,255,0.7)"}},
-            customdata=np.array([[format_range(int(low[at]), int(high[at])), owners[at]] for at in mine], dtype=object),
-            hovertemplate="%{customdata[0]}<br>%{customdata[1]}<br>%{y:.3g} % of the load<extra></extra>",
-            row=1,
-            col=1,
-        )
+        told = np.array([[format_range(int(low[at]), int(high[at])), owners[at]] for at in mine], dtype=object)
+        _bundles(figure, (low[mine], high[mine]), share[mine], told, name, colour, single=len(low) <= _SINGLE)
     _topics(figure, *topics)
     for cut in cuts:
         figure.add_vline(x=cut, line={"color": WARNING, "width": 1, "dash": "dash"}, row=1, col=1)
     legend = {"y": 1.02, "yanchor": "bottom", "x": 0}
     finish(figure, height=300, legend=legend, from_zero=True, margin_t=64, barmode="overlay")
     figure.update_yaxes(ticksuffix=" %", nticks=4)
-    # Titles beside plots of this height would overlap on a phone.
-    for row, text in enumerate(("bundles", "topics"), start=1):
+    # Titles beside plots of this height would overlap on a phone; above the highest value they cover nothing.
+    for row, (text, values) in enumerate((("bundles", share), ("topics", topics[1])), start=1):
+        if top := float(max(values, default=0)):
+            figure.update_yaxes(range=[0, top * _HEADROOM], row=row, col=1)
         corner = {"x": 1, "xref": "x domain", "y": 1, "yref": "y domain", "xanchor": "right", "yanchor": "top"}
         figure.add_annotation(text=text, showarrow=False, font={"size": 12}, **corner, row=row, col=1)
     return hash_axis(figure)
+
+
+def _bundles(
+    figure: go.Figure,
+    bounds: tuple[Int64Array, Int64Array],
+    share: FloatArray,
+    told: np.ndarray[tuple[int, ...], np.dtype[np.object_]],
+    name: str,
+    colour: str,
+    *,
+    single: bool,
+) -> None:
+    """Draw the bundles of a broker: a bar each, or one outline of all of them where there are many."""
+    low, high = bounds
+    middle = low + (high - low) / 2
+    hover = {
+        "customdata": told,
+        "hovertemplate": "%{customdata[0]}<br>%{customdata[1]}<br>%{y:.3g} % of the load<extra></extra>",
+    }
+    if single:
+        line = {"width": 0.5, "color": "rgba(255,255,255,0.7)"}
+        marker = {"color": colour, "line": line}
+        figure.add_bar(x=middle, y=share, width=high - low, name=name, marker=marker, **hover, row=1, col=1)
+        return
+    edges, heights = np.column_stack((low, low, high, high)).ravel(), np.zeros(4 * len(low))
+    heights[1::4] = heights[2::4] = share
+    outline = {"color": colour, "width": 1}
+    figure.add_scatter(
+        x=edges,
+        y=heights,
+        mode="lines",
+        line=outline,
+        fill="tozeroy",
+        fillcolor=colour,
+        name=name,
+        hoverinfo="skip",
+        row=1,
+        col=1,
+    )
+    figure.add_scatter(x=middle, y=share, mode="none", showlegend=False, **hover, row=1, col=1)
 
 
 def _colours(owners: Sequence[str], share: FloatArray) -> dict[str, str]:

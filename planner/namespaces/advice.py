@@ -14,7 +14,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count, percent
 from planner.explain.isolation import allowed_brokers
 from planner.explain.topic_advice import PART, PartitionAdvice, partition_advice, topic_usage
-from planner.namespaces.costs import CostRow, after_splits, cost_rows
+from planner.namespaces.costs import CostRow, after_splits, cost_rows, splitting
 from planner.namespaces.counts import CountRow, count_row, count_rows
 from planner.namespaces.cuts import NEAR, Cuts, cuts_hold, recommended_cuts
 from planner.namespaces.population import Population, population_of
@@ -27,6 +27,7 @@ from planner.namespaces.tried_counts import (
     tried_counts,
     wanted_counts,
 )
+from planner.pulsar.load.namespace_policies import isolation_policy
 from planner.pulsar.manager.splits import splits_by_itself
 from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
 from planner.remedy.action import Action
@@ -75,6 +76,7 @@ class BundleAdvice:
         recommended: Number of equal bundles for a namespace made anew.
         tried: The numbers that were simulated.
         cut: The trial of the cuts; None where there are none, or where they cannot be asked for.
+        will_split: How many of its bundles Pulsar splits by itself.
         split: The trial of other splits, which findings and Split lab propose, where these help and the cuts do not.
         sentence: What to do, and why.
         stuck: Topics that no cut helps, the heaviest first.
@@ -98,6 +100,7 @@ class BundleAdvice:
     notes: tuple[str, ...]
     is_planned: bool = False
     split: Trial | None = None
+    will_split: int = 0
 
     @property
     def further_stuck(self) -> tuple[StuckTopic, ...]:
@@ -180,9 +183,7 @@ def bundle_advice(
     cuts = recommended_cuts(population, brokers, population.boundaries)
     trials = Trials(snapshot, scenario or unchanged(snapshot.info.pulsar_version), cancelled=cancelled)
     cut = _cut(trials, population, cuts)
-    split = None
-    if len(allowed) > 1 and not is_planned and (cut is None or not cut.offered):
-        split = _best_split(trials, namespace)
+    split = None if is_planned or len(allowed) < 2 else _best_split(trials, namespace, cut)  # noqa: PLR2004
     even = fewest_even(rows, maximum)
     splits = splits_by_itself(snapshot, snapshot.settings)
     costs = cost_rows(population, numbers, snapshot.settings, manager, brokers, splits=splits)
@@ -193,7 +194,10 @@ def bundle_advice(
     wanted = {*wanted_counts(rows, even, now.bundles, maximum), kept.bundles}
     tried, again = tried_counts(trials, namespace, wanted, kept.bundles)
     recommended = best_count(tried, again, rows, kept, even, 0 if is_planned else now.bundles)
-    notes = [*_notes(population, cuts, history, brokers, maximum), *([divided] if recommended == kept.bundles else [])]
+    fewer = _fewer_wanted(now.bundles, recommended, tried, maximum)
+    will_split = splitting(population, snapshot.settings) if splits and not is_planned else 0
+    notes = [*_notes(population, cuts, history, brokers, maximum), _beyond(split, now.bundles, maximum)]
+    notes += [divided] if recommended == kept.bundles else []
     stuck = _stuck(snapshot, population, brokers)
     return BundleAdvice(
         snapshot,
@@ -207,17 +211,18 @@ def bundle_advice(
         recommended,
         tried,
         cut,
-        _told_by_brokers(len(allowed))
+        _told_by_brokers(snapshot, namespace, len(allowed))
         or (
             _of_planned(next(row for row in rows if row.bundles == recommended), cuts, cut, brokers, stuck)
             if is_planned
             else _of_split(now, split, brokers)
-            or _sentence(now, cuts, cut, brokers, stuck, _fewer_wanted(now.bundles, recommended, tried, maximum))
+            or _sentence(now, cuts, cut, brokers, stuck, _keep(now.bundles, fewer, will_split))
         ),
         stuck,
         tuple(filter(None, notes)),
         is_planned,
         split,
+        will_split,
     )
 
 
@@ -300,8 +305,13 @@ def _cut(trials: Trials, population: Population, cuts: Cuts) -> Trial | None:
     return next(iter([one for one in by_gain(found) if one.offered] or by_gain(found)), None)
 
 
-def _best_split(trials: Trials, namespace: str) -> Trial | None:
-    """Return the best of the splits of a namespace that findings and Split lab propose; None where none is offered."""
+def _best_split(trials: Trials, namespace: str, cut: Trial | None) -> Trial | None:
+    """Return the best of the splits of a namespace that findings and Split lab propose.
+
+    None where none is offered, or where cuts are.
+    """
+    if cut is not None and cut.offered:
+        return None
     actions = namespace_splits(trials.snapshot, trials.scenario, trials.unchanged(), namespace)
     found = [trials.confirmed(one) for one in map(trials.try_out, actions) if one is not None]
     return next(iter(by_gain([one for one in found if one.offered])), None)
@@ -358,6 +368,8 @@ def _notes(
     population: Population, cuts: Cuts, history: Sequence[Population], brokers: int, maximum: int
 ) -> Sequence[str]:
     notes = []
+    if not population.msg_per_s.any() and not population.bytes_per_s.any():
+        notes.append("It has no traffic, so each topic counts the same.")
     bundles = len(cuts.boundaries) - 1
     if bundles > maximum and cuts.new:
         notes.append(
@@ -375,16 +387,45 @@ def _notes(
     return notes
 
 
+def _beyond(split: Trial | None, bundles: int, maximum: int) -> str:
+    """Return a note where a split is advised although there are as many bundles as automatic splits make; else ''."""
+    if split is None or bundles < maximum:
+        return ""
+    return f"Splits by command are not held to {NAMESPACE_MAXIMUM_BUNDLES} = {maximum}; automatic ones stop there."
+
+
 def _is_about_topic(cuts: Cuts, stuck: Sequence[StuckTopic], brokers: int) -> bool:
     """Say whether a single topic is all that there is to say."""
     return brokers > 1 and bool(stuck) and cuts.limited_by_topic and not cuts.new
 
 
-def _told_by_brokers(allowed: int) -> str:
+def _told_by_brokers(snapshot: Snapshot, namespace: str, allowed: int) -> str:
     """Return the verdict where fewer than two brokers may serve a namespace; empty where more may."""
+    policy = isolation_policy(snapshot.policies, namespace)
     if not allowed:
-        return "No broker may serve this namespace, so its bundles make no difference."
-    return "Only one broker may serve this namespace, so its bundles make no difference." if allowed == 1 else ""
+        why = (
+            f"its isolation policy {policy.name} allows none that runs"
+            if policy is not None
+            else "isolation policies keep all for other namespaces"
+        )
+        return f"No broker may serve this namespace: {why}. Correct that first; its bundles make no difference."
+    by = f" (isolation policy {policy.name})" if policy is not None else ""
+    return f"Only one broker may serve this namespace{by}, so its bundles make no difference." if allowed == 1 else ""
+
+
+def _keep(bundles: int, fewer: int, will_split: int) -> str:
+    """Return what to do with so many bundles where no split is advised.
+
+    Args:
+        bundles: The number there is.
+        fewer: The number that would do as well; 0 where that is no smaller one.
+        will_split: How many of them Pulsar splits by itself.
+    """
+    if fewer:
+        return f"Do not cut it, as {count(fewer, 'bundle')} would do: with its {count(bundles, 'bundle')},"
+    if will_split:
+        return f"Do not cut it, as Pulsar will split {will_split:,} of its {count(bundles, 'bundle')} by itself:"
+    return f"Keep its {count(bundles, 'bundle')}:"
 
 
 def _of_planned(row: CountRow, cuts: Cuts, cut: Trial | None, brokers: int, stuck: Sequence[StuckTopic]) -> str:
@@ -407,22 +448,21 @@ def _of_split(now: CountRow, split: Trial | None, brokers: int) -> str:
     share = f"the broker with most of it gets {now.placed_percent:.0f} % of its load at best"
     even = f"an even part is {percent(1 / brokers)}"
     words = split.action.words
+    if split.verdict.balance != 1 and split.verdict.overload != 1:
+        return f"{words}, which spares disconnections but evens out nothing. {split.text}"
     return f"{words}: with its {count(now.bundles, 'bundle')}, {share}; {even}. {split.text}"
 
 
 def _sentence(
-    now: CountRow, cuts: Cuts, cut: Trial | None, brokers: int, stuck: Sequence[StuckTopic], fewer: int
+    now: CountRow, cuts: Cuts, cut: Trial | None, brokers: int, stuck: Sequence[StuckTopic], keep: str
 ) -> str:
-    """Return the verdict: whether to cut, and what limits it; `fewer` bundles would do, unless it is 0."""
+    """Return the verdict: whether to cut, and what limits it; `keep` begins it where nothing is cut."""
     share = f"the broker with most of it gets {now.placed_percent:.0f} % of its load at best"
     even = f"an even part is {percent(1 / brokers)}"
     if _is_about_topic(cuts, stuck, brokers):
         first = stuck[0]
         return f"No cut helps: {first.topic} alone has {first.share_percent:.0f} % of the load. {first.advice.remedy}"
     bundles = count(now.bundles, "bundle")
-    keep = (
-        f"Do not cut it, as {count(fewer, 'bundle')} would do: with its {bundles}," if fewer else f"Keep its {bundles}:"
-    )
     if not cuts.new:
         return f"{keep} {share}; {even}."
     total = len(cuts.boundaries) - 1

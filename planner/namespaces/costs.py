@@ -57,7 +57,6 @@ def cost_rows(
         brokers: How many brokers may serve the namespace.
         splits: Whether the load manager splits bundles by itself (`splits_by_itself`).
     """
-    maximum = config.integer(NAMESPACE_MAXIMUM_BUNDLES)
     found = []
     for bundles in counts:
         sessions, above = _divisible(population, equal_boundaries(bundles), config)
@@ -71,10 +70,26 @@ def cost_rows(
                 metadata_entries=bundles * _NODES[manager],
                 reported_bundles=reported,
                 above_limits=number,
-                will_split=min(number, max(maximum - bundles, 0)),
+                will_split=_with_room(number, bundles, config),
             )
         )
     return tuple(found)
+
+
+def splitting(population: Population, config: Settings) -> int:
+    """Return how many of the bundles that a namespace has are split, where the load manager splits by itself.
+
+    Args:
+        population: The topics, with the boundaries there are.
+        config: Settings in force.
+    """
+    _, above = _divisible(population, population.boundaries, config)
+    return _with_room(int(np.count_nonzero(above)), len(above), config)
+
+
+def _with_room(above: int, bundles: int, config: Settings) -> int:
+    """Return how many of some bundles above a limit are split before a namespace has the most bundles."""
+    return min(above, max(config.integer(NAMESPACE_MAXIMUM_BUNDLES) - bundles, 0))
 
 
 def _divisible(population: Population, boundaries: Sequence[int], config: Settings) -> tuple[Int64Array, BoolArray]:

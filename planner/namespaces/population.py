@@ -107,6 +107,11 @@ def population_of(snapshot: Snapshot, namespace: str) -> Population:
     mine[held] = wanted[topics.bundle[held]]
     found = np.flatnonzero(mine)
     if not len(found):
+        if len(topics) and not bundles.topics[rows].any():
+            raise ScenarioError(
+                f"{namespace[:200]} has no topics yet, so its bundles make no difference.",
+                remedy="Describe the topics that it is to have by a pattern.",
+            )
         raise ScenarioError(
             f"The snapshot lists no topics of {namespace[:200]}.",
             remedy="Capture the cluster with topics, or describe them by a pattern.",

@@ -10,7 +10,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.explain.diagnosis import diagnose
 from planner.explain.outcome import Outcome
 from planner.remedy.action import Action, restarted
-from planner.simulate.edits.registry import TrafficGrowth
+from planner.simulate.edits.registry import BundleSplit, TrafficGrowth
 from planner.simulate.judge import Result, Verdict, gained, judge, share_gone
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, Step
@@ -54,7 +54,10 @@ class Trial:
 
     @property
     def is_worth_it(self) -> bool:
-        """Whether it may be offered: better, or a trade-off that brings far more than it costs."""
+        """Whether it may be offered: better, or a trade-off that brings far more than it costs.
+
+        No split is offered that leaves brokers further apart: bundles never merge, so its price is paid for good.
+        """
         if self.verdict.word != "trade-off":
             return self.verdict.word == "better"
         if self.verdict.overload is None or self.verdict.overload < 0:
@@ -64,6 +67,8 @@ class Trial:
             lower = one.end_peak_percent - two.end_peak_percent >= _LOWER_PEAK_POINTS
             even = one.deviation_points - two.deviation_points >= _LOWER_DEVIATION_POINTS
             return (lower or even) and two.topics - one.topics <= one.all_topics
+        if any(isinstance(one, BundleSplit) for one in self.action.edits):
+            return False
         calmer = two.topics <= (1 - _FEWER_TOPICS) * one.topics
         higher = two.end_peak_percent - one.end_peak_percent
         apart = two.deviation_points - one.deviation_points

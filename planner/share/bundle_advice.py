@@ -76,11 +76,17 @@ def successor_commands(advice: BundleAdvice, trial: SuccessorTrial | None) -> tu
 
 
 def recreated_sentence(advice: BundleAdvice) -> str:
-    """Return how many equal bundles a namespace is to have if it is recreated."""
+    """Return how many equal bundles a namespace is to have if it is recreated; empty where that makes no difference."""
     number = count(advice.recommended, "bundle")
+    if len(advice.brokers) < 2:  # noqa: PLR2004 - one broker takes all of it
+        return ""
     if advice.recommended == advice.now.bundles:
-        return f"If it is recreated, keep {number}: no other number is better once it has settled."
-    return f"If it is recreated, create it with {number}."
+        kept = f"create it with {number} again" if advice.will_split else f"keep {number}"
+        return f"If it is recreated, {kept}: no other number is better once it has settled."
+    said = f"If it is recreated, create it with {number}."
+    if advice.successor or advice.recreated is None:
+        return said
+    return f"{said} Simulated, once it has settled: {advice.recreated.text[:1].lower()}{advice.recreated.text[1:]}"
 
 
 def successor_sentence(advice: BundleAdvice) -> str:
@@ -209,8 +215,8 @@ def advice_text(advice: BundleAdvice) -> str:
         ),
         advice.sentence,
     ]
-    if not advice.is_planned:
-        lines.append(recreated_sentence(advice))
+    if not advice.is_planned and (again := recreated_sentence(advice)):
+        lines.append(again)
     lines += [
         f"No cut helps {one.topic} ({one.share_percent:.0f} %). {one.advice.remedy}" for one in advice.further_stuck
     ]

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from planner.cluster.ranges import equal_boundaries
 from planner.figures.namespaces import hash_line
 
 TOPICS = 1_500
@@ -35,3 +36,37 @@ def test_every_topic_has_a_stem_and_a_name_and_the_heaviest_a_point(topics: int)
     assert min(heavy.y, default=1.0) >= max(light.y, default=0.0)
     assert light.hovertemplate == heavy.hovertemplate
     assert "0x%{x:08x}" in heavy.hovertemplate
+
+
+@pytest.mark.parametrize(("bundles", "kind"), [(100, "bar"), (1_000, "scatter")])
+def test_many_bundles_are_drawn_as_one_outline_for_each_broker(bundles: int, kind: str) -> None:
+    """A browser drew a bar, with its border, for each of 1,000 bundles: 2,472 elements, and little of their colours."""
+    edges = np.asarray(equal_boundaries(bundles), dtype=np.int64)
+    share = np.linspace(0, 1, bundles)
+    owners = [f"b{at % 5}" for at in range(bundles)]
+    figure = hash_line((edges[:-1], edges[1:]), share, owners, (np.zeros(0, np.int64), np.zeros(0), []))
+    upper = [one for one in figure.data if one.yaxis == "y"]
+    drawn = [one for one in upper if one.type == kind and one.mode != "none"] if kind == "scatter" else upper
+    assert [one.type for one in drawn] == [kind] * 5
+    assert sorted(one.name for one in drawn) == sorted(set(owners))
+    for one in drawn:
+        mine = [at for at in range(bundles) if owners[at] == one.name]
+        if kind == "bar":
+            assert list(one.y) == share[mine].tolist()
+            continue
+        assert list(one.y[1::4]) == list(one.y[2::4]) == share[mine].tolist()
+        assert list(one.x[::4]) == edges[:-1][mine].tolist()
+        assert list(one.x[3::4]) == edges[1:][mine].tolist()
+    # A pointer finds each bundle, drawn as one or not.
+    told = [row[0] for one in upper if one.customdata is not None for row in one.customdata]
+    assert len(told) == len(set(told)) == bundles
+
+
+def test_titles_are_above_what_is_drawn() -> None:
+    """They were written on the last bundle and the last topics, where these are as high as any."""
+    edges = np.asarray(equal_boundaries(4), dtype=np.int64)
+    figure = hash_line(
+        (edges[:-1], edges[1:]), np.full(4, 25.0), ["b"] * 4, (edges[1:] - 5, np.full(4, 12.5), ["a", "b", "c", "d"])
+    )
+    assert figure.layout.yaxis.range[1] > 1.3 * 25
+    assert figure.layout.yaxis2.range[1] > 1.3 * 12.5

@@ -120,9 +120,15 @@ def test_secondary_brokers_count_only_where_they_are_used(manager: LoadManager) 
     assert allowed_brokers(made.with_columns(brokers=gone), space) == (names[0], *names[2:])
 
 
-@pytest.mark.parametrize(("primary", "said"), [("none.example", "No broker may"), (None, "Only one broker may")])
+@pytest.mark.parametrize(
+    ("primary", "said"),
+    [
+        ("none.example", "No broker may serve this namespace: its isolation policy mine allows none that runs."),
+        (None, "Only one broker may serve this namespace (isolation policy mine), so its bundles make no difference."),
+    ],
+)
 def test_without_a_choice_of_brokers_the_advice_says_so(primary: str | None, said: str) -> None:
     made = cluster(3)
     policy = IsolationPolicy("mine", (made.namespaces[0],), (primary or broker_host(made.brokers.name[0]),), ())
     advice = bundle_advice(made.with_columns(policies=Policies(isolation=(policy,))), made.namespaces[0])
-    assert advice.sentence == f"{said} serve this namespace, so its bundles make no difference."
+    assert advice.sentence.startswith(said)

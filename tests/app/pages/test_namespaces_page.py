@@ -156,7 +156,7 @@ def test_a_number_that_is_kept_is_not_said_to_be_better(page: Page) -> None:
     saved = state.workspace().add(cluster, "one bundle")
     advice = bundle_advice(cluster, "iot/home")
     said = shown(page("namespaces", snapshot=saved.digest[:12], namespace="iot/home"))
-    kept = "If it is recreated, keep 1 bundle: no other number is better once it has settled."
+    kept = "If it is recreated, create it with 1 bundle again: no other number is better once it has settled."
     assert f"{kept} Its busiest broker has 100.0 % of its load at best. An even" in said
     assert kept in advice_text(advice)
 
