@@ -226,8 +226,8 @@ class Source:
                 if labels.get("instance") and labels.get("broker"):
                     said.setdefault(labels["instance"], set()).add(labels["broker"])
         for instance in sorted(name for name, hosts in said.items() if len(hosts) > 1):
-            text = f"Several brokers were at {instance} on one day, so this is its name. Use --broker-names."
-            self.notes.setdefault(text)
+            text = f"Several brokers were at {instance} on one day. Their pods tell them apart; where series have none,"
+            self.notes.setdefault(f"{text} use --broker-names.")
         return {name: next(iter(hosts)) for name, hosts in said.items() if len(hosts) == 1}
 
 

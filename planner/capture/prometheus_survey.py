@@ -1,7 +1,7 @@
 """Says what a Prometheus has of a cluster, and how precise a history or snapshot of it will be."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
@@ -18,7 +18,7 @@ from planner.cluster.pulsar_json import USAGE_METRICS
 from planner.cluster.text import count
 from planner.cluster.units import MS_PER_MIN, MS_PER_S
 from planner.history.assumed import listed
-from planner.history.labels import broker_of, has_port, normalised
+from planner.history.labels import broker_of, has_port, normalised, pod_of
 from planner.history.prometheus import BUNDLE_METRICS, COUNTER_METRICS, TOPIC_METRICS
 
 _LOOK_BACK_MS: Final = 15 * MS_PER_MIN
@@ -120,13 +120,22 @@ def survey(options: PrometheusOptions, at_ms: int) -> Survey:
             series[name] = series.get(name, 0) + int(float(msgspec.json.decode(one.value)[1]))
         found = source.of_moment(brokers_query(options.matchers), at_ms)
         clusters = sorted({one.metric["cluster"] for one in found if one.metric.get("cluster")})
-        named = [broker_of(source.labels(one.metric, at_ms))[0] for one in found]
-        brokers = tuple(sorted({name for name in named if has_port(name)} or set(filter(None, named))))
+        brokers = _brokers(source.labels(one.metric, at_ms) for one in found)
         scrape_s = _scrape_s(source, found, at_ms)
         if not series:
             source.note_averages(names_query(options.matchers), at_ms)
         source.note_stores()
         return Survey(at_ms, series, brokers, tuple(clusters), scrape_s, (*source.notes, *source.said))
+
+
+def _brokers(series: Iterable[Mapping[str, str]]) -> tuple[str, ...]:
+    """Return the brokers of series by name; several pods at one address are brokers of their own."""
+    pods: dict[str, set[str]] = {}
+    for labels in series:
+        pods.setdefault(broker_of(labels)[0], set()).add(pod_of(labels)[0])
+    named = [name for broker, found in pods.items() for name in (found - {""} if len(found - {""}) > 1 else [broker])]
+    apart = {name for broker, found in pods.items() if len(found - {""}) > 1 for name in found}
+    return tuple(sorted({name for name in named if has_port(name) or name in apart} or set(filter(None, named))))
 
 
 def _scrape_s(source: Source, series: list[Series], at_ms: int) -> float | None:

@@ -10,7 +10,7 @@ from planner.cluster.units import MS_PER_MIN
 from planner.doors.pieces import Metrics, NotUsed, Piece, Source
 from planner.doors.words import BROKER, BUNDLE
 from planner.history.assumed import listed
-from planner.history.labels import WEB_PORT, broker_of, pod_of, topic_of
+from planner.history.labels import WEB_PORT, broker_of, has_port, pod_of, topic_of
 from planner.history.prometheus import COUNTER_METRICS, JAVA_METRICS, TOPIC_METRICS
 
 VALID_MS: Final = 5 * MS_PER_MIN
@@ -100,7 +100,7 @@ class MetricsReader:
 
     def place(self, labels: Mapping[str, str]) -> Place:
         """Return what samples with these labels are about; it can be kept for others with the same labels."""
-        pod = pod_of(labels)[0]
+        pod = pod_of(labels)[0] or _own_host(labels)
         broker = broker_of(labels)[0] or self._broker or _host_in(labels) or pod
         cluster = labels.get("cluster", "")
         found = self._brokers.setdefault((cluster, broker, pod), _Broker(broker, cluster=cluster))
@@ -160,12 +160,13 @@ class MetricsReader:
         """Yield the metrics of each broker, and what was left out."""
         for (_, topic, column), (one, rate) in self._counted.items():
             one.topics[topic].setdefault(column, rate)
-        for broker, one in self._by_name():
+        for (broker, pod), one in self._by_name():
             if not (one.plain or one.bundles or one.topics):
                 continue
             yield Metrics(
                 source=self._source,
                 broker=broker,
+                pod=pod,
                 host=one.host,
                 cluster=one.cluster,
                 at_ms=one.at_ms,
@@ -176,8 +177,8 @@ class MetricsReader:
             )
         yield from self._left_out()
 
-    def _by_name(self) -> Iterator[tuple[str, _Broker]]:
-        """Yield each broker of each cluster; several pods behind one address are several brokers."""
+    def _by_name(self) -> Iterator[tuple[tuple[str, str], _Broker]]:
+        """Yield each broker of each cluster with its name and pod; several pods behind one address are kept apart."""
         clusters = {name for name, *_ in self._brokers if name}
         first = next((name for name, *_ in self._brokers if name), "")
         brokers: dict[tuple[str, str], dict[str, _Broker]] = {}
@@ -190,12 +191,12 @@ class MetricsReader:
                 pods[pod] = one
         for (_, broker), found in brokers.items():
             if len(found.keys() - {""}) > 1:
-                yield from ((pod or broker, one) for pod, one in found.items())
+                yield from (((broker, pod), one) for pod, one in found.items())
                 continue
             one, *others = found.values()
             for other in others:
                 one.add(other)
-            yield broker, one
+            yield (broker, next(filter(None, found), "")), one
 
     def _left_out(self) -> Iterator[NotUsed]:
         if self._wrong:
@@ -209,10 +210,17 @@ class MetricsReader:
             why += "; the last one counts. Their labels may tell tenants or servers apart"
             yield NotUsed(source=self._source, why=why)
         if self._odd_bundles:
-            yield NotUsed(source=self._source, why=f"{count(self._odd_bundles, 'sample')} do not name a valid bundle")
+            why = f"{count(self._odd_bundles, 'sample')} without a valid bundle"
+            yield NotUsed(source=self._source, why=why)
         if self._of_namespaces and not any(one.topics for one in self._brokers.values()):
             why = "rates are of namespaces; set exposeTopicLevelMetricsInPrometheus=true for those of topics"
             yield NotUsed(source=self._source, why=why)
+
+
+def _own_host(labels: Mapping[str, str]) -> str:
+    """Return the host that a broker gives as its own where `instance` is an address; empty where it gives none."""
+    host = labels.get("broker", "")
+    return host if host and has_port(labels.get("instance", "")) and not has_port(host) else ""
 
 
 def _host_in(labels: Mapping[str, str]) -> str:

@@ -266,6 +266,7 @@ class Metrics(Piece):
 
     Attributes:
         broker: Broker id, or its host alone, or empty.
+        pod: The pod, where a label says it; brokers behind one address are told apart by it.
         host: The host that the broker advertises, where a label says it; `broker` may be another address of it.
         cluster: Name of the cluster, where a label says it.
         at_ms: When, ms since 1970; 0 unknown.
@@ -276,6 +277,7 @@ class Metrics(Piece):
     """
 
     broker: str = ""
+    pod: str = ""
     host: str = ""
     cluster: str = ""
     at_ms: int = 0

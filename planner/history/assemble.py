@@ -8,6 +8,7 @@ import numpy as np
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.units import DAY_MS
 from planner.history.assumed import Hosts, listed
+from planner.history.gateways import Gateways
 from planner.history.labels import WEB_PORT
 from planner.history.layout import Layout
 from planner.history.manifest import Gap, RowCounts, day_of
@@ -58,8 +59,10 @@ class DayAssembler:
         self.options = options
         self.skew_ms = skew_of(hint.lag_ms, options)
         layout = Layout(options.report_ms)
-        hosts = Hosts({*hint.brokers, *(base.brokers.name if base is not None else ())})
-        self.state = ClusterState(cluster, layout, options, self.skew_ms, hosts)
+        gateways = Gateways(hint.targets)
+        named = {*hint.brokers, *(base.brokers.name if base is not None else ())}
+        hosts = Hosts(named - gateways.brokers.keys())
+        self.state = ClusterState(cluster, layout, options, self.skew_ms, hosts, gateways)
         self.maker = MomentMaker(self.state)
         if base is not None:
             self.state.apply_snapshot(base, layout_only=True)
@@ -141,6 +144,7 @@ class DayAssembler:
 
     def _notes_of_labels(self) -> Iterator[str]:
         hosts = self.state.hosts
+        yield from self.state.gateways.notes(hosts)
         if programs := self.state.programs:
             yield f"{listed(programs)} left out: they have only the metrics of any Java program, such as a bookie."
         if hosts.assumed:

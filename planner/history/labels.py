@@ -31,8 +31,16 @@ REPLICA_LABELS = frozenset(
 )
 """Labels that say which of several Prometheus servers, or rulers, wrote a series; the series is the same."""
 
-POD_LABELS: Final = ("pod", "kubernetes_pod_name", "kubernetes_pod", "pod_name", "k8s_pod_name", "exported_pod")
-"""Labels under which collectors in Kubernetes write the pod of a target."""
+POD_LABELS: Final = (
+    "pod",
+    "kubernetes_pod_name",
+    "kubernetes_pod",
+    "pod_name",
+    "k8s_pod_name",
+    "exported_pod",
+    "exported_instance",
+)
+"""Labels under which collectors write the pod of a target; the last one is the host of a target behind another one."""
 
 WEB_PORT = "8080"
 """Port of a broker's web service where only its host is known: the default of `webServicePort`."""

@@ -23,6 +23,7 @@ from planner.cluster.moments import LAST_MS
 from planner.cluster.pulsar_json import BROKER_COLUMNS, BUNDLE_STATS, RATES
 from planner.cluster.units import DAY_MS
 from planner.formats.validate import MAX_NAME_LENGTH
+from planner.history.gateways import Targets, add_target
 from planner.history.manifest import day_folder
 from planner.spark.schema import arrow_schema
 
@@ -235,6 +236,7 @@ class DayFacts:
         brokers: Brokers that records name.
         late: Rows that stand after later ones of the same broker.
         warnings: What servers say of the answers that have records of the day, one sentence each.
+        targets: What the series of each address call their brokers, and when.
     """
 
     first_ms: dict[str, int] = field(default_factory=dict)
@@ -242,6 +244,7 @@ class DayFacts:
     brokers: set[str] = field(default_factory=set)
     late: int = 0
     warnings: dict[str, None] = field(default_factory=dict)
+    targets: Targets = field(default_factory=dict)
     _given: dict[str, tuple[Sequence[str], int]] = field(default_factory=dict)
 
     def add(self, record: Record) -> None:
@@ -249,6 +252,8 @@ class DayFacts:
         if record.clock_lag_ms is not None:
             self.lag_ms.setdefault(record.broker, []).append(record.clock_lag_ms)
         self.brokers.add(record.broker)
+        if record.kind is Kind.SAMPLES and record.text and len(record.times):
+            add_target(self.targets, record.broker, record.text, int(record.times[0]), int(record.times[-1]))
         names = bundles_of(record)
         before = self._given.get(record.broker)
         if before is not None and before[1] <= record.time_ms and before[0] == names:
@@ -268,6 +273,11 @@ class DayFacts:
                     self.first_ms[name] = time_ms
         elif row["kind"] == "brokers":
             self.brokers.update(found)
+        elif row["kind"] == "targets":
+            for address, pod, host, hour, first_ms, last_ms in found:
+                key = (address, pod, host, hour)
+                before = self.targets.get(key, (first_ms, last_ms))
+                self.targets[key] = (min(before[0], first_ms), max(before[1], last_ms))
         elif row["kind"] == "warnings":
             self.warnings |= dict.fromkeys(found)
         else:
@@ -346,6 +356,9 @@ def _rows_of_hints(
             yield made | {"kind": "brokers", "body": msgpack.encode(sorted(hint.brokers))}
         if warnings:
             yield made | {"kind": "warnings", "body": msgpack.encode(list(warnings))}
+        if hint.targets:
+            rows = [(*key, *time_ms) for key, time_ms in sorted(hint.targets.items())]
+            yield made | {"kind": "targets", "body": msgpack.encode(rows)}
         if hint.lag_ms:
             yield made | {"kind": "clocks", "body": msgpack.encode(sorted(hint.lag_ms.items()))}
 

@@ -28,6 +28,7 @@ from planner.history.columns import (
     bundle_columns,
     topic_columns,
 )
+from planner.history.gateways import Gateways
 from planner.history.layout import Layout
 from planner.history.prometheus import BUNDLE_METRICS, JAVA_METRICS
 from planner.history.rates import CounterRates
@@ -56,17 +57,25 @@ class ClusterState:
     Attributes:
         base: The last snapshot that was taken, without its tables.
         hosts: Which broker is meant where a series names a host alone.
+        gateways: Which broker is meant where several have one address.
         assumed: Namespaces whose bundles are unknown.
         cut: Namespaces with a bundle that several brokers serve, so that there are more than anybody reports.
         programs: What has only series of Java, as a bookie or ZooKeeper has, and is therefore no broker.
     """
 
     def __init__(
-        self, cluster: str, layout: Layout, options: Options, skew_ms: dict[str, int], hosts: Hosts | None = None
+        self,
+        cluster: str,
+        layout: Layout,
+        options: Options,
+        skew_ms: dict[str, int],
+        hosts: Hosts | None = None,
+        gateways: Gateways | None = None,
     ) -> None:
         self.cluster, self.layout, self.options, self.skew_ms = cluster, layout, options, skew_ms
         self.base: Snapshot | None = None
         self.hosts = hosts or Hosts(())
+        self.gateways = gateways or Gateways({})
         self.cut: dict[str, None] = {}
         self.extensible = False
         self.brokers = broker_columns()
@@ -281,10 +290,15 @@ class ClusterState:
     def is_placed(self, record: Record) -> bool:
         """Return whether there is a place for samples: a single broker, and a bundle where they are of a topic."""
         is_of_bundle = not record.names or record.names[0] not in self.unplaced_topics
-        return is_of_bundle and bool(self.hosts.broker_of(record.broker))
+        return is_of_bundle and bool(self._named(record))
+
+    def _named(self, record: Record) -> str:
+        """Return the broker of a record of samples; empty where it is none, or one of several."""
+        name = self.gateways.name_of(record.broker, record.text)
+        return self.hosts.broker_of(name) if name else ""
 
     def _samples(self, record: Record, *, counts: bool) -> None:
-        named = self.hosts.broker_of(record.broker)
+        named = self._named(record)
         if not named:
             return
         if named != record.broker:

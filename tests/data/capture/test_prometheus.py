@@ -14,6 +14,7 @@ from planner.capture.prometheus import Wanted, answers_at, fetch
 from planner.capture.prometheus_options import PrometheusOptions, PrometheusSecrets
 from planner.capture.prometheus_survey import survey
 from planner.cluster.errors import CaptureError
+from planner.history.gateways import names_in
 from planner.history.labels import BrokerRule, broker_of, normalised, topic_of
 from planner.history.prometheus import records_of_export
 from planner.history.records import Record, Tally
@@ -243,3 +244,23 @@ def test_why_no_answer_came_is_said_without_numbers_of_the_system() -> None:
         options = PrometheusOptions(url=url, secrets=PrometheusSecrets(token_env=""), attempts=1)
         with pytest.raises(CaptureError, match=r"The address cannot be reached: Connection refused\."):
             answers_at(options, START_S * 1_000)
+
+
+def test_a_survey_names_brokers_behind_one_address_by_their_pods(tmp_path: Path) -> None:
+    """It listed the gateway as the only broker, and so did the history that was fetched."""
+    every = [
+        {
+            "metric": {"__name__": "pulsar_lb_cpu_usage", "instance": "gateway:80", "kubernetes_pod_name": f"mq-{n}"},
+            "values": [[START_S + 60 * i, str(10 + n)] for i in range(61)],
+        }
+        for n in range(2)
+    ]
+    with serving(Recorded(every)) as recorded:
+        assert survey(quick(recorded), WANTED.end_ms).brokers == ("mq-0", "mq-1")
+        done = fetch(quick(recorded), WANTED, tmp_path)
+    pods: set[str] = set()
+    for path in done.folder.glob("*.json.gz"):
+        for record in records_of_export(io.BytesIO(gzip.decompress(path.read_bytes())), "x", Tally()):
+            assert isinstance(record, Record)
+            pods.add(names_in(record.text)[0])
+    assert pods == {"mq-0", "mq-1"}

@@ -4,6 +4,7 @@ import io
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -350,3 +351,49 @@ def test_series_of_two_tenants_are_said() -> None:
     reading = read(json.dumps(answer))
     assert "differ from another one of the same broker, bundle or topic" in " ".join(reading.not_used)
     assert "differ from another" not in " ".join(read(text_of("prometheus/instant.json")).not_used)
+
+
+def gateway_series(labels_of: Callable[[int], dict[str, str]]) -> list[dict[str, Any]]:
+    """Return series of two brokers at one address, each with a bundle of its own, and the size of their heap."""
+    found = []
+    for number, span in enumerate(("0x00000000_0x80000000", "0x80000000_0xffffffff")):
+        there = {"instance": "gateway:80", **labels_of(number)}
+        values = {"pulsar_lb_cpu_usage": 10.0, "pulsar_bundle_msg_rate_in": 100.0}
+        for name, value in values.items():
+            bundle = {"bundle": f"shop/orders/{span}"} if "bundle" in name else {}
+            metric = {"__name__": name, **there, **bundle}
+            found.append({"metric": metric, "value": [1_795_225_795, str(value * (number + 1))]})
+    return found
+
+
+@pytest.mark.parametrize("form", ["answer", "export", "answers"])
+@pytest.mark.parametrize("label", ["pod", "exported_instance", "broker"])
+def test_brokers_behind_one_address_are_apart_in_every_form(form: str, label: str) -> None:
+    """Lines of an export and answers of one metric each made one broker of all, with the load of the last one."""
+    series = gateway_series(lambda number: {label: f"mq-{number}"})
+    result = [{"status": "success", "data": {"resultType": "vector", "result": [one]}} for one in series]
+    whole = {"status": "success", "data": {"resultType": "vector", "result": series}}
+    lines = [
+        {"metric": one["metric"], "values": [float(one["value"][1])], "timestamps": [one["value"][0] * 1_000]}
+        for one in series
+    ]
+    text = "\n".join(map(json.dumps, {"answer": [whole], "export": lines, "answers": result}[form]))
+    snapshot = read_given([Given("x.json", io.BytesIO(text.encode()))]).snapshot
+    assert snapshot is not None
+    assert snapshot.brokers.name == ("mq-0:8080", "mq-1:8080")
+    assert snapshot.brokers.cpu_usage_percent.tolist() == [10.0, 20.0]
+    assert snapshot.bundles.owner.tolist() == [0, 1]
+    assert snapshot.bundles.msg_rate_in_per_s.tolist() == [100.0, 200.0]
+
+
+def test_series_of_an_address_of_several_brokers_that_name_none_are_left_out() -> None:
+    series = gateway_series(lambda number: {"pod": f"mq-{number}"})
+    topic = {"__name__": "pulsar_rate_in", "instance": "gateway:80", "topic": "persistent://shop/orders/t"}
+    series.append({"metric": topic, "value": [1_795_225_795, "7"]})
+    text = json.dumps({"status": "success", "data": {"resultType": "vector", "result": series}})
+    reading = read_given([Given("x.json", io.BytesIO(text.encode()))])
+    assert reading.snapshot is not None
+    assert reading.snapshot.brokers.name == ("mq-0:8080", "mq-1:8080")
+    assert any(
+        "Some series at gateway:80, the address of several brokers, do not say" in one for one in reading.assumed
+    )

@@ -1,0 +1,113 @@
+"""Addresses at which several brokers answer, as behind a gateway, a collector or a forwarded port.
+
+`instance` is then one address for all of them, so that it names none. Their series are told apart by the pod, or by the
+host that a broker gives as its own. A pod that replaces another one at an address is not there at the same time.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from itertools import combinations
+from typing import Final
+
+from planner.cluster.units import HOUR_MS
+from planner.history.assumed import Hosts, listed
+from planner.history.labels import POD_LABELS, has_port, pod_of, unpacked
+
+_HOST: Final = "broker"
+
+Targets = dict[tuple[str, str, str, int], tuple[int, int]]
+"""First and last sample, in ms, by address, pod, the host of a broker itself, and hour."""
+
+
+@lru_cache(maxsize=1 << 12)
+def names_in(text: str) -> tuple[str, str]:
+    """Return the pod of a series, and the host that its broker gives as its own; empty where it names none.
+
+    Args:
+        text: What tells the series apart (`planner.history.labels.packed`).
+    """
+    others = unpacked(text)[1]
+    labels: Mapping[str, str] = json.loads(others) if others else {}
+    host = labels.get(_HOST, "")
+    return pod_of(labels)[0], "" if has_port(host) else host
+
+
+def add_target(found: Targets, address: str, text: str, first_ms: int, last_ms: int) -> None:
+    """Take note that series of an address were sampled."""
+    if not any(label in text for label in (*POD_LABELS, _HOST)) or not has_port(address):
+        return
+    names = names_in(text)
+    if any(names):
+        key = (address, *names, first_ms // HOUR_MS)
+        before = found.get(key, (first_ms, last_ms))
+        found[key] = (min(before[0], first_ms), max(before[1], last_ms))
+
+
+class Gateways:
+    """The addresses at which several brokers answered at one time.
+
+    Args:
+        targets: What was sampled there.
+
+    Attributes:
+        unclear: Addresses with series that name no broker.
+    """
+
+    def __init__(self, targets: Targets) -> None:
+        self.unclear: dict[str, None] = {}
+        times: dict[tuple[str, bool], dict[str, list[tuple[int, int]]]] = {}
+        hosts: dict[tuple[str, str], set[str]] = {}
+        for (address, pod, host, _), time_ms in sorted(targets.items()):
+            for name, is_pod in ((pod, True), (host, False)):
+                if name:
+                    times.setdefault((address, is_pod), {}).setdefault(name, []).append(time_ms)
+            if pod and host:
+                hosts.setdefault((address, pod), set()).add(host)
+        self.brokers: dict[str, tuple[str, ...]] = {}
+        for (address, is_pod), of_names in sorted(times.items()):
+            if is_pod or (address, True) not in times:
+                together = dict.fromkeys(name for pair in _together(of_names) for name in pair)
+                if together:
+                    self.brokers[address] = tuple(together)
+        self._hosts = {key: next(iter(found)) for key, found in hosts.items() if len(found) == 1}
+
+    def name_of(self, address: str, text: str) -> str:
+        """Return the broker, host or pod of a series at an address; empty where it does not say which one of them."""
+        if address not in self.brokers:
+            return address
+        pod, host = names_in(text)
+        found = host or self._hosts.get((address, pod), pod)
+        if not found:
+            self.unclear[address] = None
+        return found
+
+    def notes(self, hosts: Hosts) -> Iterator[str]:
+        """Yield what there is to know about these addresses, one sentence each."""
+        for address, names in self.brokers.items():
+            called = dict.fromkeys(hosts.broker_of(self._hosts.get((address, name), name)) or name for name in names)
+            yield f"{address} is the address of several brokers: {listed(called)}. Their pods or hosts tell them apart."
+        if self.unclear:
+            yield (
+                f"Some series at {listed(self.unclear)}, the address of several brokers, do not say which of them they"
+                " are of. They were left out. Keep the label pod, or scrape each broker at its own address."
+            )
+
+
+def _together(times: Mapping[str, list[tuple[int, int]]]) -> Iterator[tuple[str, str]]:
+    """Yield pairs of names that were there at the same time for most of the time of one of them."""
+    for one, other in combinations(times, 2):
+        both = _overlap_ms(times[one], times[other])
+        if both >= 0 and 2 * both >= min(_length_ms(times[one]), _length_ms(times[other])):
+            yield one, other
+
+
+def _length_ms(times: Iterable[tuple[int, int]]) -> int:
+    return sum(last - first for first, last in times)
+
+
+def _overlap_ms(one: Iterable[tuple[int, int]], other: Iterable[tuple[int, int]]) -> int:
+    """Return how long two lists of times have in common; below 0 where they have no moment."""
+    common = [min(a[1], b[1]) - max(a[0], b[0]) for a in one for b in other]
+    shared = [length for length in common if length >= 0]
+    return sum(shared) if shared else -1

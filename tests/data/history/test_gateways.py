@@ -1,0 +1,98 @@
+"""Several brokers behind one address: their series are told apart by pod or host, or left out with a note."""
+
+from typing import Any
+
+import pytest
+
+from planner.cluster.snapshot import Snapshot
+from planner.history.gateways import Gateways, Targets, add_target
+from planner.history.labels import packed
+from planner.history.records import DayFacts, Tally, batches
+from tests.data.history.test_history_assemble import DAY, START, assemble, owner_of
+from tests.data.history.test_history_labels import answer, one, read
+
+GATEWAY = {"instance": "gateway:80"}
+LOW, HIGH = "shop/orders/0x00000000_0x80000000", "shop/orders/0x80000000_0xffffffff"
+
+
+def series(broker: int, own: dict[str, str], usage: dict[str, str] | None = None, minutes: int = 4) -> list[Any]:
+    """Return what a broker says of itself and of its bundle, at the address that all of them have."""
+    there = GATEWAY | own
+    bundle = LOW if broker == 0 else HIGH
+    load = there | ({} if usage is None else usage)
+    return [
+        one("pulsar_lb_cpu_usage", [10.0 + broker] * minutes, 0, **load),
+        one("pulsar_bundle_msg_rate_in", [100.0 + broker] * minutes, 0, **load, bundle=bundle),
+        one("jvm_memory_direct_bytes_max", [2.0**30 * (1 + broker)] * minutes, 0, **there),
+    ]
+
+
+def usage(snapshot: Snapshot) -> dict[str, tuple[float, float]]:
+    table = snapshot.brokers
+    pairs = zip(table.cpu_usage_percent.tolist(), table.direct_memory_limit_mib.tolist(), strict=True)
+    return dict(zip(table.name, pairs, strict=True))
+
+
+@pytest.mark.parametrize("label", ["pod", "kubernetes_pod_name", "exported_pod", "exported_instance"])
+def test_pods_behind_one_address_are_brokers_of_their_own(label: str) -> None:
+    """The usage of one broker was shown for a broker called like the gateway, which owned all bundles."""
+    every = [found for broker in (0, 1) for found in series(broker, {label: f"mq-{broker}"})]
+    assembler, snapshots = assemble([answer(*every)])
+    assert usage(snapshots[-1]) == {"mq-0:8080": (10.0, 1_024.0), "mq-1:8080": (11.0, 2_048.0)}
+    assert [owner_of(snapshots[-1], name) for name in (LOW, HIGH)] == ["mq-0", "mq-1"]
+    rows = assembler.rows()
+    assert (rows.used, rows.outdated, rows.not_placed) == (24, 0, 0)
+    assert "gateway:80 is the address of several brokers: mq-0:8080, mq-1:8080." in " ".join(assembler.notes())
+
+
+def test_a_broker_is_called_as_it_calls_itself() -> None:
+    every = [
+        found for broker in (0, 1) for found in series(broker, {"pod": f"mq-{broker}"}, {"broker": f"10.2.0.{broker}"})
+    ]
+    assembler, snapshots = assemble([answer(*every)])
+    assert usage(snapshots[-1]) == {"10.2.0.0:8080": (10.0, 1_024.0), "10.2.0.1:8080": (11.0, 2_048.0)}
+    assert "gateway:80 is the address of several brokers: 10.2.0.0:8080, 10.2.0.1:8080." in " ".join(assembler.notes())
+
+
+def test_series_that_do_not_name_their_broker_are_left_out_with_a_note() -> None:
+    every = [found for broker in (0, 1) for found in series(broker, {"zone": f"{broker}"}, {"broker": f"mq-{broker}"})]
+    assembler, snapshots = assemble([answer(*every)])
+    assert {name: cpu for name, (cpu, _) in usage(snapshots[-1]).items()} == {"mq-0:8080": 10.0, "mq-1:8080": 11.0}
+    assert assembler.rows().not_placed == 8
+    assert "Some series at gateway:80, the address of several brokers, do not say which" in " ".join(assembler.notes())
+
+
+@pytest.mark.parametrize("overlap", [0, 1])
+def test_a_pod_that_replaces_another_one_is_the_same_broker(overlap: int) -> None:
+    """The old series lives on for a few minutes after its pod, as Prometheus shows it."""
+    before = one("pulsar_lb_cpu_usage", [10.0] * 10, 0, **GATEWAY, pod="mq-6d7f")
+    after = one("pulsar_lb_cpu_usage", [11.0] * 10, 60 * (10 - overlap), **GATEWAY, pod="mq-9b2c")
+    assembler, snapshots = assemble([answer(before, after)])
+    assert {name for snapshot in snapshots for name in snapshot.brokers.name} == {"gateway:80"}
+    assert not any("several brokers" in note for note in assembler.notes())
+
+
+def test_a_pod_at_an_address_of_its_own_is_called_by_it() -> None:
+    every = [
+        one("pulsar_lb_cpu_usage", [10.0 + n] * 4, 0, instance=f"10.0.0.{n}:8080", pod=f"mq-{n}") for n in range(2)
+    ]
+    _, snapshots = assemble([answer(*every)])
+    assert sorted(snapshots[-1].brokers.name) == ["10.0.0.0:8080", "10.0.0.1:8080"]
+
+
+def test_what_is_known_of_addresses_passes_the_stages() -> None:
+    records = read(*(found for broker in (0, 1) for found in series(broker, {"pod": f"mq-{broker}"})))
+    rows = [row for batch in batches(iter(records), 0, 0, Tally()) for row in batch.to_pylist()]
+    hint = DayFacts()
+    for row in rows:
+        if row["lane"] == "hint" and row["day"] == DAY:
+            hint.take(row)
+    assert Gateways(hint.targets).brokers == {"gateway:80": ("mq-0", "mq-1")}
+
+
+def test_a_host_without_a_port_and_labels_of_no_broker_say_nothing() -> None:
+    found: Targets = {}
+    add_target(found, "mq-0", packed("", '{"pod": "a"}'), START, START)
+    add_target(found, "mq-0:8080", packed("", '{"zone": "pod"}'), START, START)
+    add_target(found, "mq-0:8080", packed("", '{"broker": "mq-0:8080"}'), START, START)
+    assert found == {}
