@@ -16,6 +16,7 @@ from planner.cluster.units import DAY_MS
 from planner.doors.beside import mixed
 from planner.doors.chunks import chunks_of
 from planner.doors.found import found_in
+from planner.doors.mended import MENDED_BYTES, mended
 from planner.doors.metrics_reader import lacking_of
 from planner.doors.missing import missing_of
 from planner.doors.pieces import (
@@ -219,6 +220,11 @@ def _best_of(data: bytes, name: str) -> list[Piece]:
             found = worth_of(pieces)
             if found.is_better_than(worth):
                 best, worth, width = pieces, found, at
+    without, what = mended(text) if worth.not_read and not width and len(data) <= MENDED_BYTES else ("", "")
+    if what:
+        pieces = list(_of_text(without.encode(), name))
+        if worth_of(pieces).is_better_than(worth):
+            return [*pieces, Assumed(source=Source(name), text=f"{name}: it is read as JSON without mistakes: {what}.")]
     if width:
         said = f"{name}: its lines were broken at {width} columns, and are joined again."
         best.append(Assumed(source=Source(name), text=said))

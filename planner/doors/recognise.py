@@ -9,12 +9,13 @@ import msgspec
 
 from planner.cluster.errors import FormatError
 from planner.cluster.text import count
-from planner.doors.chunks import Chunk
+from planner.doors.chunks import HEAD_BYTES, Chunk
 from planner.doors.java_text import value_of
 from planner.doors.kind import LIKELY, NO, Kind
 from planner.doors.kinds import configuration, manifests
+from planner.doors.mended import closed
 from planner.doors.notations import in_json
-from planner.doors.pieces import NotUsed, Piece, Source
+from planner.doors.pieces import Assumed, NotUsed, Piece, Source
 from planner.doors.registry import KINDS
 from planner.doors.terminal import letters_of
 from planner.doors.words import BROKER, NAMESPACE
@@ -41,6 +42,9 @@ _USED: Final[Mapping[str, frozenset[str]]] = {
 _MOST_MAPPED: Final = 10_000
 _DEEPEST: Final = 3
 _SHOWN: Final = 40
+_STARTS: Final = re.compile(r"^line (\d+)$")
+_LINE: Final = re.compile(r"line (\d+), column")
+_COMMA_IN_NUMBER: Final = re.compile(rb'":[ \t]*(-?\d+,\d[\d,.]*)(?=[ \t]*[,}\n])')
 
 
 def kind_of(chunk: Chunk) -> Kind | None:
@@ -57,6 +61,9 @@ def pieces_of(chunk: Chunk, depth: int = 0) -> Iterator[Piece]:
     """Yield what a chunk says; a part that cannot be read is a `NotUsed` with the reason, and the others are read."""
     if (other := in_json(chunk)) is not None and _is_answer(other):
         chunk = other
+    elif (whole := closed(chunk)) is not None and _is_answer(whole[0]):
+        chunk = whole[0]
+        yield Assumed(source=chunk.source, text=whole[1])
     kind = kind_of(chunk)
     if kind is not None:
         yield from _read(kind, chunk)
@@ -94,7 +101,7 @@ def _unknown(chunk: Chunk) -> str:
         try:
             _ = chunk.value
         except FormatError as error:
-            return f"{error.what.rstrip('.')}. {error.remedy}".rstrip(".")
+            return _damage(chunk, error)
     which, is_used = _asked(chunk.source)
     if which and not is_used:
         return f"the answer to {which}, which the planner does not use"
@@ -104,6 +111,18 @@ def _unknown(chunk: Chunk) -> str:
         return "an empty list"
     keys = ", ".join(key[:_SHOWN] for key in list(chunk.keys)[:3])
     return f"JSON of an unknown kind{f', with the keys {keys}' if keys else ''}"
+
+
+def _damage(chunk: Chunk, error: FormatError) -> str:
+    """Return what is wrong with a JSON text, with the lines of the file that it is in."""
+    start = _STARTS.search(chunk.source.position)
+    above = int(start[1]) - 1 if start else 0
+    text = bytes(chunk.data[:HEAD_BYTES])
+    if found := _COMMA_IN_NUMBER.search(text):
+        line = above + text.count(b"\n", 0, found.start(1)) + 1
+        return f"line {line} has a number with a comma; write a decimal point, and nothing between thousands"
+    what = _LINE.sub(lambda of: f"line {int(of[1]) + above}, column", error.what.rstrip("."))
+    return f"{what}. {error.remedy}".rstrip(".")
 
 
 def _inside(chunk: Chunk) -> Iterator[Chunk]:

@@ -23,7 +23,8 @@ def spelling(files: Sequence[Configuration]) -> Iterator[str]:
         for name, meant in one.misspelt.items():
             yield f"{one.source}: {name} is not a setting of Pulsar's load balancer. It may mean {meant}."
         if one.invalid:
-            yield f"{one.source}: {listed(list(one.invalid))} cannot have the value given there; it was left out."
+            which = "values given there; they were" if len(one.invalid) > 1 else "value given there; it was"
+            yield f"{one.source}: {listed(list(one.invalid))} cannot have the {which} left out."
         if one.read_false:
             names = listed(list(one.read_false))
             yield f"{one.source}: brokers read {names} as false, because any text but true is."

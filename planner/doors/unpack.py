@@ -56,6 +56,8 @@ _AGAIN: Final = "Save the output again, or paste all of it."
 
 _CONTROL: Final = re.compile(rb"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)|[()][A-Z0-9]|[=>78cM])")
 """Colours, titles and modes of a terminal."""
+_LOST_CONTROL: Final = re.compile(rb"(?:\^\[|\\(?:e|x1b|u001b|033)|\xe2\x90\x9b)?\[(?:\d{1,3}(?:;\d{1,3}){0,4})?m")
+"""Colours whose first sign was lost, or is written out."""
 _LINE_ENDS: Final = re.compile(rb"\r+\n?")
 _MARK_INSIDE: Final = re.compile(rb"(?m)^\xef\xbb\xbf")
 _HARD_BLANKS: Final = re.compile(rb"(?m)(?:^|(?<=[ \t]))(?:\xc2\xa0)+|(?:\xc2\xa0)+(?=[ \t])|(?:\xc2\xa0){2,}")
@@ -63,6 +65,9 @@ _STAMP: Final = re.compile(rb"(?m)^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6,9}(?:Z|[
 _QUOTE: Final = re.compile(rb"(?m)^[ \t]*(?:> ?)+")
 _QUOTED_TEXT: Final = re.compile(rb"(?:[ \t]*>[^\n]*(?:\n|\Z)|[ \t]*\n)+\Z")
 _MARKED_UP: Final = (
+    (re.compile(rb"(?m)^([ \t]*(?:```|~~~))(?=[^\n`]*[ \t/:{}\[\]\"][^\n`]*\S)"), rb"\1\n"),
+    (re.compile(rb"(?m)(?<=[^\s`])(?=```[ \t]*$)"), b"\n"),
+    (re.compile(rb"(?m)^[ \t]*(?:[*\-+][ \t]+|\xe2\x80\xa2[ \t]+|\d+[.)][ \t]+)?`([^`\n]+)`[,;.:]?[ \t]*$"), rb"\1"),
     (re.compile(rb"(?m)(?<=\S)[ \t]*`{1,3}(?=[\[{][ \t]*[\"\[{\n])"), b"\n"),
     (re.compile(rb"(?m)(?<=[\]}])`{1,3}(?=\W|$)"), b"\n"),
     (re.compile(rb"(?m)^(?:[ \t]*</?[a-z]+(?: [^<>\n]*)?>)+(?=[ \t]*(?:[\[{]|$))"), b""),
@@ -71,6 +76,11 @@ _MARKED_UP: Final = (
 """Marks of Markdown and HTML on the line of an answer, and what to put there."""
 _CURLED: Final = re.compile(rb"\xe2\x80[\x9c-\x9e]")
 """Typographic quotation marks."""
+_CURLED_KEY: Final = re.compile(rb"(?m)^[ \t]*\xe2\x80[\x9c-\x9e][\w.-]+\xe2\x80[\x9c-\x9e][ \t]*:")
+_CURLED_AROUND: Final = re.compile(
+    rb"(?:(?<=[\s\[{,:])|^)\xe2\x80[\x9c-\x9e]|\xe2\x80[\x9c-\x9e](?=[ \t]*(?:[:,\]}\n]|\Z))", re.MULTILINE
+)
+"""Those at the edges of keys and values of JSON."""
 _WHOSE: Final = re.compile(rb"(?m)^((?:I have no name!|[\w.-]+)@[\w.-]+):[~/]")
 _BRACKETED: Final = re.compile(rb"(?m)(?<=[^\s(])(?=\[[\w.-]+@[\w.-]+ [^\]\n]{1,80}\][$#](?: |$))")
 """Between the end of an answer without a line end and the prompt after it."""
@@ -145,8 +155,7 @@ def _unmarked(data: bytes) -> str:
 def plain(data: bytes) -> bytes:
     """Return a text without what containers, terminals, shells and mail programs add to it."""
     data = without_records(data)
-    if b"\x1b" in data:
-        data = _CONTROL.sub(b"", data)
+    data = _without_colours(data)
     if b"\r" in data:
         data = _LINE_ENDS.sub(b"\n", data)
     if b"\x00" in data:  # parts the variables in /proc/PID/environ
@@ -161,9 +170,21 @@ def plain(data: bytes) -> bytes:
         data = _as_printed(data)
     elif len(data) <= _LOGGED_BYTES and begins_with_pod(data):
         data = without_prefixes(data)
-    if b"\xe2\x80" in data and b'"' not in data:  # a word processor has replaced all of them
-        data = _CURLED.sub(b'"', data)
-    return data
+    return _with_plain_quotes(data) if b"\xe2\x80" in data else data
+
+
+def _without_colours(data: bytes) -> bytes:
+    """Return a text without what steers a terminal, also where its first sign was lost."""
+    if b"\x1b" in data:
+        data = _CONTROL.sub(b"", data)
+    return _LOST_CONTROL.sub(b"", data) if data.count(b"[0m") > 1 else data
+
+
+def _with_plain_quotes(data: bytes) -> bytes:
+    """Return a text with plain quotation marks where a word processor replaced all of them, or those of JSON."""
+    if b'"' not in data:
+        return _CURLED.sub(b'"', data)
+    return _CURLED_AROUND.sub(b'"', data) if _CURLED_KEY.search(data) else data
 
 
 def _as_printed(data: bytes) -> bytes:

@@ -63,7 +63,7 @@ def report_of(value: dict[str, Any], chunk: Chunk, broker: str = "") -> LoadRepo
         return LoadReport(source=chunk.source, report=value, broker=broker, is_extensible=is_extensible)
     usage = value[_SIMPLE] if isinstance(value[_SIMPLE], dict) else {}
     report = {key: usage[key] for key in RESOURCES if key in usage}
-    report |= {_OF_SIMPLE.get(key, key): given for key, given in value.items() if key != _SIMPLE}
+    report = {_OF_SIMPLE.get(key, key): given for key, given in value.items() if key != _SIMPLE} | report
     _check(report, where)
     return LoadReport(source=chunk.source, report=report, broker=broker, is_simple=True)
 

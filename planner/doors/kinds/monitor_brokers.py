@@ -12,6 +12,7 @@ from planner.doors.words import BROKER
 
 _TITLE: Final = re.compile(r"(?:Broker Data|Load Report) for (\S+):\s*")
 _ROW: Final = re.compile(r"\s*\|\|(.*)\|\|\s*")
+_SUMMARY: Final = re.compile(r"\|\|BROKER\s*\|(?:[^|\n]+\|)+MAX %\s*\|\|")
 _USAGE: Final = {"CPU %": "cpu", "MEMORY %": "memory", "DIRECT %": "directMemory"} | {
     "BW IN %": "bandwidthIn",
     "BW OUT %": "bandwidthOut",
@@ -25,7 +26,10 @@ _USED: Final = ("SYSTEM", "RAW SYSTEM", "COUNT", "LATEST", "RAW MSG")
 
 
 def _recognise(chunk: Chunk) -> int:
-    return SURE if not chunk.is_json and ("Broker Data for" in chunk.head or "Load Report for" in chunk.head) else NO
+    if chunk.is_json:
+        return NO
+    of_brokers = "Broker Data for" in chunk.head or "Load Report for" in chunk.head
+    return SURE if of_brokers or _SUMMARY.search(chunk.head) else NO
 
 
 def _cells(line: str) -> list[str]:
@@ -34,8 +38,12 @@ def _cells(line: str) -> list[str]:
 
 
 def _number(text: str) -> float | None:
+    point = max(text.rfind(","), text.rfind("."))  # some locales write a comma, and some part thousands with either
+    if point >= 0 and text.count(text[point]) > 1:
+        return None  # which of them is the point is not certain
+    whole = text[: max(point, 0)].replace(",", "").replace(".", "")
     try:
-        value = float(text.replace(",", "."))  # some locales write a comma
+        value = float(f"{whole}.{text[point + 1 :]}" if point >= 0 else text)
     except ValueError:
         return None
     return value if 0 <= value <= MOST else None
@@ -54,6 +62,9 @@ def _read(chunk: Chunk) -> Iterator[Piece]:
             elif head and head[0] in _USED:
                 _take(reports[broker], head, cells)
                 head = []
+    if not reports:
+        why = "a summary of brokers without the usage of each resource; use the table that is printed for each broker"
+        yield NotUsed(source=chunk.source, why=why)
     for name, report in reports.items():
         if not BROKER.fullmatch(name) or "cpu" not in report:
             yield NotUsed(source=chunk.source, why=f"the table of {name[:100]!r} has no usage of a broker")

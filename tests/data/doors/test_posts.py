@@ -209,3 +209,66 @@ def test_a_name_between_lines_is_a_heading() -> None:
     reading = read(f"--- mq-0 ---\n{REPORT}\n--- mq-1 ---\n{other}\n")
     assert reading.found == ("load reports of 2 brokers",)
     assert not reading.not_used
+
+
+OWNED = """acme/app/0x00000000_0x80000000    [broker_assignment=shared is_controlled=false is_active=true]
+acme/app/0x80000000_0xffffffff    [broker_assignment=shared is_controlled=false is_active=true]"""
+ASKED = "pulsar-admin brokers namespaces east --url 10.2.0.7:8080"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"`{ASKED}`\n```{OWNED}```\n",
+        f"```\n$ {ASKED}\n{OWNED}```\n",
+        f"1. `{ASKED}`:\n```shell\n{OWNED}\n```\n",
+        f"- `{ASKED}`\n~~~{OWNED}\n~~~\n",
+    ],
+)
+def test_code_on_the_line_of_its_marks_is_read(text: str) -> None:
+    """The first or last bundle was lost, and the broker that was asked."""
+    reading = read(text)
+    assert reading.snapshot is not None
+    assert reading.snapshot.brokers.name == ("10.2.0.7:8080",)
+    assert reading.snapshot.bundles.owner.tolist() == [0, 0]
+    assert not reading.not_used
+
+
+@pytest.mark.parametrize("mark", ["* `{}`", "- `{}`", "• `{}`", "`{}`,"])
+def test_names_in_a_list_of_a_post_are_read(mark: str) -> None:
+    reading = read("\n".join(mark.format(name) for name in ("10.2.0.7:8080", "10.2.0.8:8080")))
+    assert reading.found == ("a list of 2 brokers",)
+
+
+def test_a_summary_of_monitor_brokers_is_called_so() -> None:
+    """It was called log lines."""
+    head = "||BROKER          |BUNDLE  |MSG/S     |LONG/S    |KB/S     |MAX %   ||"
+    text = f"{head}\n||mq-0:8080       |47      |1215.47   |255.65    |195.65   |0.39    ||\n"
+    [why] = read(f"Broker Data for 1 broker\n{text}").not_used
+    assert "a summary of brokers without the usage of each resource" in why
+    assert read(text).not_used == (why,)
+
+
+@pytest.mark.parametrize(
+    ("text", "rate"), [("1,300.50", 1_300.5), ("1.300,50", 1_300.5), ("1300,50", 1_300.5), ("1,234,567", None)]
+)
+def test_numbers_of_monitor_brokers_with_parted_thousands(text: str, rate: float | None) -> None:
+    table = (INPUTS / "monitor_brokers/modular_4_0.txt").read_text()
+    head, old = table, table.partition("MSG/S IN")[2].partition("\n")[2].split("|")[3].strip()
+    changed = head.replace(f"{old:<10}"[: len(old)], text, 1)
+    reading = read(f"{changed}\n$ pulsar-admin brokers namespaces c --url mq-0.mq.east.svc:8080\n{OWNED}\n")
+    assert reading.snapshot is not None
+    found = reading.snapshot.brokers.msg_rate_in_per_s.tolist()
+    assert (rate in found) is (rate is not None)
+    assert rate is not None or any("lacks msgRateIn" in one for one in reading.contradictions)
+
+
+def test_usage_of_a_simple_report_is_that_of_its_system() -> None:
+    """A plain number of the same name took its place, and the broker had no load and no traffic."""
+    report = json.loads((INPUTS / "load_report/simple_2_5.json").read_text())
+    before = read(json.dumps(report)).snapshot
+    after = read(json.dumps(report | {"cpu": 220.0, "memory": 812.5})).snapshot
+    assert before is not None
+    assert after is not None
+    assert after.brokers.cpu_usage_percent.tolist() == before.brokers.cpu_usage_percent.tolist() == [220.0]
+    assert after.bundles.msg_rate_in_per_s.tolist() == before.bundles.msg_rate_in_per_s.tolist()
