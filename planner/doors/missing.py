@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from planner.cluster.internal_namespaces import is_system_service_namespace
+from planner.cluster.names import FAILURE_DOMAINS_ENABLED
 from planner.cluster.text import count
 from planner.doors import pieces as kinds
 from planner.doors.commands import to_fill_in
@@ -13,6 +14,8 @@ from planner.history.assumed import listed
 
 _ADMIN: Final = "pulsar-admin"
 _BUNDLE_DATA: Final = "/loadbalance/bundle-data/"
+_PUBLISHED: Final = "/loadbalance/brokers"
+"""Below it are the load reports that the leader decides with."""
 _ALL: Final = "Every decision of the load balancer may differ."
 
 
@@ -183,8 +186,16 @@ def _policies(made: Together) -> Iterator[Missing]:
             "policies",
             "isolation policies",
             "No namespace is assumed to be isolated.",
-            "A bundle of an isolated namespace may not move to the broker that is shown.",
+            "A bundle of an isolated namespace may stay, or move to another broker than is shown.",
             f"{_ADMIN} ns-isolation-policy list {to_fill_in(made.cluster)}",
+        )
+    if _has_domains(made) and not made.of(kinds.FailureDomains):
+        yield Missing(
+            "policies",
+            "failure domains",
+            "No broker is assumed to be in one.",
+            "Bundles of namespaces in anti-affinity groups may move to another broker than is shown.",
+            f"{_ADMIN} clusters list-failure-domains {to_fill_in(made.cluster)}",
         )
     named = {name.rpartition("/")[0] for names in made.owned.values() for name in names}
     groups = {one.namespace for one in made.of(kinds.AntiAffinityGroup)}
@@ -194,9 +205,15 @@ def _policies(made: Together) -> Iterator[Missing]:
             "policies",
             "anti-affinity groups",
             "No namespace is assumed to be in one.",
-            "Bundles of namespaces that must be apart may not move to the broker that is shown.",
+            "Bundles of namespaces that must be apart may stay, or move to another broker than is shown.",
             f"{_ADMIN} namespaces get-anti-affinity-group {served[0]}",
         )
+
+
+def _has_domains(made: Together) -> bool:
+    """Say whether any setting turns failure domains on; they are off by default."""
+    values = [one.values.get(FAILURE_DOMAINS_ENABLED, "") for one in made.of(kinds.Configuration)]
+    return any(str(value).strip().lower() == "true" for value in values)
 
 
 def _averages(made: Together) -> Iterator[Missing]:
@@ -208,9 +225,20 @@ def _averages(made: Together) -> Iterator[Missing]:
             "averages",
             f"averages of {count(len(without), 'bundle')}, which the leader alone keeps",
             "Current rates stand in.",
-            "Which bundle of a broker is shed first may differ; whether the broker sheds does not.",
+            f"Which bundles of a broker are shed, and where they go, may differ.{_published(made)}",
             f"pulsar zookeeper-shell get {_BUNDLE_DATA}{without[0]}",
         )
+
+
+def _published(made: Together) -> str:
+    """Return what follows from load reports that brokers were asked for, while the leader has those they published."""
+    commands = [one.source.command for one in made.reports.values()]
+    if not commands or all(_PUBLISHED in command for command in commands):
+        return ""
+    return (
+        " The leader decides with reports that brokers published earlier, so that a broker near a threshold may differ,"
+        " too."
+    )
 
 
 def _is_own(bundle: str, made: Together) -> bool:
