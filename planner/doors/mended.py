@@ -16,6 +16,8 @@ MENDED_BYTES: Final = 4 * MIB
 _STRING: Final = r'"(?:[^"\\\n]|\\.)*+"'
 _TOKEN: Final = re.compile(rf'{_STRING}|[\[{{\]}}]|"')
 _JSON: Final = re.compile(r"(?m)^[ \t]*[\[{]")
+_QUOTED: Final = re.compile(r"(?m)^[ \t]*(?:> ?)+")
+_MANY: Final = 3
 _CLOSING: Final = {"{": "}", "[": "]"}
 _VALUE: Final = rf"(?:{_STRING}|-?\d[\d.eE+-]*+|true|false|null|[\]}}])"
 _NUMBER: Final = r"\d{1,3}(?:,\d{3})++(?=\.\d)|\d{1,3}(?:,\d{3}){2,}+"
@@ -45,14 +47,16 @@ _GROUPED: Final = re.compile(rf"(?<=:)([ \t]*)((?:{_NUMBER})(?:\.\d+)?)(?=[ \t]*
 
 
 def mended(text: str) -> tuple[str, str]:
-    """Return a text without the slips of people in its JSON, and what was taken away or added; empty where nothing was.
+    """Return a text without signs of quotations and the slips of people in its JSON, and the names of what was there.
 
     Only one reading is possible of all of them. A comma in a number parts its thousands if there is a point as well, or
     another comma.
     """
     done: list[str] = []
+    if len(_QUOTED.findall(text)) >= _MANY:
+        text, done = _QUOTED.sub("", text), ["signs of a quotation"]
     if not _JSON.search(text):
-        return text, ""
+        return text, ", ".join(done)
     for name, pattern, instead in _SLIPS:
         text, times = pattern.subn(instead, text)
         done += [name] * bool(times)

@@ -224,7 +224,10 @@ def _best_of(data: bytes, name: str) -> list[Piece]:
     if what:
         pieces = list(_of_text(without.encode(), name))
         if worth_of(pieces).is_better_than(worth):
-            return [*pieces, Assumed(source=Source(name), text=f"{name}: it is read as JSON without mistakes: {what}.")]
+            return [
+                *pieces,
+                Assumed(source=Source(name), text=f"{name}: it is read without what people added or left out: {what}."),
+            ]
     if width:
         said = f"{name}: its lines were broken at {width} columns, and are joined again."
         best.append(Assumed(source=Source(name), text=said))

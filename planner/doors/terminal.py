@@ -72,6 +72,7 @@ _NOISE: Final = re.compile(
     # shells
     rf"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\w*,? .{{4,20}}{_CLOCK}.{{0,20}}$|(?:real|user|sys)\s+[\d.]+(?:m[\d.]+)?s?$|"
     rf"Every [\d.]+s: .*{_CLOCK}|Script (?:started|done) on |\++ (?:set|echo|for|sleep|cd|export|read|test|date|\[)\b|"
+    r"\{(?:code|noformat|quote|panel)(?::[\w|=. ]{0,80})?\}\s*$|\(END\)\s*$|"
     r"(?:```|~~~)\w*\s*$|</?(?:details|summary|p|pre|code|br|div)\b[^{}=]*>\s*$|\+[-+]+\+\s*$|[=*_#]{3,}\s*$|-{4,}\s*$|(?:\[.{1,60}\]|\S{0,60})[$#>]\s*$|%\s*$|"
     # logs
     rf"\d{{4}}-\d\d-\d\d[T ]{_CLOCK}|\[\d{{4}}-\d\d-\d\d|{_CLOCK}[.,]\d{{3}} \[)"

@@ -125,7 +125,12 @@ class Together:
         limited = [
             name
             for one in policies
-            for key in ("topicDispatchRate", "subscriptionDispatchRate", "replicatorDispatchRate")
+            for key in (
+                "topicDispatchRate",
+                "clusterDispatchRate",
+                "subscriptionDispatchRate",
+                "replicatorDispatchRate",
+            )
             for rates in [one.get(key)]
             if isinstance(rates, dict)
             for name in rates

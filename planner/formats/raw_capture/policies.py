@@ -17,6 +17,9 @@ _RATES: Mapping[str, tuple[str, _Kind]] = {
 }
 """Field of the namespace's policies, and kind, of each request. `publishRate` limits publishing and is none of them."""
 
+_BEFORE = "clusterDispatchRate"
+"""What `topicDispatchRate` was called; brokers still read it where the newer one says nothing of the cluster."""
+
 _ASKED_RATE = "(" + "|".join(_RATES) + ")"
 _POLICIES = "/admin/policies"
 _LOCAL = "/admin/local-policies"
@@ -117,14 +120,23 @@ def _dispatch_rates(answers: Answers, store: MetadataStore, cluster: str) -> Ite
             yield from _rate(kind, namespace, answers.json(stem, dict))
     for namespace, policies in _namespace_policies(answers, store):
         for field, kind in _RATES.values():
-            rates = policies.get(field)
-            if (namespace, kind) not in seen and isinstance(rates, dict):
+            if (namespace, kind) not in seen and (rate := _of_cluster(policies, field, cluster)) is not None:
                 seen.add((namespace, kind))
-                yield from _rate(kind, namespace, rates.get(cluster))
+                yield from _rate(kind, namespace, rate)
     for stem, (domain, topic, asked) in answers.asked(
         rf"/admin/v2/(persistent|non-persistent)/([^/]+/[^/]+/[^/]+)/{_ASKED_RATE}"
     ):
         yield from _rate(_RATES[asked][1], f"{domain}://{topic}", answers.json(stem, dict))
+
+
+def _of_cluster(policies: Mapping[str, Any], field: str, cluster: str) -> Any:
+    """Return the rate of a cluster in the policies of a namespace; of topics also as older releases wrote it.
+
+    Mirrors `AbstractTopic.updateNamespaceDispatchRate`.
+    """
+    fields = (field, _BEFORE) if field == _RATES["dispatchRate"][0] else (field,)
+    found = (rates.get(cluster) for name in fields if isinstance(rates := policies.get(name), dict))
+    return next((rate for rate in found if rate is not None), None)
 
 
 def _namespace_policies(answers: Answers, store: MetadataStore) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -109,3 +109,17 @@ def test_a_mistake_is_at_its_line_of_the_file() -> None:
 )
 def test_what_is_no_slip_stays(text: str) -> None:
     assert mended(text) == (text, "")
+
+
+def test_a_mail_with_an_answer_in_its_quotation_is_read() -> None:
+    quoted = "\n".join(f"> {line}" for line in f"Hi,\nhere it is:\n\n{REPORT}\nThanks".split("\n"))
+    reading = read(f"On Monday somebody wrote:\n{quoted}\nSee below.\n")
+    assert reading.found == ("load reports of 1 broker",)
+    assert any("signs of a quotation" in one for one in reading.assumed)
+
+
+@pytest.mark.parametrize(("before", "after"), [("{code:java}", "{code}"), ("{noformat}", "{noformat}"), ("", "(END)")])
+def test_marks_of_trackers_and_pagers_are_no_lines(before: str, after: str) -> None:
+    reading = read(f"{before}\n{REPORT}\n{after}\n")
+    assert reading.snapshot is not None
+    assert not reading.not_used

@@ -272,3 +272,25 @@ def test_usage_of_a_simple_report_is_that_of_its_system() -> None:
     assert after is not None
     assert after.brokers.cpu_usage_percent.tolist() == before.brokers.cpu_usage_percent.tolist() == [220.0]
     assert after.bundles.msg_rate_in_per_s.tolist() == before.bundles.msg_rate_in_per_s.tolist()
+
+
+@pytest.mark.parametrize("newer", [None, {}, {"west": {"dispatchThrottlingRateInMsg": 7}}])
+def test_the_dispatch_limit_of_older_releases_counts(newer: dict[str, object] | None) -> None:
+    """Brokers still read it where the newer field says nothing of their cluster; it was left out in silence."""
+    limit = {"dispatchThrottlingRateInMsg": 1_000, "dispatchThrottlingRateInByte": -1, "ratePeriodInSecond": 1}
+    policies = {"replication_clusters": ["east"], "backlog_quota_map": {}, "clusterDispatchRate": {"east": limit}}
+    policies |= {} if newer is None else {"topicDispatchRate": newer}
+    text = f"$ {ASKED}\n{OWNED}\n$ pulsar-admin namespaces policies acme/app\n{json.dumps(policies, indent=2)}\n"
+    snapshot = read(text).snapshot
+    assert snapshot is not None
+    assert [(one.target, one.rate.msg_per_period) for one in snapshot.policies.dispatch_rates] == [("acme/app", 1_000)]
+
+
+def test_the_newer_dispatch_limit_counts_before_the_older_one() -> None:
+    fields = ("topicDispatchRate", "clusterDispatchRate")
+    rates = {name: {"east": {"dispatchThrottlingRateInMsg": n}} for n, name in enumerate(fields, 1)}
+    policies = {"replication_clusters": ["east"], "backlog_quota_map": {}, **rates}
+    text = f"$ {ASKED}\n{OWNED}\n$ pulsar-admin namespaces policies acme/app\n{json.dumps(policies, indent=2)}\n"
+    snapshot = read(text).snapshot
+    assert snapshot is not None
+    assert [one.rate.msg_per_period for one in snapshot.policies.dispatch_rates] == [1]
