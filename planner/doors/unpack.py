@@ -65,7 +65,7 @@ _STAMP: Final = re.compile(rb"(?m)^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6,9}(?:Z|[
 _QUOTE: Final = re.compile(rb"(?m)^[ \t]*(?:> ?)+")
 _QUOTED_TEXT: Final = re.compile(rb"(?:[ \t]*>[^\n]*(?:\n|\Z)|[ \t]*\n)+\Z")
 _MARKED_UP: Final = (
-    (re.compile(rb"(?m)^([ \t]*(?:```|~~~))(?=[^\n`]*[ \t/:{}\[\]\"][^\n`]*\S)"), rb"\1\n"),
+    (re.compile(rb"(?m)^([ \t]*(?:```|~~~))(?=[\w+-]*+[./:{}\[\]\"]|[\w+-]++[ \t]++[^\s`])"), rb"\1\n"),
     (re.compile(rb"(?m)(?<=[^\s`])(?=```[ \t]*$)"), b"\n"),
     (re.compile(rb"(?m)^[ \t]*(?:[*\-+][ \t]+|\xe2\x80\xa2[ \t]+|\d+[.)][ \t]+)?`([^`\n]+)`[,;.:]?[ \t]*$"), rb"\1"),
     (re.compile(rb"(?m)(?<=\S)[ \t]*`{1,3}(?=[\[{][ \t]*[\"\[{\n])"), b"\n"),

@@ -2,6 +2,7 @@
 
 import io
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from planner.cluster.digest import snapshot_digest
 from planner.doors.mended import mended
 from planner.doors.read import Given, read_given
 from planner.doors.reading import Reading
+from planner.doors.unpack import plain
 
 INPUTS = Path(__file__).parent / "inputs"
 REPORT = (INPUTS / "load_report/pretty_4_0.json").read_text()
@@ -123,3 +125,35 @@ def test_marks_of_trackers_and_pagers_are_no_lines(before: str, after: str) -> N
     reading = read(f"{before}\n{REPORT}\n{after}\n")
     assert reading.snapshot is not None
     assert not reading.not_used
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ",",
+        ", ",
+        ",\n",
+        " ,",
+        "``` ",
+        "```",
+        '**"',
+        "** ",
+        ": ",
+        "> ",
+        "1,111",
+        '"a": ',
+        '" \n',
+        "“",
+        "[0m",
+        "{ ",
+        "] ,",
+    ],
+)
+def test_long_texts_take_no_time(line: str) -> None:
+    """A run of commas took hours."""
+    many = 400_000 // len(line)
+    for text in ("{\n" + line * many, "{\n```" + line * many + "\n", "[\n" + (line * 20 + "\n") * (many // 20)):
+        start = time.process_time()
+        mended(text)
+        plain(text.encode())
+        assert time.process_time() - start < 3
