@@ -15,7 +15,7 @@ MENDED_BYTES: Final = 4 * MIB
 """More than any person pastes or edits."""
 _STRING: Final = r'"(?:[^"\\\n]|\\.)*+"'
 _TOKEN: Final = re.compile(rf'{_STRING}|[\[{{\]}}]|"')
-_JSON: Final = re.compile(r"(?m)^[ \t]*[\[{]")
+_JSON: Final = re.compile(r"(?m)^[ \t]*+\*{0,3}+ ?[\[{]")
 _QUOTED: Final = re.compile(r"(?m)^[ \t]*(?:> ?)+")
 _MANY: Final = 3
 _CLOSING: Final = {"{": "}", "[": "]"}
@@ -23,6 +23,11 @@ _VALUE: Final = rf"(?:{_STRING}|-?\d[\d.eE+-]*+|true|false|null|[\]}}])"
 _NUMBER: Final = r"\d{1,3}(?:,\d{3})++(?=\.\d)|\d{1,3}(?:,\d{3}){2,}+"
 
 _SLIPS: Final = (
+    (
+        "stars around objects",
+        re.compile(r"(?m)^([ \t]*+)\*{1,3}+ ?(?=[\[{])|(?<=[\]}]) ?\*{1,3}+(?=[ \t]*+$)"),
+        r"\1",
+    ),
     (
         "stars around values",
         re.compile(

@@ -211,7 +211,8 @@ def _best_of(data: bytes, name: str) -> list[Piece]:
     """Return the pieces of a text; lines that were broken are joined again where it can be read better so."""
     best = list(_of_text(data, name))
     text = data.decode("utf-8", "replace")
-    worth, width = worth_of(best), 0
+    as_it_is = worth = worth_of(best)
+    width = 0
     if not worth.not_read and not may_be_broken(text):
         return best
     for readings in readings_of(text):
@@ -220,7 +221,7 @@ def _best_of(data: bytes, name: str) -> list[Piece]:
             found = worth_of(pieces)
             if found.is_better_than(worth):
                 best, worth, width = pieces, found, at
-    without, what = mended(text) if worth.not_read and not width and len(data) <= MENDED_BYTES else ("", "")
+    without, what = mended(text) if as_it_is.not_read and len(data) <= MENDED_BYTES else ("", "")
     if what:
         pieces = list(_of_text(without.encode(), name))
         if worth_of(pieces).is_better_than(worth):

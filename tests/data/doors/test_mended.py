@@ -18,6 +18,9 @@ INPUTS = Path(__file__).parent / "inputs"
 REPORT = (INPUTS / "load_report/pretty_4_0.json").read_text()
 ISOLATION = json.dumps(json.loads((INPUTS / "isolation/rest.json").read_text()), indent=2)
 CPU = '"usage": 420.0'
+BROKER_OF_POLICY = json.dumps(
+    {"brokerName": "10.1.2.3:8080", "policyName": "p1", "isPrimary": True, "namespaceRegex": ["acme/.*"]}, indent=2
+)
 
 
 def read(text: str) -> Reading:
@@ -32,6 +35,8 @@ MARKED: dict[str, tuple[Callable[[str], str], str]] = {
     "bold field": (lambda text: text.replace(CPU, f"**{CPU}**"), "stars around values"),
     "bold line": (lambda text: text.replace(f"{CPU},", f"**{CPU},**"), "stars around values"),
     "bold value": (lambda text: text.replace("420.0", "**420.0**"), "stars around values"),
+    "bold object": (lambda text: f"**{text.rstrip()}**\n", "stars around objects"),
+    "bold object on lines of its own": (lambda text: f"** {text.rstrip()} **\n", "stars around objects"),
     "arrow": (lambda text: text.replace(f"{CPU},", f"{CPU},   <--- too high"), "remarks at the end of lines"),
     "hash": (lambda text: text.replace(f"{CPU},", f"{CPU}, # here"), "remarks at the end of lines"),
     "slashes": (lambda text: text.replace(f"{CPU},", f"{CPU}, // here"), "remarks at the end of lines"),
@@ -62,6 +67,14 @@ def test_what_people_do_to_json_changes_nothing(name: str) -> None:
     assert [one for one in after.assumed if said in one and one not in before.assumed] or not said
     assert snapshot_digest(after.snapshot) == snapshot_digest(before.snapshot)
     assert not after.not_used
+
+
+def test_a_command_as_wide_as_a_terminal_is_not_taken_for_a_broken_line() -> None:
+    """Joined with the stars after it, it seemed to be read better than as it is."""
+    reading = read(f"$ bin/pulsar-admin ns-isolation-policy brokers pulsar-cluster\n**{BROKER_OF_POLICY}**\n{REPORT}")
+    assert reading.snapshot is not None
+    assert not any("columns" in one for one in reading.assumed)
+    assert any("stars around objects" in one for one in reading.assumed)
 
 
 def test_policies_without_their_last_bracket_are_read() -> None:
