@@ -330,7 +330,11 @@ def _accepted(made: Together, one: kinds.BrokerTopics) -> TopicsOfBundles:
     wrong = [name for s in one.topics.values() for found in s.values() for name in found if refusal(name, decides)]
     if not wrong:
         return one.topics
-    made.said.add(f"{one.source}: {count(len(wrong), 'topic')} left out, whose names are not valid: {listed(wrong)}.")
+    made.said.add(
+        f"{one.source}: {count(len(wrong), 'topic')} left out, whose names are not valid: {listed(wrong)}. The first"
+        f" was refused: {refusal(wrong[0], decides)}. If the brokers run another release, add what pulsar-admin brokers"
+        " version prints."
+    )
     gone = set(wrong)
     return {
         namespace: {

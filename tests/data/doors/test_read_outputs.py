@@ -584,3 +584,14 @@ def test_commands_have_a_word_for_a_cluster_that_is_not_known() -> None:
     commands = " ".join([*(one.command for one in reading.missing), script(reading.snapshot.info.cluster)])
     assert "brokers list CLUSTER" in commands
     assert "list cluster" not in commands
+
+
+def test_topics_of_an_older_form_are_left_out_with_the_reason_and_what_brings_them_back() -> None:
+    topics = (INPUTS / "broker_topics/one_line_4_0.broker-0.json").read_text().replace("shop/orders", "shop/use/orders")
+    reports = "\n".join((INPUTS / one).read_text() for one in REPORTS)
+    for version, said in (("4.2.4", True), ("4.0.8", False)):
+        text = f"{reports}\n$ pulsar-admin brokers version\n{version}\n$ pulsar-admin broker-stats topics\n{topics}\n"
+        reading = read_given([Given("x.txt", io.BytesIO(text.encode()))], now_ms=1)
+        notes = " ".join((*reading.assumed, *cluster(reading).info.warnings))
+        assert ("it has four parts, with a cluster, which Pulsar accepts up to 4.0" in notes) is said
+        assert ("add what pulsar-admin brokers version prints" in notes) is said
