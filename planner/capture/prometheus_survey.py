@@ -132,9 +132,9 @@ def _brokers(series: Iterable[Mapping[str, str]]) -> tuple[str, ...]:
     """Return the brokers of series by name; several pods at one address are brokers of their own."""
     pods: dict[str, set[str]] = {}
     for labels in series:
-        pods.setdefault(broker_of(labels)[0], set()).add(pod_of(labels)[0])
-    named = [name for broker, found in pods.items() for name in (found - {""} if len(found - {""}) > 1 else [broker])]
-    apart = {name for broker, found in pods.items() if len(found - {""}) > 1 for name in found}
+        pods.setdefault(broker_of(labels)[0], set()).update(filter(None, pod_of(labels)[:1]))
+    apart = {pod for found in pods.values() if len(found) > 1 for pod in found}
+    named = apart | {broker for broker, found in pods.items() if len(found) <= 1}
     return tuple(sorted({name for name in named if has_port(name) or name in apart} or set(filter(None, named))))
 
 

@@ -10,7 +10,7 @@ from planner.cluster.units import MS_PER_MIN
 from planner.doors.pieces import Metrics, NotUsed, Piece, Source
 from planner.doors.words import BROKER, BUNDLE
 from planner.history.assumed import listed
-from planner.history.labels import WEB_PORT, broker_of, has_port, pod_of, topic_of
+from planner.history.labels import WEB_PORT, broker_of, has_port, own_host, pod_of, topic_of
 from planner.history.prometheus import COUNTER_METRICS, JAVA_METRICS, TOPIC_METRICS
 
 VALID_MS: Final = 5 * MS_PER_MIN
@@ -219,8 +219,7 @@ class MetricsReader:
 
 def _own_host(labels: Mapping[str, str]) -> str:
     """Return the host that a broker gives as its own where `instance` is an address; empty where it gives none."""
-    host = labels.get("broker", "")
-    return host if host and has_port(labels.get("instance", "")) and not has_port(host) else ""
+    return own_host(labels) if has_port(labels.get("instance", "")) else ""
 
 
 def _host_in(labels: Mapping[str, str]) -> str:

@@ -26,7 +26,8 @@ from planner.doors.pieces import (
     TopBundles,
 )
 from planner.doors.words import BUNDLE, NAMESPACE, RANGE, broker_in, broker_of_own_namespace, pods_in
-from planner.history.assumed import Hosts, listed
+from planner.history.assumed import Hosts
+from planner.history.gateways import unnamed_series
 from planner.history.labels import has_port
 
 _NOT_A_NAME: Final = re.compile(r"[^A-Za-z0-9]+")
@@ -99,10 +100,7 @@ class Who:
                 pods.setdefault(one.broker, set()).add(one.pod)
         shared = {address for address, found in pods.items() if len(found) > 1}
         if any(one.broker in shared and not one.pod for one in metrics):
-            self.assumed[
-                f"Some series at {listed(sorted(shared))}, the address of several brokers, do not say which of them"
-                " they are of. They are left out. Keep the label pod, or scrape each broker at its own address."
-            ] = None
+            self.assumed[unnamed_series(sorted(shared))] = None
         return [
             replace(one, broker=one.pod) if isinstance(one, Metrics) and one.broker in shared else one
             for one in pieces

@@ -8,16 +8,16 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import combinations
-from typing import Final
+from typing import TypeAlias
 
 from planner.cluster.units import HOUR_MS
 from planner.history.assumed import Hosts, listed
-from planner.history.labels import POD_LABELS, has_port, pod_of, unpacked
+from planner.history.labels import HOST_LABEL, POD_LABELS, has_port, own_host, pod_of, unpacked
 
-_HOST: Final = "broker"
-
-Targets = dict[tuple[str, str, str, int], tuple[int, int]]
-"""First and last sample, in ms, by address, pod, the host of a broker itself, and hour."""
+Target: TypeAlias = tuple[str, str, str, int]
+"""Address, pod, the host of a broker itself, and hour."""
+Targets: TypeAlias = dict[Target, tuple[int, int]]
+"""First and last sample of each target, in ms."""
 
 
 @lru_cache(maxsize=1 << 12)
@@ -29,19 +29,30 @@ def names_in(text: str) -> tuple[str, str]:
     """
     others = unpacked(text)[1]
     labels: Mapping[str, str] = json.loads(others) if others else {}
-    host = labels.get(_HOST, "")
-    return pod_of(labels)[0], "" if has_port(host) else host
+    return pod_of(labels)[0], own_host(labels)
 
 
 def add_target(found: Targets, address: str, text: str, first_ms: int, last_ms: int) -> None:
     """Take note that series of an address were sampled."""
-    if not any(label in text for label in (*POD_LABELS, _HOST)) or not has_port(address):
+    if not any(label in text for label in (*POD_LABELS, HOST_LABEL)) or not has_port(address):
         return
     names = names_in(text)
     if any(names):
-        key = (address, *names, first_ms // HOUR_MS)
-        before = found.get(key, (first_ms, last_ms))
-        found[key] = (min(before[0], first_ms), max(before[1], last_ms))
+        widen(found, (address, *names, first_ms // HOUR_MS), first_ms, last_ms)
+
+
+def widen(found: Targets, target: Target, first_ms: int, last_ms: int) -> None:
+    """Let the time of a target reach from one sample to another one."""
+    before = found.get(target, (first_ms, last_ms))
+    found[target] = (min(before[0], first_ms), max(before[1], last_ms))
+
+
+def unnamed_series(addresses: Iterable[str]) -> str:
+    """Return the sentence about series at addresses of several brokers that name none of them."""
+    return (
+        f"Some series at {listed(addresses)}, the address of several brokers, do not say which of them they are of."
+        " They were left out. Keep the label pod, or scrape each broker at its own address."
+    )
 
 
 class Gateways:
@@ -88,10 +99,7 @@ class Gateways:
             called = dict.fromkeys(hosts.broker_of(self._hosts.get((address, name), name)) or name for name in names)
             yield f"{address} is the address of several brokers: {listed(called)}. Their pods or hosts tell them apart."
         if self.unclear:
-            yield (
-                f"Some series at {listed(self.unclear)}, the address of several brokers, do not say which of them they"
-                " are of. They were left out. Keep the label pod, or scrape each broker at its own address."
-            )
+            yield unnamed_series(self.unclear)
 
 
 def _together(times: Mapping[str, list[tuple[int, int]]]) -> Iterator[tuple[str, str]]:

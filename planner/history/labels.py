@@ -42,6 +42,9 @@ POD_LABELS: Final = (
 )
 """Labels under which collectors write the pod of a target; the last one is the host of a target behind another one."""
 
+HOST_LABEL: Final = "broker"
+"""Label in which a broker gives its own host."""
+
 WEB_PORT = "8080"
 """Port of a broker's web service where only its host is known: the default of `webServicePort`."""
 
@@ -180,6 +183,12 @@ def broker_of(labels: Mapping[str, Any]) -> tuple[str, str]:
             return value, name
     host = labels.get("broker")
     return (host, "broker") if isinstance(host, str) and _HOST.fullmatch(host) else ("", "")
+
+
+def own_host(labels: Mapping[str, str]) -> str:
+    """Return the host that a broker gives as its own; empty where it gives none, or an address."""
+    host = labels.get(HOST_LABEL, "")
+    return "" if has_port(host) else host
 
 
 def pod_of(labels: Mapping[str, Any]) -> tuple[str, str]:

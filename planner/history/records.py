@@ -23,7 +23,7 @@ from planner.cluster.moments import LAST_MS
 from planner.cluster.pulsar_json import BROKER_COLUMNS, BUNDLE_STATS, RATES
 from planner.cluster.units import DAY_MS
 from planner.formats.validate import MAX_NAME_LENGTH
-from planner.history.gateways import Targets, add_target
+from planner.history.gateways import Targets, add_target, widen
 from planner.history.manifest import day_folder
 from planner.spark.schema import arrow_schema
 
@@ -275,9 +275,7 @@ class DayFacts:
             self.brokers.update(found)
         elif row["kind"] == "targets":
             for address, pod, host, hour, first_ms, last_ms in found:
-                key = (address, pod, host, hour)
-                before = self.targets.get(key, (first_ms, last_ms))
-                self.targets[key] = (min(before[0], first_ms), max(before[1], last_ms))
+                widen(self.targets, (address, pod, host, hour), first_ms, last_ms)
         elif row["kind"] == "warnings":
             self.warnings |= dict.fromkeys(found)
         else:
