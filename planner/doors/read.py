@@ -37,7 +37,7 @@ from planner.doors.terminal import may_have_commands
 from planner.doors.together import Together, capture_of, moment_of, together
 from planner.doors.unpack import unpacked
 from planner.doors.vocabulary import is_before_and_after
-from planner.doors.wrapped import BROKEN_BYTES, may_be_broken, readings_of, worth_of
+from planner.doors.wrapped import BROKEN_BYTES, readings_of, worth_of
 from planner.formats.archive import members_of_zip
 from planner.formats.folder import MAX_UNPACKED_BYTES
 from planner.formats.raw_capture.snapshot import snapshot_of_capture
@@ -213,8 +213,6 @@ def _best_of(data: bytes, name: str) -> list[Piece]:
     text = data.decode("utf-8", "replace")
     as_it_is = worth = worth_of(best)
     width = 0
-    if not worth.not_read and not may_be_broken(text):
-        return best
     for readings in readings_of(text):
         for joined, at in readings if not width else ():
             pieces = list(_of_text(joined.encode(), name))

@@ -55,11 +55,11 @@ KINDS: tuple[Kind, ...] = (
     policies.DOMAINS,
     policies.BROKER,
     logged.KIND,
+    lists.OWNED,  # before settings, because the name of a tenant may hold an equals sign
     configuration.CHANGES,
     configuration.OPTIONS,
     configuration.SHELL,
     configuration.CONF,
-    lists.OWNED,
     lists.LOOKUP,
     lists.TOPICS,
     lists.BROKERS,

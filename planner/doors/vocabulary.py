@@ -12,6 +12,7 @@ from planner.cluster.snapshot import MAX_TEXT
 from planner.cluster.switches import hold_of
 from planner.doors.pieces import Configuration, Source
 from planner.doors.words import pods_in
+from planner.pulsar.manager.class_names import OFFICIAL_CLASSES
 
 KNOWN: Final = frozenset(REFERENCE.settings) | frozenset(REFERENCE.others)
 """Settings that the planner knows, of any release."""
@@ -133,6 +134,8 @@ def _refusal(name: str, text: str) -> str:
     setting = REFERENCE.settings.get(name) or REFERENCE.others[name]
     if hold_of(text) is not None:
         return ""
+    if name in OFFICIAL_CLASSES and "=" in text:  # what else stands on its line may be a secret
+        return "Use the full name of a class."
     try:
         setting.parse(text)
     except SettingError as error:

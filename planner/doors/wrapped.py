@@ -11,8 +11,18 @@ from dataclasses import dataclass
 from typing import Final
 
 from planner.cluster.units import MIB
-from planner.doors.pieces import Assumed, Configuration, Metrics, Namespaces, NotUsed, Piece
-from planner.doors.terminal import WIDTHS, command_of
+from planner.doors.pieces import (
+    Assumed,
+    Brokers,
+    Configuration,
+    Metrics,
+    Namespaces,
+    NotUsed,
+    OwnedBundles,
+    Piece,
+    TopicNames,
+)
+from planner.doors.terminal import command_of, said
 from planner.doors.vocabulary import KNOWN, PREFIX
 from planner.doors.words import BROKER, BUNDLE, TOPIC
 from planner.pulsar.manager.class_names import OFFICIAL_CLASSES
@@ -28,12 +38,30 @@ _FEW: Final = 2
 _TWO_WORDS: Final = re.compile(r"[^\s,;] +[^\s,;]")
 """As no value of a setting of the load balancer has."""
 _NOT_A_WORD: Final = ("", "=", "{", "[")
+_OF_JAVA: Final = r"[^\s=,(\[{]+ {2,}[A-Z]\w*[({]"
+"""A row of a table of objects, as Java prints them."""
+_OF_CSV: Final = r"\"?(?:\d{10}|\d{13}|\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[\d.Z]*)\"?[,;]|\"?(?:pulsar|jvm)_\w+\"?,"
+"""A row of a table as Grafana or VictoriaMetrics exports it: its time, or its metric."""
+_OF_LOG: Final = r"(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d[.,]\d{3}\S* \["
+_OF_PROMTOOL: Final = r"[-+\d.eE]+ @\[\d"
+_OF_MONITOR: Final = r"Broker Data for |\|\|[A-Z ]"
+_CELLS: Final = re.compile(r"[A-Za-z][\w.-]* {4}")
+"""A row of a table of names and values."""
+_WORDS: Final = re.compile(r"[A-Za-z].* ")
+_ASKED_FOR: Final = {
+    Brokers: re.compile(r"\blist\b|^(?:ls|get) |/admin/v2/brokers/|/loadbalance/brokers"),
+    OwnedBundles: re.compile(r"(?<!-data)/namespaces?\b|brokers .*namespaces|ownedNamespaces"),
+    TopicNames: re.compile(r"\blist|/persistent/|/non-persistent/|topics\b"),
+}
+"""What commands say that print these lists."""
 _NEW: Final = re.compile(r"\s*[\[{]|\s*$")
 """How a line begins that goes on with no command."""
 _BEGINS: Final = re.compile(
     rf"\s*(?:#|\{{[%{{]|//\s|"
     rf"(?:export\s+|-e\s+|- )?(?:{PREFIX})?(?:{'|'.join(sorted(KNOWN))})\s*[=:]|\"?{TOPIC.pattern}|"
-    rf"[a-z_:]\w*(?:\{{| [-+0-9NI])|\{{__name__=|{BUNDLE.pattern}\s|{BROKER.pattern}$)|\s+(?:- )?[\w.-]+:(?:\s|$)"
+    rf"[a-z_:]\w*(?:\{{| [-+0-9NI])|\{{__name__=|{BUNDLE.pattern}\s|{BROKER.pattern}$|"
+    rf"{_OF_JAVA}|{_OF_CSV}|{_OF_MONITOR}|{_OF_LOG}|{_OF_PROMTOOL})|"
+    r"\s+(?:- )?[\w.-]+:(?:\s|$)"
 )
 """How a line begins that goes on with none before it."""
 
@@ -49,13 +77,6 @@ def widths_of(lines: list[str]) -> list[int]:
     longest = max(map(len, lines), default=0)
     often = [width for width, times in lengths.most_common(1) if times > _FEW]
     return list(dict.fromkeys([*([longest] if longest in lengths else []), *often]))
-
-
-def may_be_broken(text: str) -> bool:
-    """Say whether the longest lines are as wide as a terminal, or several are of the same width as it may be."""
-    lengths = Counter(map(len, text.split("\n")))
-    longest = max(lengths)
-    return longest in WIDTHS or (_NARROWEST <= longest <= _WIDEST and lengths[longest] >= _FEW)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +95,16 @@ class Worth:
 
     def is_better_than(self, other: "Worth") -> bool:
         """Say whether more of the text was read, and nothing less is of use."""
-        return 0 < self.used >= other.used and (self.not_read, -self.used, self.stray) < (
-            other.not_read,
-            -other.used,
-            other.stray,
+        is_known = self.used > 0 or self.not_read <= 1 < other.not_read
+        return (
+            is_known
+            and self.used >= other.used
+            and (self.not_read, -self.used, self.stray)
+            < (
+                other.not_read,
+                -other.used,
+                other.stray,
+            )
         )
 
 
@@ -99,11 +126,18 @@ def worth_of(pieces: Iterable[Piece]) -> Worth:
                 used += len(one.plain) + sum(map(len, rows))
             case Namespaces() if " list" not in one.source.command:
                 stray += 1
+            case Brokers() | OwnedBundles() | TopicNames() if _is_stray(one):
+                stray += 1
             case Assumed():
                 pass
             case _:
                 used += 1
     return Worth(not_read, used, stray)
+
+
+def _is_stray(one: Brokers | OwnedBundles | TopicNames) -> bool:
+    """Say whether a list stands below a command that asks for something else, as the rest of its own line does."""
+    return one.source.command != "" and _ASKED_FOR[type(one)].search(one.source.command) is None
 
 
 def _is_odd(name: str, value: str) -> bool:
@@ -112,7 +146,7 @@ def _is_odd(name: str, value: str) -> bool:
     return (
         "\n" in value
         or _TWO_WORDS.search(value) is not None
-        or (value not in classes and any(c.startswith(value) for c in classes))
+        or (value not in classes and any(c.startswith(value) or value.startswith(c) for c in classes))
     )
 
 
@@ -125,18 +159,25 @@ def readings_of(text: str) -> Iterator[list[tuple[str, int]]]:
     widths = widths_of(lines)
     commands = [command_of(line) is not None for line in lines]
     empty = [not line.strip() or of_command for line, of_command in zip(lines, commands, strict=True)]
-    begins = [stop or begins_a_line(line) for line, stop in zip(lines, empty, strict=True)]
+    noise = [not stop and not said(line) for line, stop in zip(lines, empty, strict=True)]
+    begins = [
+        stop or begins_a_line(line) or (of_tool and _WORDS.search(line) is not None)
+        for line, stop, of_tool in zip(lines, empty, noise, strict=True)
+    ]
     if all(begins):  # as in a scrape, whose lines are alike because topics are called alike
         return
+    whole = [
+        (of_tool or of_command) and _NEW.match(following) is not None
+        for of_tool, of_command, following in zip(noise, commands, [*lines[1:], ""], strict=True)
+    ]
+    ends = [*empty[2:], True, True][: len(lines)]  # the next line is the last one before a command or an empty line
     tried: list[tuple[str, int]] = []
     for width in widths:
-        full = [len(line) == width for line in lines]
-        kept = [one and not of_command for one, of_command in zip(full, commands, strict=True)]
-        tried += [(_by_width(lines, kept, stops), width) for stops in (begins, empty)]
-        if any(kept):
-            follows = zip(full, commands, [*lines[1:], ""], strict=True)
-            going_on = [one and not (c and _NEW.match(following)) for one, c, following in follows]
-            tried += [(_by_width(lines, going_on, stops), width) for stops in (begins, empty)]
+        full = [len(line) == width and not one for line, one in zip(lines, whole, strict=True)]
+        without = [one and not of_command for one, of_command in zip(full, commands, strict=True)]
+        answered = [one and not (c and end) for one, c, end in zip(full, commands, ends, strict=True)]
+        for kept in (without, answered, full):
+            tried += [(_by_width(lines, kept, stops), width) for stops in (begins, empty)]
     yield [(found, width) for found, width in dict(tried).items() if found != text]
     widest = max((len(line) for line in lines if " " in line.strip()), default=0)  # words that fitted
     words = {_by_word(lines, begins, width): width for width in (*_OF_MAIL, *widths) if width >= widest}
@@ -146,11 +187,20 @@ def readings_of(text: str) -> Iterator[list[tuple[str, int]]]:
 def _by_width(lines: list[str], full: list[bool], stops: list[bool]) -> str:
     """Join each line that is as wide as the terminal with the next one, unless that one stops it."""
     parts: list[str] = []
-    for at, line in enumerate(lines):
+    start, is_open = 0, False
+    for at, (line, following) in enumerate(zip(lines, [*lines[1:], ""], strict=True)):
         parts.append(line)
-        if at + 1 < len(lines) and not (full[at] and not stops[at + 1]):
+        is_open = is_open != (line.count('"') % 2 == 1)
+        stops_here = stops[at + 1 : at + 2] == [True] and not (is_open and following.strip())
+        if at + 1 < len(lines) and (stops_here or not full[at] or _is_next_row(lines[start], following)):
             parts.append("\n")
+            start, is_open = at + 1, False
     return "".join(parts)
+
+
+def _is_next_row(row: str, following: str) -> bool:
+    """Say whether a row of a table has its value already, so that one with a name and a value is the next row."""
+    return _CELLS.match(following) is not None and _CELLS.match(row) is not None
 
 
 def _by_word(lines: list[str], stops: list[bool], width: int) -> str:

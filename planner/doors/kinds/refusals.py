@@ -14,6 +14,8 @@ _ERROR_LINE: Final = re.compile(
     r"Message: |null$|rc \d+$|Caused by: |\.\.\. \d+ more|command terminated with exit code|javax?\.|org\.|curl: \(|"
     r"no org id$|err-mimir-|\[--- stacktrace|Error: |Error response)"
 )
+_OF_SERVER: Final = re.compile(r"\s*--- An unexpected error occurred in the server ---")
+"""What brokers write above the trace of an error, whatever the width at which its lines were broken."""
 _PAGE: Final = re.compile(
     r"(?i)<(?:title|h[1-3])>([^<]{0,100}(?:\b[345]\d\d\b|error|unauthorized|forbidden|redirect)[^<]{0,100})</"
 )
@@ -27,7 +29,7 @@ def _recognise_error(chunk: Chunk) -> int:
         return SURE if _TRUNCATED.match(chunk.head) else NO
     if chunk.is_json:
         return SURE if chunk.keys.keys() in ({"reason"}, {"reason", "requestId"}, {"message", "status"}) else NO
-    if _PAGE.search(chunk.head):
+    if _PAGE.search(chunk.head) or _OF_SERVER.match(chunk.head):
         return LIKELY
     found = sum(_ERROR_LINE.match(line) is not None for line in chunk.first_lines[:200])
     return LIKELY if found and found * 2 >= min(len(chunk.first_lines), 200) else NO

@@ -209,7 +209,7 @@ def _read(chunk: Chunk) -> Iterator[Piece]:
         why = f"{many} left out: the time {time!r} cannot be read; write it as 2026-11-27 10:00:00, or in ms since 1970"
         yield NotUsed(source=chunk.source, why=why)
     if rows.short:
-        yield NotUsed(source=chunk.source, why=f"{count(rows.short, 'line')} left out, which are no rows of the table")
+        yield NotUsed(source=chunk.source, why=f"{count(rows.short, 'line')} left out, which are not part of the table")
 
 
 class _Rows:

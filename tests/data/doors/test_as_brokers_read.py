@@ -101,3 +101,10 @@ def test_the_mark_of_a_script_stays() -> None:
     found = configuration([("loadBalancerSheddingEnabled", mark)], Source("dynamic.json"), "dynamic")
     assert hold_of(found.values["loadBalancerSheddingEnabled"]) is not None
     assert not found.read_false
+
+
+def test_what_stands_behind_a_class_and_an_equals_sign_is_not_kept(tmp_path: Path) -> None:
+    """A damaged line may have a secret there; no class has such a name."""
+    found = read(tmp_path, f'{STRATEGY}=org.apache.Mine","TOKEN=SECRET"]\n')
+    assert "SECRET" not in repr(found)
+    assert f"{STRATEGY} cannot have the value given there" in "".join(spelling([found]))

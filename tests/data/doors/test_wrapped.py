@@ -11,15 +11,15 @@ from planner.doors import read as read_module
 from planner.doors.pieces import Assumed, Piece
 from planner.doors.read import Given, read_given
 from planner.doors.reading import Reading
-from planner.doors.wrapped import may_be_broken, readings_of
+from planner.doors.wrapped import readings_of
 
 INPUTS = Path(__file__).parent / "inputs"
 AMBIGUOUS = {
-    (80, "metrics_in_json/terminal_3_0.txt"): "no line but that of its command is broken",
+    (90, "series_csv/victoria_terminal.txt"): "its command is broken, and its columns are taken from what they hold",
     (100, "series_csv/victoria_terminal.txt"): "its command is broken, and its columns are taken from what they hold",
-    (120, "series_csv/victoria_terminal.txt"): "its command is as wide as the terminal, and so is each row",
     (132, "series_csv/victoria_terminal.txt"): "its command is as wide as the terminal, and so is each row",
 }
+WIDTHS = (67, 80, 90, 100, 115, 120, 132, 141)
 RUNTIME = "loadBalancerSheddingIntervalMinutes    5\nloadBalancerLoadSheddingStrategy         {}\nbacklogQuota    10\n"
 
 
@@ -43,7 +43,7 @@ def long_inputs() -> Iterator[tuple[Path, int]]:
     for path in sorted(INPUTS.rglob("*.*")):
         if path.stat().st_size < 60_000 and path.name != "docker_run.txt":
             text = path.read_text("utf-8", "replace")
-            yield from ((path, width) for width in (80, 100, 120, 132) if broken(text, width) != text)
+            yield from ((path, width) for width in WIDTHS if broken(text, width) != text)
 
 
 @pytest.mark.parametrize(("path", "width"), list(long_inputs()), ids=lambda one: getattr(one, "name", str(one)))
@@ -137,7 +137,6 @@ def test_a_scrape_of_equally_long_lines_is_read_once() -> None:
     names = [f"persistent://iot/home/dev-{at:07d}" for at in range(50)]
     lines = [f'pulsar_rate_in{{cluster="east",namespace="iot/home",topic="{name}"}} 12.5' for name in names]
     text = "\n".join(["# TYPE pulsar_rate_in gauge", *lines, "jvm_threads_current 42.0"])
-    assert may_be_broken(text)
     assert list(readings_of(text)) == []
 
 
@@ -150,3 +149,41 @@ def test_a_command_as_wide_as_a_terminal_is_not_joined_with_a_line_of_its_own(wi
     [first, second] = read(f"{whole}\nloadBalancerEnabled=true\n").configurations
     assert dict(first.values) == {"loadBalancerSheddingIntervalMinutes": "7"}
     assert dict(second.values) == {"loadBalancerEnabled": "true"}
+
+
+@pytest.mark.parametrize("width", [64, 75, 80])
+def test_a_command_that_was_broken_is_whole_again(width: int) -> None:
+    """The rest of the command was a line of the answer, or the name had a blank in it, without a word."""
+    command = "$ pulsar-admin namespaces get-anti-affinity-group "
+    namespace = "shop/" + "o" * (width - len(command) - 2) + "rders"
+    text = f'{command}{namespace}\n"red"\n'
+    assert broken(text, width) != text
+    assert pieces(broken(text, width), "x") == [f"AntiAffinityGroup(source=, group='red', namespace='{namespace}')"]
+
+
+def test_a_log_line_as_wide_as_the_terminal_does_not_swallow_an_answer() -> None:
+    command = "$ pulsar-admin --admin-url http://10.2.0.12:8080 broker-stats "
+    log = "2026-11-25T03:12:11,004+0000 [main] WARN  x.y.Z - some warning"
+    assert len(command) == len(log)
+    topics = '{"shop/orders": {"0x00000000_0xffffffff": {"persistent": {}}}}'
+    found = pieces(f"{command}\ntopics\n{log}\n{topics}\n", "x")
+    assert found == pieces(f"{command}topics\n{log}\n{topics}\n", "x")
+    assert "'0x00000000_0xffffffff'" in found[0]
+
+
+def test_two_policies_as_wide_as_the_terminal_stay_two() -> None:
+    policy = "AutoFailoverPolicyDataImpl(policyType=min_available, parameters={min_limit=1})"
+    rest = f"(namespaces=[shop/st.*], primary=[b1], secondary=[b], autoFailoverPolicy={policy})"
+    rows = [f"{name}    NamespaceIsolationDataImpl{rest}" for name in ("p1", "p2")]
+    assert len(rows[0]) % 2 == 0
+    text = "\n".join([*rows, ""])
+    [found] = pieces(broken(text, len(rows[0]) // 2), "x")
+    assert "'p1'" in found
+    assert "'p2'" in found
+
+
+def test_a_class_at_the_edge_of_the_terminal_is_not_joined_with_the_next_setting() -> None:
+    name = "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl"
+    rows = ["brokerName    mq-0", f"loadManagerClassName    {name}", "metadataSyncEventTopic    ", "zk    " + "x" * 100]
+    [found] = pieces(broken("\n".join(rows), len(rows[1])), "runtime.txt")
+    assert f"'loadManagerClassName': '{name}'" in found
