@@ -37,7 +37,7 @@ from planner.doors.terminal import may_have_commands
 from planner.doors.together import Together, capture_of, moment_of, together
 from planner.doors.unpack import unpacked
 from planner.doors.vocabulary import is_before_and_after
-from planner.doors.wrapped import BROKEN_BYTES, readings_of, worth_of
+from planner.doors.wrapped import BROKEN_BYTES, cut_at, readings_of, worth_of
 from planner.formats.archive import members_of_zip
 from planner.formats.folder import MAX_UNPACKED_BYTES
 from planner.formats.raw_capture.snapshot import snapshot_of_capture
@@ -229,6 +229,9 @@ def _best_of(data: bytes, name: str) -> list[Piece]:
             ]
     if width:
         said = f"{name}: its lines were broken at {width} columns, and are joined again."
+        best.append(Assumed(source=Source(name), text=said))
+    elif cut := cut_at(text):
+        said = f"{name}: its longest lines end at column {cut}. If a terminal cut them, save the output to a file."
         best.append(Assumed(source=Source(name), text=said))
     return best
 

@@ -11,10 +11,17 @@ from planner.cluster.snapshot import Snapshot
 from planner.doors.pieces import Configuration
 from planner.doors.vocabulary import is_before_and_after, merged
 from planner.history.assumed import listed
+from planner.pulsar.manager.class_names import OFFICIAL_CLASSES
 from planner.simulate.scenario import Scenario, scenario_from_json, scenario_to_json, unchanged
 
 _LONGEST = 100
 """Characters of the name of a scenario."""
+
+
+def _is_begun(name: str, value: str) -> bool:
+    """Say whether a value is the beginning of the name of a class of Pulsar, as where a line is cut."""
+    classes = OFFICIAL_CLASSES.get(name, ())
+    return value not in classes and "." in value and any(one.startswith(value) for one in classes)
 
 
 def spelling(files: Sequence[Configuration]) -> Iterator[str]:
@@ -25,6 +32,11 @@ def spelling(files: Sequence[Configuration]) -> Iterator[str]:
         if one.invalid:
             which = "values given there; they were" if len(one.invalid) > 1 else "value given there; it was"
             yield f"{one.source}: {listed(list(one.invalid))} cannot have the {which} left out."
+        if cut := [name for name, value in one.values.items() if _is_begun(name, value)]:
+            yield (
+                f"{one.source}: {listed(cut)} has only the beginning of the name of a class, which brokers cannot load."
+                " If the line was cut, save the output to a file."
+            )
         if one.read_false:
             names = listed(list(one.read_false))
             yield f"{one.source}: brokers read {names} as false, because any text but true is."

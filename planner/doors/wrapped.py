@@ -22,7 +22,7 @@ from planner.doors.pieces import (
     Piece,
     TopicNames,
 )
-from planner.doors.terminal import command_of, said
+from planner.doors.terminal import WIDTHS, command_of, said
 from planner.doors.vocabulary import KNOWN, PREFIX
 from planner.doors.words import BROKER, BUNDLE, TOPIC
 from planner.pulsar.manager.class_names import OFFICIAL_CLASSES
@@ -45,6 +45,8 @@ _OF_CSV: Final = r"\"?(?:\d{10}|\d{13}|\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[\d.Z]*)
 _OF_LOG: Final = r"(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d[.,]\d{3}\S* \["
 _OF_PROMTOOL: Final = r"[-+\d.eE]+ @\[\d"
 _OF_MONITOR: Final = r"Broker Data for |\|\|[A-Z ]"
+_SAFE: Final = re.compile(r"\s*[\[\]{}\"#]")
+"""How lines of JSON and comments begin, which are not cut in silence."""
 _CELLS: Final = re.compile(r"[A-Za-z][\w.-]* {4}")
 """A row of a table of names and values."""
 _WORDS: Final = re.compile(r"[A-Za-z].* ")
@@ -182,6 +184,17 @@ def readings_of(text: str) -> Iterator[list[tuple[str, int]]]:
     widest = max((len(line) for line in lines if " " in line.strip()), default=0)  # words that fitted
     words = {_by_word(lines, begins, width): width for width in (*_OF_MAIL, *widths) if width >= widest}
     yield [(found, width) for found, width in words.items() if found != text]
+
+
+def cut_at(text: str) -> int:
+    """Return the width at which a terminal may have cut lines instead of breaking them; 0 where nothing looks so.
+
+    Of JSON that is cut nothing can be read.
+    """
+    lines = text.split("\n")
+    longest = max(map(len, lines))
+    ends = [line for line in lines if len(line) == longest and not _SAFE.match(line)]
+    return longest if longest in WIDTHS and len(ends) > _FEW else 0
 
 
 def _by_width(lines: list[str], full: list[bool], stops: list[bool]) -> str:

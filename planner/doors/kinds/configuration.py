@@ -90,8 +90,11 @@ def pairs_of(lines: Iterable[str]) -> list[tuple[str, str]]:
     return [(name, _plain(value) if of_shell else value) for name, value in given]
 
 
-def _read_conf(chunk: Chunk) -> Iterator[Configuration]:
+def _read_conf(chunk: Chunk) -> Iterator[Piece]:
     pairs = pairs_of(chunk.lines)
+    if any(line.lstrip().startswith(_SYSTEMD) and line.count('"') % 2 for line in chunk.lines):
+        why = "a line ends inside quotation marks, so that settings may be missing; save the output to a file"
+        yield NotUsed(source=chunk.source, why=why)
     if any(name.startswith(PREFIX) for name, _ in pairs):  # other variables of a container are no settings
         pairs = [(name, value) for name, value in pairs if name.startswith(PREFIX) or is_known(name)]
         pairs.sort(key=lambda one: one[0].startswith(PREFIX))  # images write these last

@@ -187,3 +187,21 @@ def test_a_class_at_the_edge_of_the_terminal_is_not_joined_with_the_next_setting
     rows = ["brokerName    mq-0", f"loadManagerClassName    {name}", "metadataSyncEventTopic    ", "zk    " + "x" * 100]
     [found] = pieces(broken("\n".join(rows), len(rows[1])), "runtime.txt")
     assert f"'loadManagerClassName': '{name}'" in found
+
+
+def test_lines_that_a_terminal_cut_are_named() -> None:
+    """What is left of a number is a number."""
+    start = 'pulsar_rate_in{cluster="east",namespace="shop/orders",topic="persistent://shop/orders/'
+    lines = [f'{start}{"o" * number}"}} 1234567.0' for number in (1, 2, 3, 4)]
+    assert not any("column" in one for one in read("\n".join(lines)).assumed)
+    reading = read("\n".join(line[:100] for line in lines))
+    assert any("its longest lines end at column 100." in one for one in reading.assumed)
+
+
+def test_a_class_or_a_unit_that_was_cut_is_named() -> None:
+    rows = (
+        "loadBalancerEnabled    true\nloadBalancerLoadSheddingStrategy    org.apache.pulsar.broker.loadbalance.impl.Thr"
+    )
+    assert any("the beginning of the name of a class" in one for one in read(rows).not_used)
+    unit = 'Environment=PULSAR_PREFIX_loadBalancerEnabled=true "PULSAR_PREFIX_loadBa\n'
+    assert any("ends inside quotation marks" in one for one in read(unit).not_used)
