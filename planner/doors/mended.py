@@ -50,6 +50,12 @@ _SLIPS: Final = (
     ),
 )
 """What people leave in JSON: its name, where it is, and what stands there without it."""
+_OF_SCRIPT: Final = re.compile(rf"{_STRING}|'((?:[^'\\\n]|\\.)*+)'|(?<![\w.\"'])([A-Za-z_$][\w$]*+)(?=[ \t]*+:(?!/))")
+"""Texts, and names before a colon, as JavaScript and `jq` write them."""
+_BARE: Final = re.compile(r"(?m)^[ \t]*+[{\[]\s*+(?:\{\s*+)?(?:[A-Za-z_$][\w$]*+|'[^'\n]*+')[ \t]*+:")
+"""How an object of JavaScript begins."""
+_HUNK: Final = re.compile(r"(?m)^@@ -1(?:,\d+)? \+1(?:,\d+)? @@.*\n")
+_ANY_HUNK: Final = re.compile(r"(?m)^@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@")
 _GROUPED: Final = re.compile(rf"(?<=:)([ \t]*)((?:{_NUMBER})(?:\.\d+)?)(?=[ \t]*[,\]}}\n])")
 
 
@@ -62,14 +68,25 @@ def mended(text: str) -> tuple[str, str]:
     done: list[str] = []
     if len(_QUOTED.findall(text)) >= _MANY:
         text, done = _QUOTED.sub("", text), ["signs of a quotation"]
+    if len(_ANY_HUNK.findall(text)) == 1 and (hunk := _HUNK.search(text)):
+        lines = text[hunk.end() :].split("\n")
+        text, done = "\n".join(line[1:] for line in lines if line[:1] in (" ", "+")), ["what was there before a change"]
     if not _JSON.search(text):
         return text, ", ".join(done)
+    if _BARE.search(text):
+        text, done = _OF_SCRIPT.sub(_quoted, text), [*done, "names without quotation marks"]
     for name, pattern, instead in _SLIPS:
         text, times = pattern.subn(instead, text)
         done += [name] * bool(times)
     text, times = _GROUPED.subn(lambda found: f"{found[1]}{found[2].replace(',', '')}", text)
     done += ["commas that part thousands"] * bool(times)
     return text, ", ".join(done)
+
+
+def _quoted(found: re.Match[str]) -> str:
+    """Return a text or a name of JavaScript as JSON has it."""
+    text = found[1] if found[1] is not None else found[2]
+    return found[0] if text is None else json.dumps(text.replace("\\'", "'"))
 
 
 def closed(chunk: Chunk) -> tuple[Chunk, str] | None:

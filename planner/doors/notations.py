@@ -18,7 +18,11 @@ _MOST_OF_PYTHON: Final = MIB
 _LOOKED_AT: Final = 300
 _PYTHON: Final = re.compile(r"\s*(?:\{|\[\s*\{?|\[)\s*'")
 _TEXT: Final = re.compile(r'\s*"\s*(?:\\[nrt]|\s)*[{\[]')
-_YAML: Final = re.compile(r"(?:---|- |[\"']?[A-Za-z][^\s:\"'=]*(?::\d+)?[^\s:\"'=]*[\"']?:(?:\s|$))")
+_YAML: Final = re.compile(
+    r"(?:---|- |[\[{]\s*(?:\{\s*)?(?:[A-Za-z_$][\w$]*|'[^'\n]*'):[ \t\n]|"
+    r"[\"']?[A-Za-z][^\s:\"'=]*(?::\d+)?[^\s:\"'=]*[\"']?:(?:\s|$))"
+)
+"""Also objects of JavaScript, which are YAML as well where a blank follows each colon."""
 _ALIAS: Final = re.compile(r"(?m)(?:^|[\s\[{,:-])\*\S")
 
 

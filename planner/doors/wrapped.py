@@ -44,7 +44,7 @@ _OF_CSV: Final = r"\"?(?:\d{10}|\d{13}|\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[\d.Z]*)
 """A row of a table as Grafana or VictoriaMetrics exports it: its time, or its metric."""
 _OF_LOG: Final = r"(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d[.,]\d{3}\S* \["
 _OF_PROMTOOL: Final = r"[-+\d.eE]+ @\[\d"
-_OF_MONITOR: Final = r"Broker Data for |\|\|[A-Z ]"
+_OF_MONITOR: Final = r"----- got message -----|Broker Data for |\|\|[A-Z ]"
 _SAFE: Final = re.compile(r"\s*[\[\]{}\"#]")
 """How lines of JSON and comments begin, which are not cut in silence."""
 _CELLS: Final = re.compile(r"[A-Za-z][\w.-]* {4}")
@@ -97,17 +97,11 @@ class Worth:
 
     def is_better_than(self, other: "Worth") -> bool:
         """Say whether more of the text was read, and nothing less is of use."""
+        if self.used and not other.used:
+            return True
         is_known = self.used > 0 or self.not_read <= 1 < other.not_read
-        return (
-            is_known
-            and self.used >= other.used
-            and (self.not_read, -self.used, self.stray)
-            < (
-                other.not_read,
-                -other.used,
-                other.stray,
-            )
-        )
+        mine, theirs = ((one.not_read, -one.used, one.stray) for one in (self, other))
+        return is_known and self.used >= other.used and mine < theirs
 
 
 def worth_of(pieces: Iterable[Piece]) -> Worth:

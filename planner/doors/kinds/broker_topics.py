@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
@@ -11,7 +11,7 @@ from planner.cluster.errors import FormatError
 from planner.cluster.ranges import parse_range
 from planner.doors.chunks import Chunk
 from planner.doors.kind import NO, SURE, Kind
-from planner.doors.pieces import BrokerTopics
+from planner.doors.pieces import Assumed, BrokerTopics
 from planner.doors.slim import Topic, slim_topic
 from planner.doors.words import NAMESPACE
 
@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 _RANGES: Final = re.compile(r'\s*\{\s*(?:\}|"0x[0-9a-f]{8}_0x[0-9a-f]{8}"\s*:)')
 
 _Topics: TypeAlias = dict[str, dict[str, dict[str, dict[str, Topic]]]]  # type: ignore[valid-type]
-_read_topics: Callable[[memoryview], dict[str, dict[str, dict[str, dict[str, Any]]]]] = msgspec.json.Decoder(
-    _Topics
-).decode
+_Read: TypeAlias = Callable[[memoryview], dict[str, dict[str, dict[str, dict[str, Any]]]]]
+_read_topics: _Read = msgspec.json.Decoder(_Topics).decode
+_read_texts: _Read = msgspec.json.Decoder(_Topics, strict=False).decode
+"""The same where numbers are texts, as scripts write them."""
 
 
 def _recognise(chunk: Chunk) -> int:
@@ -37,9 +38,20 @@ def _recognise(chunk: Chunk) -> int:
     )
 
 
-def _read(chunk: Chunk) -> Iterator[BrokerTopics]:
+def _given(data: memoryview) -> tuple[Mapping[str, Any], bool]:
+    """Return the topics, and whether their numbers are texts."""
     try:
-        given = _read_topics(chunk.data)
+        return _read_topics(data), False
+    except msgspec.ValidationError as error:
+        try:
+            return _read_texts(data), True
+        except msgspec.ValidationError:
+            raise error from None
+
+
+def _read(chunk: Chunk) -> Iterator[BrokerTopics | Assumed]:
+    try:
+        given, are_texts = _given(chunk.data)
     except msgspec.ValidationError as error:
         raise FormatError(
             f"The topics cannot be read: {error}.", where=str(chunk.source), remedy="Save the answer unchanged."
@@ -48,6 +60,9 @@ def _read(chunk: Chunk) -> Iterator[BrokerTopics]:
         raise FormatError(
             f"Not valid JSON: {error}.", where=str(chunk.source), remedy="Save the whole answer again."
         ) from error
+    if are_texts:
+        text = f'{chunk.source}: texts such as "12.5" are read as the numbers in them.'
+        yield Assumed(source=chunk.source, text=text)
     topics: dict[str, dict[str, dict[str, Json]]] = {}
     lacking: Counter[str] = Counter()
     apart: Counter[str] = Counter()

@@ -32,6 +32,9 @@ _LINES: Final[Mapping[str, re.Pattern[str]]] = {
     "usage of pods as Kubernetes measures it; use the load report of each broker, which brokers compare": re.compile(
         r"(?:NAMESPACE\s+)?(?:POD\s+)?NAME\s+CPU\(cores\)\s+MEMORY\(bytes\)"
     ),
+    "a map as Groovy prints it, without quotation marks; print it with JsonOutput.toJson": re.compile(
+        r"\[\[?[A-Za-z_][\w/.-]*:(?!/).*:.*\]?"
+    ),
     f"a table of CloudWatch; {_METRICS}": re.compile(r"Label,\S+|Full label,\S*"),
     f"a table of Datadog; {_METRICS}": re.compile(r"(?:host|time|timestamp|scope),.*\bmetric\b.*,.*"),
     f"lines of InfluxDB; {_METRICS}": re.compile(
@@ -39,6 +42,12 @@ _LINES: Final[Mapping[str, re.Pattern[str]]] = {
     ),
     "processes of a machine; use the settings that brokers print, with brokers get-runtime-config": re.compile(
         r"(?:UID\s+PID\s+PPID|USER\s+PID\s+%CPU).*|\S+\s+\d+\s.*\bjava\s.*"
+    ),
+    "an object of JavaScript, whose names have no quotation marks; print it with JSON.stringify, or jq": re.compile(
+        r"(?:\w[\w.]*\s*=\s*|>\s*)?[\[{]\s*(?:\{\s*)?(?:[A-Za-z_$][\w$]*|'[^']*')\s*:(?!/).*|[A-Za-z_]\w* ?: [{\[]$"
+    ),
+    "a comparison of two answers, whose other lines are not shown; save both answers whole": re.compile(
+        r"--- \S.*|\+\+\+ \S.*|@@ -\d.*|diff --git .*|diff -\S+ .*"
     ),
 }
 """What the first line of a text shows it to be."""

@@ -12,6 +12,7 @@ from planner.doors.kind import NO, SURE, Kind
 from planner.doors.metrics_reader import USED, MetricsReader, Place
 from planner.doors.pieces import Metrics, NotUsed, Piece
 from planner.doors.terminal import letters_of, said
+from planner.history.assumed import listed
 from planner.history.labels import broker_of
 
 _SAMPLE: Final = re.compile(
@@ -23,6 +24,11 @@ _LABEL: Final = re.compile(r'([A-Za-z_][A-Za-z0-9_]*)="((?:[^"\\]|\\.)*)"')
 _TYPE: Final = "# TYPE "
 _NUMBER_BEGINS: Final = tuple("0123456789-+.NIni@")
 """First signs of a number, or of a time of `promtool`."""
+_WITH_UNIT: Final = re.compile(
+    r"[A-Za-z_:][A-Za-z0-9_:]*(?:\{.*\})?[ \t]+(?:[-+]?[\d.]+(?:[eE][-+]?\d+)?[ \t]?(%|[A-Za-z]+(?:/[A-Za-z]+)?)|"
+    r"\d+(?:,\d+)+(?:\.\d+)?)"
+)
+"""A sample as people rewrite it: with a unit behind its value, or with a comma in it."""
 _LOOKED_AT: Final = 60
 
 
@@ -36,6 +42,8 @@ def _recognise(chunk: Chunk) -> int:
 
 def _is_sample(line: str) -> bool:
     found = _SAMPLE.fullmatch(re.sub(r"=> (\S+) @\[[0-9.]+\]$", r"\1", line))
+    if found is None and "{" in line:
+        return _WITH_UNIT.fullmatch(line) is not None
     return found is not None and ("{" in line or found[1].startswith(("pulsar_", "jvm_", "process_")))
 
 
@@ -80,6 +88,7 @@ def _read_part(chunk: Chunk, text: str, given: str) -> Iterator[Piece]:
     reader = MetricsReader(chunk.source, alone)
     places: dict[str, Place] = {}
     odd: list[str] = []
+    units: list[str] = []
     for line in text.split("\n"):
         name = line.lstrip().partition("{")[0].partition(" ")[0]
         if name not in USED:
@@ -87,6 +96,9 @@ def _read_part(chunk: Chunk, text: str, given: str) -> Iterator[Piece]:
                 odd.append(line)
             continue
         labels, value, at_ms = _sample(line.strip())
+        if math.isnan(value) and (rewritten := _WITH_UNIT.fullmatch(line.strip())):
+            units.append(rewritten[1] or ",")
+            continue
         place = places.get(labels)
         if place is None:
             pairs = _LABEL.findall(labels)
@@ -97,6 +109,8 @@ def _read_part(chunk: Chunk, text: str, given: str) -> Iterator[Piece]:
             place = places[labels] = reader.place(found)
         reader.take(name, place, value, at_ms)
     pieces = list(reader.pieces())
+    if units:
+        pieces.append(NotUsed(source=chunk.source, why=_why_of_units(units)))
     if pieces and odd and (odd := said("\n".join(odd))):
         why = f"{count(len(odd), 'line')} of an unknown kind among the rest"
         pieces.append(NotUsed(source=chunk.source, why=why, letters=letters_of(odd)))
@@ -105,6 +119,14 @@ def _read_part(chunk: Chunk, text: str, given: str) -> Iterator[Piece]:
         why = f"{len(named)} brokers are in one text, and its topics do not name theirs; use one file for each broker"
         pieces.append(NotUsed(source=chunk.source, why=why))
     yield from pieces or [NotUsed(source=chunk.source, why="metrics, none of which the planner uses")]
+
+
+def _why_of_units(units: list[str]) -> str:
+    shown = listed([f"{unit!r}" for unit in dict.fromkeys(units)])
+    return (
+        f"{count(len(units), 'value')} left out, with {shown} in them. Brokers print numbers alone, in the unit of the"
+        " metric; save what they print at /metrics"
+    )
 
 
 def _is_like_sample(name: str, line: str) -> bool:

@@ -1,7 +1,7 @@
 """Messages of the extensible load manager's system topics, as `pulsar-client consume` prints them."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from planner.cluster.errors import FormatError
@@ -33,7 +33,7 @@ def _read(chunk: Chunk) -> Iterator[Piece]:
         yield from _of_message(chunk, chunk.about, chunk.value, chunk.at_ms)
         return
     useless = 0
-    for line in chunk.lines:
+    for line in _whole(chunk.lines):
         found = _MESSAGE.fullmatch(line)
         if found is None:
             continue
@@ -50,6 +50,18 @@ def _read(chunk: Chunk) -> Iterator[Piece]:
     if useless:
         why = f"{useless:,} messages are not JSON; consume without --schema-type, and without --hex"
         yield NotUsed(source=chunk.source, why=why)
+
+
+def _whole(lines: Sequence[str]) -> Iterator[str]:
+    """Yield messages, each with the lines that a terminal made of the rest of it."""
+    begun = ""
+    for line in lines:
+        begins = line.startswith(_BOUNDARY) or _MESSAGE.fullmatch(line) is not None
+        if begun and (begins or not _MESSAGE.fullmatch(begun)):
+            yield begun
+            begun = ""
+        begun += line
+    yield begun
 
 
 def _of_message(chunk: Chunk, key: str, value: Any, at_ms: int) -> Iterator[Piece]:

@@ -1,0 +1,105 @@
+"""Answers that a script, a console or a person wrote anew are read, or refused with what they are and why."""
+
+import difflib
+import io
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from planner.cluster.digest import snapshot_digest
+from planner.doors.read import Given, read_given
+from planner.doors.reading import Reading
+
+INPUTS = Path(__file__).parent / "inputs"
+REPORT = (INPUTS / "load_report/pretty_4_0.json").read_text()
+TOPICS = (INPUTS / "broker_topics/one_line_4_0.broker-0.json").read_text()
+SAMPLES = """# TYPE pulsar_lb_cpu_usage gauge
+pulsar_lb_cpu_usage{broker="10.2.0.11",metric="loadBalancing"} 38.5%
+pulsar_lb_memory_usage{broker="10.2.0.11",metric="loadBalancing"} 20
+pulsar_rate_in{namespace="shop/orders",topic="persistent://shop/orders/o1"} 12.5 msg/s
+pulsar_throughput_in{namespace="shop/orders",topic="persistent://shop/orders/o1"} 1,200,500
+pulsar_rate_in{namespace="shop/orders",topic="persistent://shop/orders/o2"} 12.5
+"""
+
+
+def read(text: str, name: str = "x.txt") -> Reading:
+    return read_given([Given(name, io.BytesIO(text.encode()))], now_ms=1795225795494)
+
+
+def digest(reading: Reading) -> str:
+    assert reading.snapshot is not None
+    return snapshot_digest(reading.snapshot)
+
+
+def bare(text: str, mark: str = '"') -> str:
+    """Return JSON as JavaScript or `jq` have it: names that need none have no quotation marks."""
+    text = re.sub(r'"([A-Za-z_]\w*)"(?=\s*:)', r"\1", text)
+    return text.replace('"', mark)
+
+
+@pytest.mark.parametrize("mark", ['"', "'"])
+@pytest.mark.parametrize("form", ["{}", "> reports[0]\n{}", "```js\n{}```\n"])
+def test_names_without_quotation_marks(mark: str, form: str) -> None:
+    for text in (REPORT, json.dumps(json.loads(REPORT))):
+        found = read(form.format(bare(text, mark)))
+        assert digest(found) == digest(read(REPORT, "x.txt"))
+
+
+def test_what_cannot_be_quoted_is_named() -> None:
+    (why,) = read("{webServiceUrl: 'http://10.2.0.11:8080', cpu: {usage: 1 limit: 2}\n").not_used
+    assert "whose names have no quotation marks; print it with JSON.stringify" in why
+    (why,) = read("[webServiceUrl:http://10.2.0.11:8080, cpu:[usage:120.5, limit:400.0]]\n").not_used
+    assert "a map as Groovy prints it" in why
+
+
+def compared(context: int) -> str:
+    before = REPORT.replace('"usage" : 420.0', '"usage" : 20.0').replace('"usage": 420.0', '"usage": 20.0')
+    assert before != REPORT
+    return "\n".join(difflib.unified_diff(before.split("\n"), REPORT.split("\n"), "a", "b", n=context, lineterm=""))
+
+
+def test_a_report_in_a_comparison_is_the_one_after_the_change() -> None:
+    found = read(compared(10_000))
+    assert digest(found) == digest(read(REPORT))
+    assert any("what was there before a change" in one for one in found.assumed)
+
+
+def test_parts_of_a_comparison_are_named() -> None:
+    found = read(compared(3))
+    assert found.snapshot is None
+    assert any("a comparison of two answers" in one for one in found.not_used)
+
+
+def test_samples_with_units_are_left_out_and_named() -> None:
+    found = read(SAMPLES)
+    assert any("3 values left out, with '%', 'msg/s', ','" in one for one in found.not_used)
+    assert found.snapshot is not None
+    assert found.snapshot.topics.name.to_pylist() == ["persistent://shop/orders/o2"]
+
+
+def test_numbers_of_topics_that_are_texts() -> None:
+    texts = re.sub(r'(":\s*)(-?\d+(?:\.\d+)?(?:[eE]-?\d+)?)(?=\s*[,}])', r'\1"\2"', TOPICS)
+    assert texts != TOPICS
+    found = read(texts, "broker-0.json")
+    assert digest(found) == digest(read(TOPICS, "broker-0.json"))
+    assert any("are read as the numbers in them" in one for one in found.assumed)
+    assert read(texts.replace('"msgRateIn":"', '"msgRateIn":"x', 1).replace('": "', '": "x', 1)).snapshot is None
+
+
+@pytest.mark.parametrize("name", ["broker_load_data_4_2.txt", "top_bundles_3_0.txt", "service_unit_state_4_0.txt"])
+@pytest.mark.parametrize("widths", [(97, 93), (120, 119), (60, 200)])
+def test_messages_over_lines_of_any_length(name: str, widths: tuple[int, int]) -> None:
+    text = (INPUTS / "load_balancer_topic" / name).read_text()
+    lines: list[str] = []
+    for line in text.split("\n"):
+        rest, number = line, 0
+        while "content:" in line and len(rest) > widths[number % 2]:
+            rest, number = rest[widths[number % 2] :], number + 1
+            lines.append(line[: len(line) - len(rest)][-widths[(number - 1) % 2] :])
+        lines.append(rest)
+    broken = "\n".join(lines)
+    assert broken != text
+    assert read(broken).found == read(text).found
+    assert read(broken).not_used == read(text).not_used
