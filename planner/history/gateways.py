@@ -1,18 +1,24 @@
 """Addresses at which several brokers answer, as behind a gateway, a collector or a forwarded port.
 
 `instance` is then one address for all of them, so that it names none. Their series are told apart by the pod, or by the
-host that a broker gives as its own. A pod that replaces another one at an address is not there at the same time.
+host that a broker gives as its own. Only some series have that host; others belong to the host whose series have the
+same unknown labels, such as `hostname`. A pod that replaces another one at an address is not there at the same time.
 """
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import combinations
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
-from planner.cluster.units import HOUR_MS
+from planner.cluster.units import HOUR_MS, MS_PER_MIN
 from planner.history.assumed import Hosts, listed
 from planner.history.labels import HOST_LABEL, POD_LABELS, has_port, own_host, pod_of, unpacked
+
+_OF_PULSAR: Final = (HOST_LABEL, "metric")
+"""Labels of the usage of brokers and bundles, which their other series do not have."""
+_TAIL_MS: Final = 5 * MS_PER_MIN
+"""How long Prometheus shows a series after its last sample."""
 
 Target: TypeAlias = tuple[str, str, str, int]
 """Address, pod, the host of a broker itself, and hour."""
@@ -24,12 +30,19 @@ Targets: TypeAlias = dict[Target, tuple[int, int]]
 def names_in(text: str) -> tuple[str, str]:
     """Return the pod of a series, and the host that its broker gives as its own; empty where it names none.
 
+    Instead of a pod there may be all labels whose meaning is not known, as JSON.
+
     Args:
         text: What tells the series apart (`planner.history.labels.packed`).
     """
     others = unpacked(text)[1]
     labels: Mapping[str, str] = json.loads(others) if others else {}
-    return pod_of(labels)[0], own_host(labels)
+    unknown = {name: value for name, value in sorted(labels.items()) if name not in _OF_PULSAR}
+    return pod_of(labels)[0] or (json.dumps(unknown) if unknown else ""), own_host(labels)
+
+
+def _is_name(pod: str) -> bool:
+    return pod != "" and not pod.startswith("{")
 
 
 def add_target(found: Targets, address: str, text: str, first_ms: int, last_ms: int) -> None:
@@ -37,7 +50,7 @@ def add_target(found: Targets, address: str, text: str, first_ms: int, last_ms: 
     if not any(label in text for label in (*POD_LABELS, HOST_LABEL)) or not has_port(address):
         return
     names = names_in(text)
-    if any(names):
+    if _is_name(names[0]) or names[1]:
         widen(found, (address, *names, first_ms // HOUR_MS), first_ms, last_ms)
 
 
@@ -71,7 +84,7 @@ class Gateways:
         hosts: dict[tuple[str, str], set[str]] = {}
         for (address, pod, host, _), time_ms in sorted(targets.items()):
             for name, is_pod in ((pod, True), (host, False)):
-                if name:
+                if name and not (is_pod and not _is_name(name)):
                     times.setdefault((address, is_pod), {}).setdefault(name, []).append(time_ms)
             if pod and host:
                 hosts.setdefault((address, pod), set()).add(host)
@@ -88,7 +101,7 @@ class Gateways:
         if address not in self.brokers:
             return address
         pod, host = names_in(text)
-        found = host or self._hosts.get((address, pod), pod)
+        found = host or self._hosts.get((address, pod), pod if _is_name(pod) else "")
         if not found:
             self.unclear[address] = None
         return found
@@ -106,8 +119,22 @@ def _together(times: Mapping[str, list[tuple[int, int]]]) -> Iterator[tuple[str,
     """Yield pairs of names that were there at the same time for most of the time of one of them."""
     for one, other in combinations(times, 2):
         both = _overlap_ms(times[one], times[other])
+        if both <= _TAIL_MS and _follow(times[one], times[other]):
+            continue
         if both >= 0 and 2 * both >= min(_length_ms(times[one]), _length_ms(times[other])):
             yield one, other
+
+
+def _follow(one: Iterable[tuple[int, int]], other: Iterable[tuple[int, int]]) -> bool:
+    """Say whether one begins and ends before the other does by more than a scrape, as a pod that is replaced."""
+    (first, last), (begun, ended) = _span_ms(one), _span_ms(other)
+    begins, ends = begun - first, ended - last
+    return min(abs(begins), abs(ends)) >= MS_PER_MIN and (begins > 0) == (ends > 0)
+
+
+def _span_ms(times: Iterable[tuple[int, int]]) -> tuple[int, int]:
+    starts, stops = zip(*times, strict=True)
+    return min(starts), max(stops)
 
 
 def _length_ms(times: Iterable[tuple[int, int]]) -> int:

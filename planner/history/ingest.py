@@ -29,6 +29,7 @@ from pydantic import TypeAdapter
 
 from planner.cluster.errors import PlannerError, ReplayError, escaped
 from planner.cluster.files import PRIVATE, check_spelling, put_in_place
+from planner.cluster.text import count
 from planner.cluster.units import DAY_MS
 from planner.history.day_writer import STAGING, Runs, clear_staging, commit_day, delete_day, writing_history
 from planner.history.ledger import (
@@ -87,6 +88,7 @@ SET_ASIDE = "set_aside"
 _TASKS_A_CORE = 4
 _MOST_REASONS = 1_000
 _MOST_CLOCKS = 5
+_MOST_NOTES = 20
 _YEAR_DAYS = 366
 _ASIDE_SCHEMA = arrow_schema(
     "file string, line bigint, rows bigint, reason string, bytes bigint, sha256 string, raw binary"
@@ -154,6 +156,19 @@ class IngestResult:
     damaged: tuple[str, ...] = ()
 
     @property
+    def _notes(self) -> Iterator[str]:
+        """What the manifests of the days note, each sentence once."""
+        days: dict[str, list[str]] = {}
+        for made in self.days:
+            for note in made.notes:
+                days.setdefault(note, []).append(f"{made.cluster} {made.day}")
+        for note, which in list(days.items())[:_MOST_NOTES]:
+            more = f" and {count(len(which) - 1, 'more day')}" if len(which) > 1 else ""
+            yield f"note: {which[0]}{more}: {note}"
+        if (left := len(days) - _MOST_NOTES) > 0:
+            yield f"{count(left, 'more note')}, which the manifests of the days list"
+
+    @property
     def lines(self) -> list[str]:
         """The same for people, with a line for each day and for the ten most frequent reasons."""
         lines = []
@@ -169,6 +184,7 @@ class IngestResult:
                 lines.append(f"  the clock of {broker} is {abs(skew_ms) / 1_000:,.1f} s {way}, and was corrected")
             if (more := len(made.clock_skew_ms) - _MOST_CLOCKS) > 0:
                 lines.append(f"  the clocks of {more:,} more brokers were corrected, too; the manifest lists them")
+        lines += [*self._notes]
         lines.append(
             f"{self.files_read:,} files read, {self.files_unchanged:,} unchanged; {len(self.days):,} days made,"
             f" {self.days_unchanged:,} unchanged, {self.days_removed:,} removed"
@@ -176,7 +192,7 @@ class IngestResult:
         return [
             *lines,
             f"{self.rows_read:,} rows read = {self.rows_kept:,} kept + {self.rows_set_aside:,} set aside",
-            *(f"  {count:,} set aside: {reason}" for reason, count in self.reasons[:10]),
+            *(f"  {number:,} set aside: {reason}" for reason, number in self.reasons[:10]),
             *(f"not made: {item}" for item in self.damaged),
         ]
 

@@ -6,7 +6,9 @@ import pytest
 
 from planner.cluster.snapshot import Snapshot
 from planner.history.gateways import Gateways, Targets, add_target
+from planner.history.ingest import IngestResult
 from planner.history.labels import packed
+from planner.history.manifest import DayManifest
 from planner.history.records import DayFacts, Tally, batches
 from tests.data.history.test_history_assemble import DAY, START, assemble, owner_of
 from tests.data.history.test_history_labels import answer, one, read
@@ -54,12 +56,42 @@ def test_a_broker_is_called_as_it_calls_itself() -> None:
     assert "gateway:80 is the address of several brokers: 10.2.0.0:8080, 10.2.0.1:8080." in " ".join(assembler.notes())
 
 
-def test_series_that_do_not_name_their_broker_are_left_out_with_a_note() -> None:
-    every = [found for broker in (0, 1) for found in series(broker, {"zone": f"{broker}"}, {"broker": f"mq-{broker}"})]
+def test_an_unknown_label_that_goes_with_a_host_tells_brokers_apart() -> None:
+    """Series without the label `broker` were left out, although `hostname` says whose they are."""
+    every = [
+        found for broker in (0, 1) for found in series(broker, {"hostname": f"n{broker}"}, {"broker": f"mq-{broker}"})
+    ]
+    assembler, snapshots = assemble([answer(*every)])
+    assert usage(snapshots[-1]) == {"mq-0:8080": (10.0, 1_024.0), "mq-1:8080": (11.0, 2_048.0)}
+    assert assembler.rows().not_placed == 0
+    assert not any("do not say which" in note for note in assembler.notes())
+
+
+@pytest.mark.parametrize("own", [{}, {"job": "brokers"}])
+def test_series_that_do_not_name_their_broker_are_left_out_with_a_note(own: dict[str, str]) -> None:
+    every = [found for broker in (0, 1) for found in series(broker, own, {"broker": f"mq-{broker}"})]
     assembler, snapshots = assemble([answer(*every)])
     assert {name: cpu for name, (cpu, _) in usage(snapshots[-1]).items()} == {"mq-0:8080": 10.0, "mq-1:8080": 11.0}
-    assert assembler.rows().not_placed == 8
+    assert assembler.rows().not_placed > 0
     assert "Some series at gateway:80, the address of several brokers, do not say which" in " ".join(assembler.notes())
+
+
+@pytest.mark.parametrize("minutes", [1, 3, 4, 8])
+def test_a_pod_that_lived_shortly_is_no_second_broker(minutes: int) -> None:
+    """A server shows its series for five minutes more, which is most of its time."""
+    before = one("pulsar_lb_cpu_usage", [10.0] * (minutes + 5), 0, **GATEWAY, pod="mq-6d7f")
+    after = one("pulsar_lb_cpu_usage", [11.0] * 20, 60 * minutes, **GATEWAY, pod="mq-9b2c")
+    _, snapshots = assemble([answer(before, after)])
+    assert {name for snapshot in snapshots for name in snapshot.brokers.name} == {"gateway:80"}
+
+
+@pytest.mark.parametrize("late", [0, 1, 3])
+def test_brokers_of_a_short_recording_are_several(late: int) -> None:
+    """A broker that came later, and is there to the end, replaces none."""
+    first = one("pulsar_lb_cpu_usage", [10.0] * 8, 0, **GATEWAY, pod="mq-0")
+    second = one("pulsar_lb_cpu_usage", [11.0] * (8 - late), 60 * late, **GATEWAY, pod="mq-1")
+    _, snapshots = assemble([answer(first, second)])
+    assert sorted(snapshots[-1].brokers.name) == ["mq-0:8080", "mq-1:8080"]
 
 
 @pytest.mark.parametrize("overlap", [0, 1])
@@ -96,3 +128,13 @@ def test_a_host_without_a_port_and_labels_of_no_broker_say_nothing() -> None:
     add_target(found, "mq-0:8080", packed("", '{"zone": "pod"}'), START, START)
     add_target(found, "mq-0:8080", packed("", '{"broker": "mq-0:8080"}'), START, START)
     assert found == {}
+
+
+def test_the_command_says_what_the_days_note() -> None:
+    """It printed how many rows were not placed, and not why."""
+    note = "gateway:80 is the address of several brokers: mq-0:8080, mq-1:8080. Their pods or hosts tell them apart."
+    days = tuple(
+        DayManifest(cluster="east", day=day, made_by="ingest", notes=[note]) for day in ("2026-11-25", "2026-11-26")
+    )
+    said = IngestResult(1, 0, 8, 8, 0, days, 0, 0, ()).lines
+    assert [line for line in said if note in line] == [f"note: east 2026-11-25 and 1 more day: {note}"]
