@@ -3,6 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 from types import MappingProxyType
 from typing import Any
 
@@ -206,7 +207,7 @@ def _halved(start: Snapshot, namespace: str, wanted: int) -> tuple[Edit, ...]:
     table = start.bundles
     mine = np.flatnonzero(table.namespace == start.namespaces.index(namespace))
     ranges = [(int(table.low[at]), int(table.high[at])) for at in mine.tolist()]
-    return _splits(namespace, ranges, 2**32 // max(wanted, 1))
+    return _splits(start, namespace, ranges, 2**32 // max(wanted, 1))
 
 
 def _divided(start: Snapshot, bundle: str, parts: int) -> tuple[Edit, ...]:
@@ -215,16 +216,30 @@ def _divided(start: Snapshot, bundle: str, parts: int) -> tuple[Edit, ...]:
     if at is None:
         return ()
     low, high = int(start.bundles.low[at]), int(start.bundles.high[at])
-    return _splits(bundle.rpartition("/")[0], [(low, high)], (high - low) // parts + 1)
+    return _splits(start, bundle.rpartition("/")[0], [(low, high)], (high - low) // parts + 1)
 
 
-def _splits(namespace: str, ranges: list[tuple[int, int]], width: int) -> tuple[Edit, ...]:
-    """Return the splits in two after which no range is wider than that; none when there are too many."""
+def _splits(start: Snapshot, namespace: str, ranges: list[tuple[int, int]], width: int) -> tuple[Edit, ...]:
+    """Return the splits in two after which no range is wider than that, the heaviest first; none when too many."""
+    table, known = start.topics, start.bundles.namespace == start.namespaces.index(namespace)
+    mine = np.flatnonzero(np.isin(table.bundle, np.flatnonzero(known)))
+    mine = mine[np.argsort(table.hash[mine], kind="stable")]
+    hashes, running = table.hash[mine].astype(np.int64), np.append(0.0, np.cumsum(_throughput(table)[mine]))
+
+    def place(one: tuple[int, int]) -> tuple[float, int, int]:
+        first, last = np.searchsorted(hashes, one).tolist()
+        return float(running[first] - running[last]), one[0] - one[1], one[0]
+
+    wide = [(*place(one), one) for one in ranges if one[1] - one[0] > width]
+    heapify(wide)
     edits: list[Edit] = []
-    while wide := [one for one in ranges if one[1] - one[0] > width]:
-        edits += [BundleSplit(bundle=bundle_name(namespace, *one), algorithm=_FIRST, unload=True) for one in wide]
-        ranges = [part for low, high in wide for part in ((low, (low + high) // 2), ((low + high) // 2, high))]
-    return tuple(edits) if len(edits) <= _MOST_SPLITS else ()
+    while wide and len(edits) < _MOST_SPLITS:
+        low, high = heappop(wide)[-1]
+        edits.append(BundleSplit(bundle=bundle_name(namespace, low, high), algorithm=_FIRST, unload=True))
+        for part in ((low, (low + high) // 2), ((low + high) // 2, high)):
+            if part[1] - part[0] > width:
+                heappush(wide, (*place(part), part))
+    return () if wide else tuple(edits)
 
 
 def bundle_count_too_high(case: Outcome) -> Iterator[Finding]:

@@ -32,7 +32,8 @@ from planner.pulsar.manager.splits import splits_by_itself
 from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
 from planner.remedy.action import Action
 from planner.remedy.candidates import namespace_splits
-from planner.remedy.trials import Trial, Trials, by_gain
+from planner.remedy.fewest import fewest
+from planner.remedy.trials import Trial, Trials, by_gain, lasts
 from planner.simulate.assumptions import Assumptions
 from planner.simulate.edits.registry import BundleSplit
 from planner.simulate.judge import Verdict
@@ -301,8 +302,9 @@ def _cut(trials: Trials, population: Population, cuts: Cuts) -> Trial | None:
     placed = replace(
         stay, words=f"{words}, and unload the children", edits=tuple(replace(one, unload=True) for one in edits)
     )
-    found = [trials.confirmed(one) for one in map(trials.try_out, (stay, placed)) if one is not None]
-    return next(iter([one for one in by_gain(found) if one.offered] or by_gain(found)), None)
+    found = by_gain([trials.confirmed(one) for one in map(trials.try_out, (stay, placed)) if one is not None])
+    shown = [one for one in found if one.offered] or [one for one in found if lasts(one.verdict)] or found
+    return next(iter(shown), None)
 
 
 def _best_split(trials: Trials, namespace: str, cut: Trial | None) -> Trial | None:
@@ -313,7 +315,7 @@ def _best_split(trials: Trials, namespace: str, cut: Trial | None) -> Trial | No
     if cut is not None and cut.offered:
         return None
     actions = namespace_splits(trials.snapshot, trials.scenario, trials.unchanged(), namespace)
-    found = [trials.confirmed(one) for one in map(trials.try_out, actions) if one is not None]
+    found = [trials.confirmed(fewest(trials, one)) for one in map(trials.try_out, actions) if one is not None]
     return next(iter(by_gain([one for one in found if one.offered])), None)
 
 
@@ -448,8 +450,13 @@ def _of_split(now: CountRow, split: Trial | None, brokers: int) -> str:
     share = f"the broker with most of it gets {now.placed_percent:.0f} % of its load at best"
     even = f"an even part is {percent(1 / brokers)}"
     words = split.action.words
-    if split.verdict.balance != 1 and split.verdict.overload != 1:
-        return f"{words}, which spares disconnections but evens out nothing. {split.text}"
+    if not lasts(split.verdict):
+        why = (
+            "until then its bundles do not come to rest"
+            if split.calms
+            else "Pulsar makes as many bundles by itself, later"
+        )
+        return f"{words}: {why}. {split.text}"
     return f"{words}: with its {count(now.bundles, 'bundle')}, {share}; {even}. {split.text}"
 
 
@@ -471,5 +478,13 @@ def _sentence(
         return f"With its {bundles}, {share}; {even}. {after}; that was not simulated."
     if cut.offered:
         return f"Cut it: with its {bundles}, {share}. {after}. {cut.text}"
-    but = "but the gain may not last" if cut.is_worth_it else "but that brings nothing here"
-    return f"{keep} {share}. {after}, {but}. {cut.text}"
+    return f"{keep} {share}. {after}, but {_why_not(cut)}. {cut.text}"
+
+
+def _why_not(cut: Trial) -> str:
+    """Return why cuts that even out the load are not recommended."""
+    if cut.is_worth_it:
+        return "the gain may not last"
+    if cut.verdict.word == "trade-off" and lasts(cut.verdict):
+        return "that gains too little for splits, which last forever"
+    return "that evens out nothing here" if cut.spares_once else "that brings nothing here"

@@ -1,6 +1,6 @@
 """What an operator can do about a cluster, as data: settings, edits, and the restart that they need."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, TypeAlias
 
@@ -19,6 +19,8 @@ _RESTART_MIN: Final = 15.0
 """Minutes within which a rolling restart is simulated, so that all brokers are back within the usual 30 cycles."""
 _EACH_MIN: Final = 1.5
 """Most minutes for one broker, two thirds of them down."""
+_NAMED: Final = 2
+"""Edits that are named at most."""
 NEEDS_RESTART: Final = frozenset({"restart", "migration"})
 """`Setting.takes_effect` of the settings that running brokers do not apply."""
 
@@ -54,6 +56,13 @@ class Action:
     def restarts(self, scenario: Scenario) -> bool:
         """Say whether it needs a rolling restart that the scenario does not make anyway."""
         return bool(self.restart) and not any(isinstance(edit, BrokersRestart) for edit in scenario.edits)
+
+
+def words_of(edits: Sequence[AnyEdit]) -> str:
+    """Return edits as a short imperative that names the first ones."""
+    words = "; ".join(edit.phrase() for edit in edits[:_NAMED])
+    more = f" and {len(edits) - _NAMED} more" if len(edits) > _NAMED else ""
+    return f"{words[:1].upper()}{words[1:]}{more}"
 
 
 def restarted(scenario: Scenario, brokers: int) -> Scenario:

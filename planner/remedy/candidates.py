@@ -34,7 +34,7 @@ from planner.optimize.question import Question
 from planner.optimize.waves import scenario_of
 from planner.pulsar.shedding.registry import offered_shedders, shedder_by_name
 from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
-from planner.remedy.action import Action, Kind, settings_action
+from planner.remedy.action import Action, Kind, settings_action, words_of
 from planner.simulate.edits.registry import (
     BalancerHold,
     BundleMoves,
@@ -83,10 +83,8 @@ def of_finding(finding: Finding, config: Settings) -> Action | None:
     action = settings_action("setting", finding.changes, config)
     if not finding.edits:
         return action
-    words = "; ".join(edit.phrase() for edit in finding.edits[:2])
-    more = f" and {len(finding.edits) - 2} more" if len(finding.edits) > 2 else ""  # noqa: PLR2004 - those shown
     also = f", and {action.words[:1].lower()}{action.words[1:]}" if finding.changes else ""
-    said = f"{words[:1].upper()}{words[1:]}{more}{also}"
+    said = f"{words_of(finding.edits)}{also}"
     kind: Kind = next((kind for edit, kind in _KINDS if isinstance(finding.edits[0], edit)), "policy")
     return replace(action, kind=kind, words=said, edits=finding.edits)
 

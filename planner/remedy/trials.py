@@ -42,6 +42,8 @@ class Trial:
         after: The result with it.
         verdict: What the judge says.
         settles: Whether nothing is shed any more at the end.
+        calms: Whether nothing is shed any more in the second half of the time, while without it something is.
+        further: Bundles that there are at the end beyond those without it: automatic splits count as well.
         steady: Whether the gain holds under other seeds and traffic; None while that was not tried.
     """
 
@@ -50,14 +52,24 @@ class Trial:
     after: Result
     verdict: Verdict
     settles: bool
+    calms: bool = False
+    further: int = 0
     steady: bool | None = None
+
+    @property
+    def splits(self) -> bool:
+        """Whether it splits bundles."""
+        return any(isinstance(one, BundleSplit) for one in self.action.edits)
 
     @property
     def is_worth_it(self) -> bool:
         """Whether it may be offered: better, or a trade-off that brings far more than it costs.
 
-        No split is offered that leaves brokers further apart: bundles never merge, so its price is paid for good.
+        No split is offered that leaves brokers further apart, or that only spares clients: bundles never merge, so its
+        price is paid for good.
         """
+        if self.spares_once:
+            return False
         if self.verdict.word != "trade-off":
             return self.verdict.word == "better"
         if self.verdict.overload is None or self.verdict.overload < 0:
@@ -67,12 +79,21 @@ class Trial:
             lower = one.end_peak_percent - two.end_peak_percent >= _LOWER_PEAK_POINTS
             even = one.deviation_points - two.deviation_points >= _LOWER_DEVIATION_POINTS
             return (lower or even) and two.topics - one.topics <= one.all_topics
-        if any(isinstance(one, BundleSplit) for one in self.action.edits):
+        if self.splits:
             return False
         calmer = two.topics <= (1 - _FEWER_TOPICS) * one.topics
         higher = two.end_peak_percent - one.end_peak_percent
         apart = two.deviation_points - one.deviation_points
         return calmer and higher <= _HIGHER_PEAK_POINTS and apart <= _LOWER_DEVIATION_POINTS
+
+    @property
+    def spares_once(self) -> bool:
+        """Whether further bundles are better only in that fewer topics are disconnected until a cluster settles anyway.
+
+        Those clients would reconnect once, but the bundles stay divided.
+        """
+        lasting = lasts(self.verdict) or self.calms or self.further <= 0
+        return self.splits and self.verdict.word == "better" and not lasting
 
     @property
     def offered(self) -> bool:
@@ -87,9 +108,16 @@ class Trial:
             parts.append("The rolling restart that it needs is included.")
         if self.is_worth_it and self.steady is False:
             parts.append("Not offered: under another seed or 10 % more or less traffic most of the gain is lost.")
+        elif self.spares_once:
+            parts.append("Not offered: clients are spared once, but bundles never merge again.")
         elif self.is_worth_it and not self.settles:
             parts.append("Bundles still move at the end.")
         return " ".join(parts)
+
+
+def lasts(verdict: Verdict) -> bool:
+    """Say whether something is better in what lasts: overload or balance, and not only in disconnections."""
+    return 1 in {verdict.overload, verdict.balance}
 
 
 class Trials:
@@ -133,8 +161,10 @@ class Trials:
             return None
         self._latest = action.key, outcome
         settles = outcome.summary.settled_after_cycles is not None
+        calms = _sheds_late(self.unchanged()) and not _sheds_late(outcome)
+        further = len(outcome.trace.end.bundles) - len(self.unchanged().trace.end.bundles)
         after = self._result(action, self.scenario, outcome)
-        return Trial(action, before, after, judge(before, after), settles)
+        return Trial(action, before, after, judge(before, after), settles, calms, further)
 
     def unchanged(self) -> Outcome:
         """Return what comes of the scenario without any action."""
@@ -204,6 +234,12 @@ class Trials:
             return False
         measure, share = best
         return share_gone(measure, before, after) >= KEPT * share
+
+
+def _sheds_late(outcome: Outcome) -> bool:
+    """Say whether something is shed in the second half of the time."""
+    settled = outcome.summary.settled_after_cycles
+    return settled is None or settled > outcome.summary.cycles / 2
 
 
 def by_gain(trials: list[Trial]) -> list[Trial]:

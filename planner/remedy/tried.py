@@ -12,9 +12,10 @@ from planner.explain.diagnosis import diagnose
 from planner.explain.finding import Finding
 from planner.explain.health import within
 from planner.explain.outcome import Outcome
-from planner.remedy.action import both
+from planner.remedy.action import Action, both
 from planner.remedy.candidates import candidates, more_brokers, moves_after, of_finding
-from planner.remedy.trials import Trial, Trials, by_gain
+from planner.remedy.fewest import fewest
+from planner.remedy.trials import Trial, Trials, by_gain, lasts
 from planner.simulate.edits.registry import NewBrokers
 from planner.simulate.judge import judge
 from planner.simulate.price import price_of
@@ -87,6 +88,9 @@ def tried_findings(findings: Iterable[Finding], trials: Trials) -> tuple[Tried, 
         trial = None if trial is None else trials.confirmed(trial)
         if trial is not None and not trial.offered and trial.action.kind == "brokers":
             finding, trial = _filled(finding, trial, trials)  # noqa: PLW2901 - one remedy in place of the other
+        less = None if trial is None else fewest(trials, trial)
+        if less is not None and less is not trial:
+            finding, trial = _with_fewer(finding, less), less  # noqa: PLW2901 - likewise
         found.append(_tried(finding, trial, trials))
     best = by_gain([one.trial for one in found if one.trial is not None and one.trial.offered])
     place = {id(trial): at for at, trial in enumerate(best)}
@@ -102,12 +106,19 @@ def _filled(finding: Finding, trial: Trial, trials: Trials) -> tuple[Finding, Tr
     best = next(iter(_offered(trials, list(followed))), None)
     if best is None:
         return finding, trial
-    what = next(words for one, words in followed.items() if one.action is best.action)
+    what = next(moves.words for one, moves in followed.items() if one.action is best.action)
     said = (
         f"{finding.remedy} Pulsar moves too little onto them by itself, so {what[:1].lower()}{what[1:]} as well"
         " (Best plan)."
     )
     return replace(finding, remedy=said, edits=best.action.edits), best
+
+
+def _with_fewer(finding: Finding, less: Trial) -> Finding:
+    """Return a finding with the fewest of its splits that bring most of its gain."""
+    few = len(less.action.edits)
+    said = f"Only {few} of these splits {'is' if few == 1 else 'are'} worth it: the heaviest bundles first."
+    return replace(finding, remedy=f"{finding.remedy} {said}", edits=less.action.edits)
 
 
 def _tried(finding: Finding, trial: Trial | None, trials: Trials) -> Tried:
@@ -176,14 +187,16 @@ def fix(trials: Trials, outcome: Outcome, progress: Callable[[int], None] = lamb
         outcome: What comes of the scenario without any.
         progress: Told how many actions were tried.
     """
-    single: list[Trial] = []
+    by_action: dict[tuple[object, ...], Trial] = {}
     for action in candidates(trials.snapshot, trials.scenario, outcome):
         if trials.cancelled():
             break
         trial = trials.try_out(action)
         if trial is not None:
-            single.append(trial)
-            progress(len(single))
+            trial = fewest(trials, trial)
+            by_action[trial.action.key] = trial
+            progress(len(by_action))
+    single = list(by_action.values())
     needed = outcome.result.end_peak_percent > outcome.result.limit_percent
     useful = [one for one in single if one.action.kind not in _BOUGHT or one.verdict.overload == 1]
     added = [one for one in useful if one.action.kind == "brokers"]
@@ -198,7 +211,7 @@ def fix(trials: Trials, outcome: Outcome, progress: Callable[[int], None] = lamb
     number = len(single) + len(pairs)
     progress(number)
     best = offered[0] if offered else None
-    better = [pair for pair in pairs if best is None or judge(best.after, pair.after).word == "better"]
+    better = [pair for pair in pairs if best is None or _is_better(best, pair)]
     pair = next(iter(_offered(trials, better)), None)
     chosen = pair or best
     capacity = None
@@ -208,6 +221,12 @@ def fix(trials: Trials, outcome: Outcome, progress: Callable[[int], None] = lamb
     if buys and best is None and capacity is None:
         best = next(iter(_offered(trials, added)), None)
     return Fix(best, pair, tuple(offered[1:]), capacity, number, needed, doubt)
+
+
+def _is_better(one: Trial, pair: Trial) -> bool:
+    """Say whether a pair is better than a trial; with splits, in what lasts as long as they do."""
+    verdict = judge(one.after, pair.after)
+    return verdict.word == "better" and (not pair.splits or lasts(verdict))
 
 
 def _doubt(outcome: Outcome) -> str:
@@ -252,18 +271,25 @@ def _pairs(trials: Trials, singles: Sequence[Trial]) -> Iterator[Trial]:
 
 
 def _followed(trials: Trials, singles: Sequence[Trial]) -> Iterator[Trial]:
-    """Yield the best of what changes the cluster itself, each followed by the moves that are best after it."""
+    """Yield the best of what changes the cluster itself, each followed by the moves that are best after it.
+
+    Splits only where these moves alone do not bring as much; several of them only where they help by themselves.
+    """
     changing = [one for one in singles if one.action.kind in _CHANGING and one.verdict.word != "worse"]
+    changing = [one for one in changing if not one.splits or len(one.action.edits) == 1 or one.is_worth_it]
     for one in by_gain(changing)[:_FOLLOWED]:
-        yield from (trial for trial, _ in _with_moves(trials, one))
+        for trial, moves in _with_moves(trials, one):
+            alone = trials.try_out(moves) if one.splits else None
+            if alone is None or _is_better(alone, trial):
+                yield trial
 
 
-def _with_moves(trials: Trials, one: Trial) -> Iterator[tuple[Trial, str]]:
-    """Yield a trial followed by the moves that are best after it, in words too, as far as that is worth it."""
+def _with_moves(trials: Trials, one: Trial) -> Iterator[tuple[Trial, Action]]:
+    """Yield a trial followed by the moves that are best after it, and these moves, as far as that is worth it."""
     for moves in moves_after(trials.snapshot, one.action.on(trials.scenario), one.after):
         trial = trials.try_out(both(one.action, moves))
         if trial is not None and trial.is_worth_it:
-            yield trial, moves.words
+            yield trial, moves
 
 
 def _more_brokers(trials: Trials) -> tuple[Trial | None, int]:

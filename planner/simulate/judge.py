@@ -6,7 +6,7 @@ commands.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final, Literal, TypeAlias
 
@@ -264,10 +264,18 @@ def gained(before: Result, after: Result) -> tuple[str, float] | None:
     peak above the limit. None where nothing is better.
     """
     for parts in (_overload(before, after), [*_disruption(before, after), *_balance(before, after)]):
-        shares = {part.measure: share_gone(part.measure, before, after) for part in parts if part.sign > 0}
-        if shares:
+        if shares := _shares(parts, before, after):
             return max(shares.items(), key=lambda one: one[1])
     return None
+
+
+def gains(before: Result, after: Result) -> dict[str, float]:
+    """Return every measure in which an outcome is better, named as by `gained`, and the share of it that is gone."""
+    return _shares([*_overload(before, after), *_disruption(before, after), *_balance(before, after)], before, after)
+
+
+def _shares(parts: Iterable["_Part"], before: Result, after: Result) -> dict[str, float]:
+    return {part.measure: share_gone(part.measure, before, after) for part in parts if part.sign > 0}
 
 
 def share_gone(measure: str, before: Result, after: Result) -> float:

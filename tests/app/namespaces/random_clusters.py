@@ -21,3 +21,18 @@ def random_cluster(seed: int) -> Snapshot:
         load_manager=random.choice(list(LoadManager)),
     )
     return generate(spec, seed)
+
+
+def few_bundles(seed: int) -> Snapshot:
+    """Return a cluster with fewer bundles than its brokers can share; the same seed gives the same one."""
+    random = Random(seed)  # noqa: S311 - no secret
+    spec = ClusterSpec(
+        brokers=random.randint(3, 8),
+        bundles=random.randint(2, 6),
+        namespaces=random.randint(1, 2),
+        topics=random.randint(100, 600),
+        msg_rate_per_s=random.choice([20_000, 60_000, 120_000]),
+        topic_skew=random.uniform(0, 0.8),
+        load_manager=random.choice(list(LoadManager)),
+    )
+    return generate(spec, seed)

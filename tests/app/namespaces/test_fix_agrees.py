@@ -31,8 +31,8 @@ def split_namespaces(edits: tuple[object, ...]) -> set[str]:
     return {one.bundle.rpartition("/")[0] for one in edits if isinstance(one, BundleSplit)}
 
 
-SOME = (0, 9, 33, 37, 43, 49)
-"""Clusters in which splits are offered, that end above a limit, or that have topics no cut helps; and a calm one."""
+SOME = (0, 9, 33, 37, 49, 141)
+"""Clusters in which splits are offered, that end above a limit, or that have topics no cut helps; and calm ones."""
 
 
 @pytest.mark.parametrize("seeds", [SOME, pytest.param(range(60), marks=pytest.mark.slow)], ids=["some", "all"])
@@ -58,12 +58,12 @@ def test_a_split_that_is_offered_is_advised(seeds: Sequence[int]) -> None:
         assert at_once <= played, seed
 
 
-@pytest.mark.parametrize("seed", [37, 49])
+@pytest.mark.parametrize("seed", [49, 141])
 def test_a_split_that_is_no_cut_is_advised_in_words(seed: int) -> None:
     *_, advice = asked(seed)
     (said,) = (one for one in advice.values() if one.split is not None)
     assert said.split is not None
     assert not said.cuts_help
     assert said.sentence.startswith("Split globex/orders/0x")
-    assert "Tried: better" in said.sentence
+    assert f"Tried: {said.split.verdict.word}" in said.sentence
     assert said.edits == said.split.action.edits
