@@ -70,7 +70,7 @@ def _overview(view: state.Current) -> str:
     frame = frame_of(view)
     tenants = frame["tenant"].unique().tolist()
     words = {_ALL: "All tenants", **{name: name for name in tenants}}
-    tenant = address.choice("tenant", "Tenant", words, width=320)
+    tenant = address.choice("tenant", "Tenant", words, width=320, clears=("namespace",))
     shown = frame if tenant == _ALL else frame[frame["tenant"] == tenant]
     worst = shown.iloc[0]
     st.markdown(
@@ -200,15 +200,14 @@ def _happens(view: state.Current, namespace: str) -> None:
     lines = [f"- **{title}:** {one.text}" for title, one in zip(titles, found, strict=False)]
     planned = plan_impact(view, namespace)
     if planned is not None:
-        lines.append(
-            f"- **With the best plan:** {count(planned.moves, 'move')}; {count(planned.topics, 'topic')} and"
-            f" {count(planned.clients, 'client')} disconnected."
-        )
+        which = "With the best plan" if view.outcome is None else "With the scenario and then the best plan"
+        lines.append(f"- **{which}:** {planned.text}")
     st.markdown("\n".join(lines))
     if planned is None:
         registry.link("best_plan", "Look for the best plan")
     if found[-1].events:
-        with st.expander(f"Events {titles[len(found) - 1].lower()} ({len(found[-1].events):,})"):
+        title = titles[len(found) - 1]
+        with st.expander(f"Events {title[:1].lower()}{title[1:]} ({len(found[-1].events):,})"):
             table(_events(found[-1]), "events-of-namespace", formats={"minute": "%.0f"})
 
 
@@ -298,6 +297,8 @@ def _forecast(view: state.Current) -> None:
     if found is None:
         return
     within = f"within {count(hours, 'hour')}{f' in which all traffic grows by {growth} %' if growth else ''}"
+    if scenario_history.present(view) != scenario_history.as_captured(view):
+        within = f"with the scenario {within}"
     if not found:
         st.markdown(f"No namespace splits {within}, and no split is refused.")
         return

@@ -162,8 +162,8 @@ def _of_all(found: Comparison, words: Sequence[str], results: Sequence[Result]) 
     if len(cool) == 1:
         balanced = " and ends best balanced" if deviation[best] == min(deviation) else ""
         parts = [f"{_names(words, cool)} has the least overload{balanced}: {_end(found, best, results)}"]
-    elif min(deviation) < deviation[best] and len(cool) < len(words):
-        parts[0] = f"of those with the least overload, {parts[0]}"
+    elif among := _among(deviation, best, cool):
+        parts[0] = f"of those {among}, {parts[0]}"
     working = [at for at in cool if not lazy[at]]
     calm = min(working, key=lambda at: topics[at], default=best)
     if topics[calm] < topics[best]:
@@ -178,6 +178,13 @@ def _of_all(found: Comparison, words: Sequence[str], results: Sequence[Result]) 
         verb = "shed" if len(at) > 1 else "sheds"
         parts.append(f"{_names(words, at)} {verb} nothing, which causes no disconnections and no improvement")
     return " ".join(f"{part[:1].upper()}{part[1:]}." for part in parts)
+
+
+def _among(deviation: Sequence[float], best: int, cool: Sequence[int]) -> str:
+    """Return among which simulations one ends best balanced; empty where it does among all."""
+    if round(min(deviation[at] for at in cool), 2) < round(deviation[best], 2):
+        return "that no other one is better than"
+    return "with the least overload" if min(deviation) < deviation[best] and len(cool) < len(deviation) else ""
 
 
 def _overload(words: Sequence[str], hot: Sequence[int], results: Sequence[Result]) -> str:

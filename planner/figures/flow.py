@@ -158,14 +158,19 @@ def flow_text(moves: Sequence[Relocation]) -> str:
     if not flows:
         return "No bundle moved from one broker to another."
     moved = [move for move in moves if move.destination]
-    (source, target), (_, size) = max(flows.items(), key=lambda item: item[1][::-1])
+    back = sum(bundles for (source, target), (bundles, _) in flows.items() if source == target)
+    apart = {pair: size for pair, size in flows.items() if pair[0] != pair[1]}
     total = sum(size for _, size in flows.values())
     names = sorted({name for pair in flows for name in pair})
     short = dict(zip(names, short_names(names), strict=True))
     sides = [len({pair[side] for pair in flows}) for side in (0, 1)]
     rest = f" Showing the {MOST_FLOW_BROKERS} busiest brokers on each side." if max(sides) > MOST_FLOW_BROKERS else ""
-    return (
-        f"{count(len(moved), 'move')} of {count(len({move.bundle for move in moved}), 'bundle')} with {rounded(total)}"
-        f" MiB/s, from {count(sides[0], 'broker')} to {sides[1]}. The largest flow is {rounded(size)} MiB/s from"
-        f" {short[source]} to {short[target]}.{rest}"
-    )
+    of = count(len({move.bundle for move in moved}), "bundle")
+    where = f"from {count(sides[0], 'broker')} to {sides[1]}"
+    parts = [f"{count(len(moved), 'move')} of {of} with {rounded(total)} MiB/s, {where}."]
+    if back:
+        parts.append(f"Of them, {back:,} came back to the same broker.")
+    if apart:
+        (source, target), (_, size) = max(apart.items(), key=lambda item: item[1][::-1])
+        parts.append(f"The largest flow is {rounded(size)} MiB/s from {short[source]} to {short[target]}.")
+    return f"{' '.join(parts)}{rest}"

@@ -1,6 +1,7 @@
 """The best plan: moves against the highest usage, with what no plan can beat; brokers before and after."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 import numpy as np
 import plotly.graph_objects as go
@@ -10,6 +11,8 @@ from planner.figures.theme import ACCENT, CATEGORICAL, MUTED, WARNING, add_line,
 from planner.optimize.plan import Plan
 
 _GREEN = CATEGORICAL[2]
+_LINE_POINTS: Final = 5.0
+"""Points of usage that a line of a label is high."""
 _ABOVE = {"y": 1.02, "yanchor": "bottom", "x": 0}
 
 
@@ -52,13 +55,26 @@ def frontier_figure(
             marker={"color": WARNING, "size": 11, "symbol": "diamond"},
             hovertemplate=f"%{{text}}<br>{hover}<extra></extra>",
         )
-        for name, (at, peak) in others.items():
+        for name, at, peak in _stacked(others):
             left = at > max(moves[-1], *(number for number, _ in others.values())) * 0.8
             side = {"xanchor": "right", "xshift": -10} if left else {"xanchor": "left", "xshift": 10}
             figure.add_annotation(x=at, y=peak, text=name, showarrow=False, font={"size": 11}, **side)
     figure.add_hline(y=limit_percent, line={"color": MUTED, "width": 1, "dash": "dash"})
     titles = {"x_title": "bundles moved", "y_title": "highest usage (%)"}
     return finish(figure, height=360, **titles, legend=_ABOVE, from_zero=True, margin_t=52)
+
+
+def _stacked(others: Mapping[str, tuple[int, float]]) -> Iterator[tuple[str, int, float]]:
+    """Yield labels with their places; those that would lie on each other are one, line by line."""
+    groups: list[list[str]] = []
+    for name in sorted(others, key=others.__getitem__):
+        at, peak = others[groups[-1][0]] if groups else (-1, 0.0)
+        if others[name][0] == at and others[name][1] - peak < _LINE_POINTS:
+            groups[-1].append(name)
+        else:
+            groups.append([name])
+    for names in groups:
+        yield "<br>".join(names), *others[names[0]]
 
 
 def before_after_figure(names: Sequence[str], before: FloatArray, after: FloatArray, limit_percent: float) -> go.Figure:

@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 from planner.cluster.arrays import BoolArray, FloatArray
 from planner.cluster.decisions import Line
 from planner.explain.cluster_tables import ResourceShares
+from planner.figures.hash_space import colour_bar
 from planner.figures.theme import (
     ACCENT,
     CATEGORICAL,
@@ -119,7 +120,7 @@ def resource_map(shares: ResourceShares) -> go.Figure:
             zmin=0,
             zmax=max(top, 100.0),
             colorscale=SEQUENTIAL,
-            colorbar={"title": {"text": "% of the limit"}, "thickness": 12},
+            colorbar=colour_bar("% of the limit"),
             texttemplate="%{z:.0f}" if few else None,
             hovertemplate="%{x}<br>%{y}: %{z:.1f} % of the limit<extra></extra>",
             hoverongaps=False,
@@ -127,7 +128,7 @@ def resource_map(shares: ResourceShares) -> go.Figure:
             ygap=1,
         )
     )
-    figure = finish(figure, height=260)
+    figure = finish(figure, height=310, margin_t=70)
     figure.update_yaxes(autorange="reversed")
     name_brokers(figure.layout.xaxis, len(shares.brokers))
     return figure

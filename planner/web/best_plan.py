@@ -42,6 +42,14 @@ def _key(view: state.Current, question: Question) -> str:
     return f"{view.digest}{view.variant}{question!r}"
 
 
+def _edited(view: state.Current) -> str:
+    return f"{view.variant} edited"
+
+
+def _offered(plan: Plan) -> str:
+    return f"offer {plan.digest()}{plan.question!r}"
+
+
 def _further(view: state.Current, question: Question) -> str:
     return f"further {_key(view, question)}"
 
@@ -61,7 +69,7 @@ def start_of(view: state.Current, *, after_cycles: bool = False) -> state.Curren
     if after_cycles:
         end = view.outcome.once("start of a plan", lambda: settled(trace))
         return replace(view, visible=end, variant=f"{view.variant} settled")
-    variant = f"{view.variant} edited"
+    variant = _edited(view)
     key, words = f"start {view.digest}{variant}", "Making the edits of the scenario"
     start = tasks.answer(key, lambda _, stopped: left_by(view.captured, trace.scenario, stopped), words)
     return None if start is None else replace(view, visible=start, variant=variant)
@@ -97,13 +105,16 @@ def best_known(view: state.Current, question: Question) -> Plan | None:
     return known(view, question) or first_of(view, question)
 
 
-def found_before(view: state.Current) -> Plan | None:
-    """Return the plan that the page opens with, where it was already looked for; None otherwise."""
-    frontier = _first_known(view, without_budget(USUAL))
+def offered_before(view: state.Current) -> Plan | None:
+    """Return what the page opens with and offers, where a page has already worked it out; None otherwise."""
+    start = view if view.outcome is None else replace(view, variant=_edited(view))
+    frontier = _first_known(start, without_budget(USUAL))
     if frontier is None:
         return None
-    question = replace(USUAL, moves=_usual_moves(view, USUAL, frontier))
-    return known(view, question) or _first_known(view, question)
+    question = replace(USUAL, moves=_usual_moves(start, USUAL, frontier))
+    plan = known(start, question) or _first_known(start, question)
+    task = None if plan is None else ANSWERS.find(_offered(plan))
+    return task.result.plan if task is not None and task.result is not None else None
 
 
 def _first_known(view: state.Current, question: Question) -> Plan | None:
@@ -192,8 +203,7 @@ def frontier_with(view: state.Current, frontier: Plan, plan: Plan) -> Plan:
 def offer(plan: Plan) -> Offer | None:
     """Return what is offered of a plan; None while it is tried, which is said."""
     words = "Simulating what Pulsar makes of the plan"
-    key = f"offer {plan.digest()}{plan.question!r}"
-    return tasks.answer(key, lambda _, stopped: offer_of(plan, cancelled=stopped), words)
+    return tasks.answer(_offered(plan), lambda _, stopped: offer_of(plan, cancelled=stopped), words)
 
 
 def alternative(offered: Offer) -> Offer | None:

@@ -1,12 +1,13 @@
 """What the page *Namespaces* asks for: advice and forecasts in the background, at once where that is cheap."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import pandas as pd
 import streamlit as st
 
 from planner.cluster.errors import PlannerError
+from planner.cluster.text import count
 from planner.namespaces.advice import BundleAdvice, bundle_advice
 from planner.namespaces.impact import SplitForecast, growing, split_forecasts
 from planner.namespaces.overview import namespaces_frame
@@ -112,11 +113,19 @@ class PlanImpact:
     topics: int
     clients: int
 
+    @property
+    def text(self) -> str:
+        """The answer in a sentence."""
+        if not self.moves:
+            return "Nothing happens to it."
+        disconnected = f"{count(self.topics, 'topic')} and {count(self.clients, 'client')} disconnected"
+        return f"{count(self.moves, 'move')}; {disconnected}."
+
 
 def plan_impact(view: state.Current, namespace: str) -> PlanImpact | None:
-    """Return what the best plan does to a namespace; None where no page has looked for that plan yet."""
+    """Return what the best plan, as offered, does to a namespace; None where no page has looked for it yet."""
     try:
-        found = best_plan.found_before(replace(view, visible=None, variant="", outcome=None))
+        found = best_plan.offered_before(view)
     except PlannerError:
         return None
     if found is None:

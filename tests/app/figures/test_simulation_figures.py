@@ -144,6 +144,13 @@ class TestFlow:
         assert flow_text(()) == "No bundle moved from one broker to another."
         assert len(move_flow(()).data[0].link.value) == 0
 
+    def test_what_comes_back_is_no_flow(self) -> None:
+        """The largest flow was said to go from a broker to itself."""
+        said = flow_text([way("a:1", "a:1", 9e6), way("a:1", "b:1", 1e6)])
+        assert "from 1 broker to 2. Of them, 1 came back to the same broker. The largest flow is" in said
+        assert said.endswith("from a to b.")
+        assert "largest flow" not in flow_text([way("a:1", "a:1", 9e6)])
+
 
 class TestCurves:
     def test_eight_are_told_apart(self) -> None:

@@ -25,6 +25,7 @@ from planner.web import state
 from planner.weeks.run import run_weeks
 from planner.weeks.spec import Weeks
 from planner.workspace.samples import load_sample, samples
+from tests.app.namespaces.public_reports import REPORTS
 from tests.app.namespaces.test_successor import crowded_cluster, stuck_cluster
 
 Page = Callable[..., AppTest]
@@ -218,3 +219,23 @@ def test_a_wrong_address_falls_back(page: Page, parts: dict[str, str]) -> None:
     test = page("namespaces", snapshot=STORY.digest[:12], **parts)
     assert not test.exception
     assert any("is not a valid value" in one.value for one in test.warning)
+
+
+def test_another_tenant_opens_its_worst_namespace(page: Page) -> None:
+    """The table had one tenant, and below it was a namespace of another one."""
+    test = page("namespaces", snapshot=STORY.digest[:12], namespace="umbrella/orders")
+    next(one for one in test.selectbox if one.label == "Tenant").set_value("acme").run()
+    first = frame(test, "namespace")[0]
+    assert first.startswith("acme/")
+    assert test.query_params["namespace"] == first
+    assert first in [one.value for one in test.header]
+
+
+def test_what_the_best_plan_does_is_what_is_offered_of_it(page: Page) -> None:
+    """The page had a move of 37 topics that the page Best plan had tried, and does not offer."""
+    namespace, made = REPORTS["outstanding partitions (PIP-143)"]
+    saved = state.workspace().add(made(), "report")
+    known = {"snapshot": saved.digest[:12]}
+    assert "With the best plan" not in shown(page("namespaces", **known, namespace=namespace))
+    assert "Nothing to move" in shown(page("best_plan", **known))
+    assert "**With the best plan:** Nothing happens to it." in shown(page("namespaces", **known, namespace=namespace))

@@ -149,6 +149,19 @@ class TestJudge:
                     assert not said.startswith(f"**{name}**")
 
 
+def test_another_one_that_is_closer_together_but_beaten_is_not_passed_over_in_silence(base: Summary) -> None:
+    """Of three that beat each other in a row, the first was said to end best balanced, though the last one does."""
+    topics_and_points = {"first": (52, 11.76), "second": (59, 11.47), "third": (80, 11.1)}
+    results = [
+        replace(CALM, all_topics=86, topics=one, deviation_points=two) for one, two in topics_and_points.values()
+    ]
+    assert [judge(results[at], results[at - 1]).word for at in (1, 2)] == ["better", "better"]
+    found = side_by_side(base, **{name: numbers(two, one, 3) for name, (one, two) in topics_and_points.items()})
+    said = trade_off(found, found.names, (), results)
+    assert said.startswith("Of those that no other one is better than, **first** ends best balanced: ")
+    assert trade_off(found, found.names).startswith("**third** ends best balanced: ")
+
+
 class TestObstacles:
     """What the cluster cannot change to by its settings alone is shown, and never named as the best."""
 
