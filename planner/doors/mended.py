@@ -9,7 +9,7 @@ import msgspec
 
 from planner.cluster.units import MIB
 from planner.doors.chunks import Chunk
-from planner.doors.terminal import said
+from planner.doors.terminal import command_of, said
 
 MENDED_BYTES: Final = 4 * MIB
 """More than any person pastes or edits."""
@@ -73,6 +73,8 @@ def mended(text: str) -> tuple[str, str]:
         text, done = "\n".join(line[1:] for line in lines if line[:1] in (" ", "+")), ["what was there before a change"]
     if not _JSON.search(text):
         return text, ", ".join(done)
+    if text != (without := _without_logs(text)):
+        text, done = without, [*done, "log lines between"]
     if _BARE.search(text):
         text, done = _OF_SCRIPT.sub(_quoted, text), [*done, "names without quotation marks"]
     for name, pattern, instead in _SLIPS:
@@ -81,6 +83,12 @@ def mended(text: str) -> tuple[str, str]:
     text, times = _GROUPED.subn(lambda found: f"{found[1]}{found[2].replace(',', '')}", text)
     done += ["commas that part thousands"] * bool(times)
     return text, ", ".join(done)
+
+
+def _without_logs(text: str) -> str:
+    """Return a text without what tools log between the lines of an answer; commands and headings stay."""
+    lines = text.split("\n")
+    return "\n".join(line for line in lines if said(line) or not line.strip() or command_of(line.strip()) is not None)
 
 
 def _quoted(found: re.Match[str]) -> str:

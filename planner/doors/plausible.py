@@ -22,6 +22,8 @@ _OF_MACHINES: Final[Mapping[str, tuple[str, float]]] = {
 """Unit of each resource, and more than any machine has."""
 _MOST_PERCENT: Final = 150.0
 """Usage of a container may pass its limit for a moment, by no more than this."""
+_MOST_OF: Final = {USAGE_METRICS[name]: 101.0 for name in ("memory", "directMemory")}
+"""No program has more memory than its limit; rounding aside."""
 _SIZES: Final = ("jvm_memory_bytes_max", "jvm_memory_direct_bytes_max")
 _LEAST_BYTES: Final = 16 * MIB
 """Less than the memory of any broker, and than it uses."""
@@ -64,7 +66,7 @@ def of_metrics(broker: str, one: Metrics) -> Iterator[str]:
     """Yield what the metrics of a broker say that cannot be."""
     names = set(USAGE_METRICS.values())
     usage = {name: value for name, _, value in one.plain if name in names}
-    if above := {name: value for name, value in usage.items() if value > _MOST_PERCENT}:
+    if above := {name: value for name, value in usage.items() if value > _MOST_OF.get(name, _MOST_PERCENT)}:
         shown = ", ".join(f"{name} {value:,.6g}" for name, value in above.items())
         yield f"The metrics of {broker} say {shown}. These are percentages; a limit or a unit is wrong."
     if len(usage) == len(names) and 0 < max(usage.values()) < 1:

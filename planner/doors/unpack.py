@@ -74,6 +74,8 @@ _MARKED_UP: Final = (
     (re.compile(rb"(?m)(?<=[\]}])(?:</[a-z]+>)+[ \t]*$"), b""),
 )
 """Marks of Markdown and HTML on the line of an answer, and what to put there."""
+_OF_PAGE: Final = re.compile(rb"(?m)^([a-z_:]\w*+\{[^\n]*\})[ \t]*\n[ \t]*(?=[-+]?[\d.]+(?:[eE][-+]?\d+)?[ \t]*$)")
+"""Between a series and its value, as the page of Prometheus shows them."""
 _CURLED: Final = re.compile(rb"\xe2\x80[\x9c-\x9e]")
 """Typographic quotation marks."""
 _CURLED_KEY: Final = re.compile(rb"(?m)^[ \t]*\xe2\x80[\x9c-\x9e][\w.-]+\xe2\x80[\x9c-\x9e][ \t]*:")
@@ -84,7 +86,7 @@ _CURLED_AROUND: Final = re.compile(
 _WHOSE: Final = re.compile(rb"(?m)^((?:I have no name!|[\w.-]+)@[\w.-]+):[~/]")
 _BRACKETED: Final = re.compile(rb"(?m)(?<=[^\s(])(?=\[[\w.-]+@[\w.-]+ [^\]\n]{1,80}\][$#](?: |$))")
 """Between the end of an answer without a line end and the prompt after it."""
-_GOES_ON: Final = re.compile(rb"(?<!\\)\\\n(?:[ \t]+(?:> )?|> )")
+_GOES_ON: Final = re.compile(rb"(?<!\\)\\\n(?:[ \t]+(?:> )?|> |(?=--?[a-zA-Z]))")
 PASTED_BYTES: Final = 4 * MIB
 """More than any person pastes."""
 _LOGGED_BYTES: Final = 64 * MIB
@@ -199,6 +201,8 @@ def _as_printed(data: bytes) -> bytes:
     if b"`" in data or b"<" in data:
         for mark, instead in _MARKED_UP:
             data = mark.sub(instead, data)
+    if len(_OF_PAGE.findall(data)) * 2 >= data.count(b"\n"):
+        data = _OF_PAGE.sub(rb"\1 ", data)
     if data[:1] in (b" ", b"\t"):
         data = textwrap.dedent(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
     for name in set(_WHOSE.findall(data)):

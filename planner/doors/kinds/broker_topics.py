@@ -18,6 +18,8 @@ from planner.doors.words import NAMESPACE
 if TYPE_CHECKING:
     from planner.cluster.pulsar_json import Json
 
+_FIELD: Final = re.compile(r"Expected `(\w+)`.* at `\$.*\.(\w+)`$")
+_PLAIN: Final = {"float": "a number", "int": "a whole number", "array": "a list", "object": "an object"}
 _RANGES: Final = re.compile(r'\s*\{\s*(?:\}|"0x[0-9a-f]{8}_0x[0-9a-f]{8}"\s*:)')
 
 _Topics: TypeAlias = dict[str, dict[str, dict[str, dict[str, Topic]]]]  # type: ignore[valid-type]
@@ -53,9 +55,10 @@ def _read(chunk: Chunk) -> Iterator[BrokerTopics | Assumed]:
     try:
         given, are_texts = _given(chunk.data)
     except msgspec.ValidationError as error:
-        raise FormatError(
-            f"The topics cannot be read: {error}.", where=str(chunk.source), remedy="Save the answer unchanged."
-        ) from error
+        wrong = _FIELD.search(str(error))
+        why = f"'{wrong[2]}' is not {_PLAIN.get(wrong[1], wrong[1])}" if wrong else str(error)
+        what = f"The topics cannot be read: {why}."
+        raise FormatError(what, where=str(chunk.source), remedy="Save the answer unchanged.") from error
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise FormatError(
             f"Not valid JSON: {error}.", where=str(chunk.source), remedy="Save the whole answer again."

@@ -59,7 +59,7 @@ def report_of(value: dict[str, Any], chunk: Chunk, broker: str = "") -> LoadRepo
     value = {key: given for key, given in value.items() if given is not None}
     if _SIMPLE not in value:
         _check(value, where)
-        is_extensible = not _LOCAL & value.keys()
+        is_extensible = not _LOCAL & value.keys() and bool(_EXTENSIBLE & value.keys())
         return LoadReport(source=chunk.source, report=value, broker=broker, is_extensible=is_extensible)
     usage = value[_SIMPLE] if isinstance(value[_SIMPLE], dict) else {}
     report = {key: usage[key] for key in RESOURCES if key in usage}

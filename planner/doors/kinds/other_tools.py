@@ -51,6 +51,8 @@ _LINES: Final[Mapping[str, re.Pattern[str]]] = {
     ),
 }
 """What the first line of a text shows it to be."""
+_OF_POWERSHELL: Final = re.compile(r"(?m)^\w+ *: (?:@\{\w+=|\{[^{}\n]*\.\.\.\})")
+_NO_POWERSHELL: Final = "an object as PowerShell prints it, which leaves parts out; add | ConvertTo-Json -Depth 9"
 _SETTING: Final = re.compile(rf"(?m)^\s*(?:{PREFIX})?(?:{'|'.join(sorted(KNOWN))})\s*[=:]")
 _LOOKED_AT: Final = 4_096
 _NAMES: Final = re.compile(rb'\s*"[\w.-]+"\s*')
@@ -60,6 +62,8 @@ def _what(chunk: Chunk) -> str:
     if chunk.is_json:
         keys = chunk.keys.keys()
         return next((what for what, every in _OBJECTS.items() if any(wanted <= keys for wanted in every)), "")
+    if _OF_POWERSHELL.search(chunk.head):
+        return _NO_POWERSHELL
     if _SETTING.search(chunk.head):  # which follows what the first line shows
         return ""
     first = next(iter(chunk.first_lines), "")[:_LOOKED_AT].strip()

@@ -21,6 +21,7 @@ _SAMPLE: Final = re.compile(
 _PROMTOOL: Final = re.compile(r"=> (\S+) @\[([0-9.]+)\]")
 _HEADER: Final = re.compile(r"# (?:TYPE|HELP|UNIT) \S+|# EOF")
 _LABEL: Final = re.compile(r'([A-Za-z_][A-Za-z0-9_]*)="((?:[^"\\]|\\.)*)"')
+_IN_SINGLE: Final = re.compile(r"='((?:[^'\\\n]|\\.)*)'")
 _TYPE: Final = "# TYPE "
 _NUMBER_BEGINS: Final = tuple("0123456789-+.NIni@")
 """First signs of a number, or of a time of `promtool`."""
@@ -48,7 +49,10 @@ def _is_sample(line: str) -> bool:
 
 
 def _read(chunk: Chunk) -> Iterator[Piece]:
-    parts = list(_parts(bytes(chunk.data).decode("utf-8", "replace")))
+    text = bytes(chunk.data).decode("utf-8", "replace")
+    if '"' not in text:  # as Python prints labels
+        text = _IN_SINGLE.sub(r'="\1"', text)
+    parts = list(_parts(text))
     given = chunk.broker
     for part in parts:
         yield from _read_part(chunk, part, given)

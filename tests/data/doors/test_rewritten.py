@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from planner.cluster.digest import snapshot_digest
+from planner.cluster.load_manager import LoadManager
 from planner.doors.read import Given, read_given
 from planner.doors.reading import Reading
 
@@ -103,3 +104,68 @@ def test_messages_over_lines_of_any_length(name: str, widths: tuple[int, int]) -
     assert broken != text
     assert read(broken).found == read(text).found
     assert read(broken).not_used == read(text).not_used
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        "2026-11-25T03:12:11,004+0000 [main] WARN  x.y.Z - some warning",
+        'SLF4J: Failed to load class "org.slf4j.impl.StaticLoggerBinder".',
+        "OpenJDK 64-Bit Server VM warning: Options -Xverify:none and -noverify were deprecated",
+    ],
+)
+def test_log_lines_inside_an_answer(log: str) -> None:
+    """Tools write both to the terminal, each when it is ready."""
+    lines = REPORT.split("\n")
+    found = read("\n".join([*lines[:6], log, *lines[6:40], log, *lines[40:]]))
+    assert digest(found) == digest(read(REPORT))
+    assert any("log lines between" in one for one in found.assumed)
+
+
+def test_objects_of_powershell_are_named() -> None:
+    rows = "webServiceUrl : http://10.2.0.11:8080\ncpu           : @{usage=120.5; limit=400.0}\n"
+    (why,) = read(f"{rows}loadManagerClassName : org.apache.pulsar.broker.loadbalance.impl.X\n").not_used
+    assert "add | ConvertTo-Json" in why
+
+
+def test_a_command_continued_at_the_start_of_the_next_line() -> None:
+    """The page of Pulsar's documentation has it so; the broker was called `broker:8080`."""
+    rows = "shop/orders/0x00000000_0xffffffff [broker_assignment=shared]\n"
+    found = read(f"pulsar-admin brokers namespaces use \\\n--url mq-7:8080\n\n{rows}")
+    assert found.snapshot is not None
+    assert found.snapshot.brokers.name == ("mq-7:8080",)
+    assert not found.not_used
+
+
+def test_usage_alone_shows_no_load_manager() -> None:
+    """A script for the usage of a host prints this; it was taken for a report of the extensible load manager."""
+    usage = {name: {"usage": 1.0, "limit": 100.0} for name in ("cpu", "memory", "bandwidthIn", "bandwidthOut")}
+    owned = "$ pulsar-admin brokers namespaces use --url mq-7:8080\nshop/orders/0x00000000_0xffffffff\n"
+    found = read(f"{owned}{json.dumps(usage)}\n")
+    assert found.snapshot is not None
+    assert found.snapshot.info.load_manager is LoadManager.MODULAR
+
+
+def test_series_and_values_on_lines_of_their_own() -> None:
+    """The page of Prometheus shows them so."""
+    start = 'pulsar_rate_in{instance="10.2.0.11:8080", namespace="shop/orders", topic="persistent://shop/orders/'
+    names = ("o", "orders-of-yesterday")
+    found = read("".join(f'{start}{name}"}}\n12.5\n' for name in names))
+    assert found.snapshot is not None
+    assert found.snapshot.topics.msg_rate_in_per_s.tolist() == [12.5, 12.5]
+    assert not found.not_used
+
+
+def test_labels_in_single_quotation_marks() -> None:
+    text = SAMPLES.replace("%", "").replace(" msg/s", "").replace("1,200,500", "1200500")
+    assert digest(read(text.replace('"', "'"))) == digest(read(text))
+
+
+def test_more_memory_than_there_is_is_named() -> None:
+    found = read(SAMPLES.replace("} 20", "} 120"))
+    assert any("pulsar_lb_memory_usage 120. These are percentages" in one for one in found.contradictions)
+
+
+def test_a_value_that_is_none_is_named() -> None:
+    (why,) = read(TOPICS.replace('"msgRateIn": ', '"msgRateIn": true, "x": ', 1)).not_used
+    assert "'msgRateIn' is not a number" in why
