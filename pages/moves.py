@@ -35,6 +35,8 @@ from planner.web.widgets import chart, download, metrics, show_switched_off, tab
 
 _INFO = ":material/info:"
 _MOVED = {"shed", "placed", "moved"}
+_SHOWN = {*_MOVED, "handed_over"}
+"""Kinds of events that are shown at first: those that move a bundle, or disconnect clients."""
 _STEP_WIDTHS = {"number": 60, "kind": 80, "what": 300, "from": 160, "to": 160, "topics": 60, "clients": 60, "batch": 60}
 
 
@@ -70,8 +72,8 @@ def _choose(trace: Trace) -> _Filter:
     """Draw the filter."""
     kinds = {event.kind: event.kind.replace("_", " ") for event in sorted(trace.events, key=lambda e: e.kind)}
     left, middle, right = st.columns([2, 2, 2])
-    moved = [kind for kind in kinds if kind in _MOVED]
-    wanted = address.several("what", "What", kinds, moved or list(kinds), place=left)
+    first = [kind for kind in kinds if kind in _SHOWN]
+    wanted = address.several("what", "What", kinds, first or list(kinds), place=left)
     brokers = sorted({name for event in trace.events for name in (event.source, event.destination) if name})
     chosen = address.several("brokers", "From or to", brokers, place=middle, placeholder="any broker")
     text = address.text("part", "Bundle", max_chars=300, place=right, placeholder="part of a name").strip()

@@ -14,6 +14,7 @@ from planner.weeks.spec import Weeks
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from planner.cluster.snapshot import Snapshot
     from planner.namespaces.advice import BundleAdvice
     from planner.namespaces.impact import SplitForecast
 
@@ -75,8 +76,6 @@ def bundles(
     from planner.namespaces.impact import growing, split_forecasts
     from planner.namespaces.population import populations
     from planner.share.bundle_advice import NO_TOPICS
-    from planner.simulate.planned import plan_cluster
-    from planner.simulate.planned_spec import PlannedCluster
     from planner.simulate.run import simulate
     from planner.workspace.opening import content_of, open_scenario
 
@@ -89,10 +88,7 @@ def bundles(
     _refuse("--pattern", planned.pattern, [*_changed(planned, PlannedTopics(pattern=planned.pattern)), *besides])
     if weeks.history:
         return _over_weeks(weeks, csv, narrowed=bool(namespace or scenario or moment or hours), as_json=as_json)
-    if planned.pattern:
-        cluster = plan_cluster(PlannedCluster(brokers=brokers, topics=(planned,)), seed)
-    else:
-        cluster = opened(snapshot)[1]
+    cluster = _planned(planned, brokers, seed) if planned.pattern else opened(snapshot)[1]
     asked = content_of(open_scenario(scenario)) if scenario else None
     grown = growing(cluster, hours, 1 + growth_percent / 100, asked) if hours else None
     wanted = namespace or (cluster.namespaces if planned.pattern else ())
@@ -109,6 +105,19 @@ def bundles(
         splits = split_forecasts(trace, trace.end)
     sys.stdout.write(_written(found, splits, wanted, as_json=as_json))
     return int(any(one.edits for one in found))
+
+
+def _planned(topics: PlannedTopics, brokers: int, seed: int) -> "Snapshot":
+    """Return a cluster that does not exist yet; an error names the option that is wrong."""
+    from planner.cluster.errors import SettingError
+    from planner.simulate.planned import plan_cluster
+    from planner.simulate.planned_spec import PlannedCluster
+
+    try:
+        return plan_cluster(PlannedCluster(brokers=brokers, topics=(topics,)), seed)
+    except SettingError as error:
+        where = f"--{_option(error.where)}" if error.where else ""
+        raise SettingError(error.what, where=where, remedy=error.remedy) from error
 
 
 def _written(

@@ -118,8 +118,9 @@ def test_cuts_are_held_to_other_moments(capsys: pytest.CaptureFixture[str]) -> N
     ("words", "said"),
     [
         (["bundles"], "Use one of --snapshot, --pattern and --history."),
-        ([*PATTERN, "--topics", "3000000"], "3,000,000 is out of range. Use a number from 1 to 2,000,000."),
-        ([*PATTERN, "--count", "0"], "0 is out of range."),
+        ([*PATTERN, "--topics", "3000000"], "--topics: 3,000,000 is out of range. Use a number from 1 to 2,000,000."),
+        ([*PATTERN, "--count", "0"], "--count: 0 is out of range."),
+        ([*PATTERN, "--msg-rate-per-s", "nan"], "--msg-rate-per-s: nan is out of range."),
         (["bundles", "--pattern", "persistent://iot/home/dev"], "Write %d or %06d once"),
         (["bundles", "--pattern", "persistent://io t/home/dev-%d"], "is not a topic name"),
         (["bundles", "--snapshot", "story.zip", "--hours", "1000"], "1000 hours is out of range"),

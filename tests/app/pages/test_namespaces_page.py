@@ -192,6 +192,9 @@ def test_a_successor_opens_as_a_scenario_where_it_is_worth_it(page: Page, monkey
     scenario = decode_link(test.query_params["scenario"]).scenario
     assert scenario is not None
     assert simulate(cluster, scenario).digest() == simulate(cluster, trial.scenario).digest()
+    moves = page("moves", **dict(test.query_params))
+    counted = {one.label: one.value for one in moves.metric}
+    assert counted["Disconnected topics"] == f"{advice.topics:,}", "What-if has as many"
 
 
 def test_a_successor_that_is_not_worth_it_has_neither_commands_nor_a_button(page: Page) -> None:
