@@ -161,12 +161,17 @@ def _known(files: Sequence[Configuration], release: Release) -> dict[str, str]:
 
 
 def _write(text: str, source: str, lines: Lines) -> str:
-    """Return the shell command that writes a line into a file: in place of the line with its name, or at the end."""
+    """Return the shell command that writes a line into a file: in place of the line with its name, or at the end.
+
+    A file of another format, such as values of a chart, is left to a person.
+    """
     name = text.partition("=")[0]
     at = lines.get(name, ())
     if at:
         changed = text.replace("\\", "\\\\").replace("|", "\\|").replace("&", "\\&")
         return shlex.join(["sed", "-i", f"{at[-1]}s|.*|{changed}|", source])
+    if not lines:
+        return f"# Write {text} the way that {source} has its settings."
     return f"echo {shlex.quote(text)} >> {shlex.quote(source)}"
 
 

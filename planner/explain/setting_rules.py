@@ -79,7 +79,8 @@ def unpaired_placement(config: Settings) -> Iterator[Finding]:
     """A shedding strategy and a placement strategy of which one only works with another one."""
     if load_manager_of(config) is not LoadManager.MODULAR or LOAD_PLACEMENT_STRATEGY not in config:
         return
-    shedder = effective_shedder(LoadManager.MODULAR, config)[0]
+    shedder, replaced = effective_shedder(LoadManager.MODULAR, config)
+    is_set = replaced[0] if replaced else f"{LOAD_SHEDDING_STRATEGY} is {shedder.name}."
     placed = without_package(config.text(LOAD_PLACEMENT_STRATEGY))
     wanted = shedder.profile.paired_placement
     if (wanted and placed != wanted) or (not wanted and placed in PAIRED):
@@ -89,8 +90,8 @@ def unpaired_placement(config: Settings) -> Iterator[Finding]:
             code="fighting_strategies",
             title="Shedding and placement strategy do not belong together",
             evidence=(
-                f"{LOAD_SHEDDING_STRATEGY} is {shedder.name}, and {LOAD_PLACEMENT_STRATEGY} is {placed}. What one sheds"
-                f" the other places by another measure; {shedder.name} is made for {other}."
+                f"{is_set} {LOAD_PLACEMENT_STRATEGY} is {placed}. What one sheds the other places by another measure;"
+                f" {shedder.name} is made for {other}."
             ),
             remedy=f"Set {LOAD_PLACEMENT_STRATEGY} to {other}, and restart the brokers one after the other.",
             severity="medium",

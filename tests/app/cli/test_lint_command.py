@@ -325,3 +325,31 @@ def test_pages_show_what_is_wrong_with_the_settings_of_a_cluster(rule: str) -> N
     assert here <= shown | followed
     assert here or rule == "unpaired_placement"
     assert {one.code for one in lint_snapshot(made, "a")} >= shown & here
+
+
+def test_values_of_a_chart_get_no_lines_of_another_format(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The commands wrote name=value to the end of a YAML file, which then could not be read any more."""
+    values = tmp_path / "values.yaml"
+    values.write_text('broker:\n  configData:\n    loadBalancerSheddingEnabled: "false"\n')
+    assert main(["lint", str(values)]) == 1
+    said = capsys.readouterr().out
+    assert "# Write loadBalancerSheddingEnabled=true the way that" in said
+    assert ">>" not in said
+
+
+def test_a_strategy_that_cannot_run_is_named_as_the_file_has_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The finding named ThresholdShedder, of which the file has no word."""
+    extensions, impl = (f"org.apache.pulsar.broker.loadbalance.{one}" for one in ("extensions.scheduler", "impl"))
+    conf = tmp_path / "broker.conf"
+    conf.write_text(
+        f"loadManagerClassName={impl}.ModularLoadManagerImpl\n"
+        f"loadBalancerLoadSheddingStrategy={extensions}.TransferShedder\n"
+        f"loadBalancerLoadPlacementStrategy={impl}.AvgShedder\n"
+    )
+    assert main(["lint", str(conf)]) == 1
+    said = capsys.readouterr().out
+    assert "is TransferShedder, which the modular load manager cannot run" in said
+    assert "does not start with it" in said
+    assert "is shown. loadBalancerLoadPlacementStrategy is AvgShedder. What one sheds" in said
