@@ -5,7 +5,7 @@ from typing import Final
 import numpy as np
 import pyarrow.compute as pc
 
-from planner.cluster.arrays import Int64Array
+from planner.cluster.arrays import FloatArray, Int64Array
 from planner.cluster.hashing import PARTITION
 from planner.cluster.tables import TopicTable
 
@@ -19,3 +19,15 @@ def partitions_of(topics: TopicTable, base: str) -> Int64Array:
     length = len(base) + len(PARTITION)
     mine = [int(at) for at in like if str(topics.name[int(at)].as_py())[length:].isdecimal()]
     return np.array(mine, dtype=np.int64)
+
+
+def skew_share(partitions: int) -> float:
+    """Return the share of a topic's traffic from which on one of its partitions has far more than its own."""
+    fair = 1 / max(partitions, 1)
+    return min(2 * fair, (1 + fair) / 2)
+
+
+def skewed(rates: FloatArray) -> bool:
+    """Say whether one of several partitions has far more than its share of what all of them carry."""
+    whole = float(rates.sum())
+    return len(rates) > 1 and whole > 0 and float(rates.max()) / whole >= skew_share(len(rates))

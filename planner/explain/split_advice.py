@@ -92,8 +92,7 @@ def _advice(snapshot: Snapshot, bundle: int, config: Settings) -> SplitAdvice:
     best = next((option for option in options if option.verdict in _CAN), None)
     need = _need(snapshot, bundle, config)
     if not topics_listed(snapshot):
-        text = "the snapshot lists no topics, so the topics of each child are unknown"
-        return SplitAdvice("Not known", f"{need or 'The bundle is below every limit'}; {text}.", options)
+        return _unlisted(snapshot, bundle, need, options)
     if len(rows) < 2:  # noqa: PLR2004 - one topic cannot be divided
         cure = f" {cure_of(snapshot, int(rows[0]))}" if need and len(rows) else ""
         why = (
@@ -123,6 +122,15 @@ def _advice(snapshot: Snapshot, bundle: int, config: Settings) -> SplitAdvice:
     size = "all that its broker serves" if _alone(snapshot, bundle) else "small compared with its broker"
     text = f"The bundle is below every limit and {size}; it can be moved as a whole"
     return SplitAdvice("No need", f"{text}. If split, {keeps}.", options)
+
+
+def _unlisted(snapshot: Snapshot, bundle: int, need: str, options: tuple[SplitOption, ...]) -> SplitAdvice:
+    """Return the advice on a bundle of a snapshot that lists no topics, and only counts them."""
+    if snapshot.bundles.topics[bundle] == 1:
+        text = "The bundle holds only one topic, which no split can divide; the snapshot does not list its name."
+        return SplitAdvice("Not worth it", text, options)
+    text = "the snapshot lists no topics, so the topics of each child are unknown"
+    return SplitAdvice("Not known", f"{need or 'The bundle is below every limit'}; {text}.", options)
 
 
 def _alone(snapshot: Snapshot, bundle: int) -> bool:

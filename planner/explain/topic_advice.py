@@ -9,7 +9,7 @@ import numpy as np
 from planner.cluster.arrays import FloatArray, Int64Array
 from planner.cluster.hashing import PARTITION, partition_index, partitioned_topic, topic_hash
 from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE
-from planner.cluster.partitions import NEW_TOPIC, partitions_of
+from planner.cluster.partitions import NEW_TOPIC, partitions_of, skew_share, skewed
 from planner.cluster.ranges import bundles_of_hashes
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count
@@ -113,9 +113,8 @@ def partition_advice(snapshot: Snapshot, row: int, usage: float) -> PartitionAdv
             evidence = (
                 f"It is one of {count(len(siblings), 'partition')}: it has {mine:,.0f} {which}, the others {each} each."
             )
-        skew = min(2 * fair, (1 + fair) / 2)
-        if len(others) and whole > 0 and float(rates.max()) / whole >= skew:
-            largest = row if share >= skew else int(siblings[rates.argmax()])
+        if skewed(rates):
+            largest = row if share >= skew_share(len(siblings)) else int(siblings[rates.argmax()])
             remedy = _against_skew(str(snapshot.topics.name[largest].as_py()))
             return PartitionAdvice(
                 base, len(siblings), share, True, evidence, 0, (), (), remedy, is_largest=largest == row

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.cluster.arrays import FloatArray, Int64Array
+from planner.cluster.hashing import partitioned_topic
+from planner.cluster.partitions import partitions_of, skewed
 from planner.cluster.ranges import bundle_name, dividing_boundary
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.tables import TRAFFIC_COLUMNS
@@ -77,6 +79,8 @@ def cut(snapshot: Snapshot, bundle: int, usage: float) -> Split | None:
             return None
         boundary = middle
         how = f"it so that the first child has {share[hashes < boundary].sum() * 100:.0f} % of its traffic"
+    elif table.topics[bundle] == 1:  # it is not listed
+        return None
     if not low < boundary < high:
         return None
     owner = int(table.owner[bundle])
@@ -99,11 +103,26 @@ def topic_limit(snapshot: Snapshot, bundle: int, usage: float, target: float) ->
         target: Usage that could be reached without it.
     """
     members, share = _topic_shares(snapshot, bundle)
-    if not len(members) or share.max(initial=0.0) <= _ALL:
+    part, now = 1.0, 0
+    if not len(members) and snapshot.bundles.topics[bundle] == 1:
+        topic = f"the only topic of {snapshot.bundle_names[bundle]}, which is not listed"
+    elif len(members) and share.max() > _ALL:
+        row, part = int(members[int(share.argmax())]), float(share.max())
+        name = str(snapshot.topics.name[row].as_py())
+        topic = f"the topic {name}"
+        siblings = partitions_of(snapshot.topics, base) if (base := partitioned_topic(name)) != name else members[:0]
+        now = len(siblings)
+        if skewed(snapshot.topics.throughput_bytes_per_s(siblings)):
+            topic = f"{name}, which has far more than its share of {now} partitions"
+            return (
+                f"The lower bound is {usage * 100:.1f} % because of {topic}. More partitions help only if keys spread:"
+                " look for a hot key, or use a larger broker."
+            )
+    else:
         return ""
-    topic = str(snapshot.topics.name[int(members[int(share.argmax())])])
-    parts = max(math.ceil(usage * float(share.max()) / max(target, 0.01)), 2)
+    parts = max(math.ceil(usage * part / max(target, 0.01)), 2) * max(now, 1)
+    instead = f" instead of {now}" if now else ""
     return (
-        f"The lower bound is {usage * 100:.1f} % because of the topic {topic}. Use at least {parts} partitions for"
-        " this topic, or a larger broker."
+        f"The lower bound is {usage * 100:.1f} % because of {topic}. Use at least {parts} partitions{instead} for this"
+        " topic, or a larger broker."
     )

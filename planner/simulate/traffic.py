@@ -549,7 +549,10 @@ class Traffic:
         self.topics = self.topics.with_bundles(frozen(bundle), changed, take_order=own)
 
     def _shared_out(self, bundle: int, edges: Sequence[int]) -> FloatArray:
-        """Return what a bundle's parts would bring: topics by their hash, the rest by width. Shape (10, parts)."""
+        """Return what a bundle's parts would bring: topics by their hash, the rest by width. Shape (10, parts).
+
+        A single topic that is not listed stays whole, in the widest part: no cut divides it.
+        """
         parts = np.zeros((_ROWS, len(edges) - 1))
         left = self.base[:, bundle].copy()
         members = self.topics.of_bundle(bundle)
@@ -561,6 +564,8 @@ class Traffic:
                 parts[row] += np.bincount(place, share[row], minlength=len(edges) - 1)
             left = np.maximum(left - share.sum(axis=1), 0.0)
         width = np.diff(np.array(edges, dtype=np.float64))
+        if round(float(self.base[_TOPICS, bundle])) - len(members) == 1:
+            width = np.where(np.arange(len(width)) == width.argmax(), width, 0.0)
         shared: FloatArray = parts + left[:, np.newaxis] * (width / width.sum())
         return shared
 
