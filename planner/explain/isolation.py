@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import IsolationPolicy, Snapshot
@@ -62,9 +63,15 @@ def literal(host: str) -> str:
 
 
 def widened(snapshot: Snapshot, policy: IsolationPolicy) -> IsolationChange | None:
-    """Return the edit that lets a policy also use the brokers that no policy reserves; None where there are none."""
+    """Return the edit that lets a policy also use brokers that no policy reserves; None where none can be spared.
+
+    Namespaces without a policy are left only what no policy reserves, so the two share those brokers by their load: the
+    least used ones are added, as many as make the fuller of both sides least full, and at least one stays.
+    """
     reserved = [expression for other in snapshot.policies.isolation for expression in other.primary]
     free = [host for host in hosts(snapshot) if not matches_any(reserved, host)]
+    if _serves_others(snapshot):
+        free = _spared(snapshot, policy, free)
     if not free:
         return None
     return IsolationChange(
@@ -74,6 +81,31 @@ def widened(snapshot: Snapshot, policy: IsolationPolicy) -> IsolationChange | No
         secondary=policy.secondary,
         min_limit=policy.min_limit,
     )
+
+
+def _serves_others(snapshot: Snapshot) -> bool:
+    """Say whether a namespace with bundles has no isolation policy, so that it needs brokers that none reserves."""
+    used = (snapshot.namespaces[at] for at in np.unique(snapshot.bundles.namespace).tolist())
+    release = snapshot.settings.release
+    return any(
+        isolation_policy(snapshot.policies, name) is None
+        for name in used
+        if not is_heartbeat_or_sla_namespace(name, release)
+    )
+
+
+def _spared(snapshot: Snapshot, policy: IsolationPolicy, free: Sequence[str]) -> list[str]:
+    """Return the brokers of no policy, by host, that are added to a policy while others stay for other namespaces."""
+    usage = dict.fromkeys(hosts(snapshot), 0.0)
+    weighted = weighted_usage(snapshot.brokers, snapshot.settings, snapshot.info.load_manager)
+    for name, value in zip(snapshot.brokers.name, np.nan_to_num(weighted).tolist(), strict=True):
+        host = broker_host(name)
+        usage[host] = max(usage.get(host, 0.0), value)
+    mine = [usage[host] for host in allowed_hosts(snapshot, policy.primary)]
+    order = sorted(free, key=lambda host: usage[host])
+    whole = sum(usage[host] for host in free)
+    fuller = [max(sum(mine) / (len(mine) + at), whole / (len(free) - at)) for at in range(1, len(free))]
+    return order[: int(np.argmin(fuller)) + 1] if fuller else []
 
 
 def lone_groups(snapshot: Snapshot) -> dict[str, tuple[str, ...]]:

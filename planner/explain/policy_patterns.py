@@ -161,9 +161,7 @@ def policy_without_namespaces(case: Outcome) -> Iterator[Finding]:
             remedy = f"Take them out of '{first.name}', or delete '{policy.name}'."
         else:
             why = f"No namespace here matches {shown}: an expression has to match a whole name, tenant/namespace."
-            near = difflib.get_close_matches(policy.namespaces[0], end.namespaces, n=1, cutoff=_ALIKE)
-            meant = f" The nearest is {near[0]}." if near else ""
-            remedy = f"Correct the expression, or delete the policy.{meant}"
+            remedy = _namespace_meant(policy.namespaces[0], end.namespaces)
         primary = allowed_hosts(end, policy.primary)
         reserved = f" Its primary brokers stay reserved all the same: {listed(primary)}." if primary else ""
         yield Finding(
@@ -173,6 +171,15 @@ def policy_without_namespaces(case: Outcome) -> Iterator[Finding]:
             remedy=remedy,
             severity="low",
         )
+
+
+def _namespace_meant(expression: str, namespaces: Sequence[str]) -> str:
+    """Return what to write instead of an expression that matches no namespace."""
+    globbed = _GLOB.sub(".*", expression)
+    if globbed != expression and allowed(namespaces, globbed):
+        return f"Write {globbed} (Pulsar reads a regular expression, not a glob), or delete the policy."
+    near = difflib.get_close_matches(expression, namespaces, n=1, cutoff=_ALIKE)
+    return f"Correct the expression, or delete the policy.{f' The nearest is {near[0]}.' if near else ''}"
 
 
 def no_broker_allowed(case: Outcome) -> Iterator[Finding]:

@@ -20,7 +20,7 @@ from planner.cluster.tables import BrokerTable
 from planner.cluster.text import count
 from planner.cluster.units import MS_PER_MIN
 from planner.pulsar.load.usage import uncounted_usage, weighted_usage
-from planner.simulate.breaches import breaches
+from planner.simulate.breaches import breaches, stranded
 from planner.simulate.measures import broker_series
 from planner.simulate.moves import disconnections, relocations, thrashing_percent
 from planner.simulate.trace import Trace
@@ -45,7 +45,7 @@ DEVIATION_POINTS: Final = 0.5
 THRASHING_POINTS: Final = 5.0
 """Points of the thrashing score."""
 
-_WHOLE: Final = frozenset({"unserved", "misplaced", "topics", "clients", "all_topics"})
+_WHOLE: Final = frozenset({"unserved", "misplaced", "stranded", "topics", "clients", "all_topics"})
 """What results count in whole numbers."""
 
 
@@ -66,6 +66,7 @@ class Result:
         all_topics: Topics of the cluster.
         thrashing_percent: Share of the shed traffic that was shed in vain.
         deviation_points: Standard deviation of usage at the end, in points.
+        stranded: Bundles that a broker serves at the end, and that none may own after the next unload.
     """
 
     limit_percent: float
@@ -79,6 +80,7 @@ class Result:
     all_topics: int
     thrashing_percent: float
     deviation_points: float
+    stranded: int = 0
 
     @staticmethod
     def of(trace: Trace) -> "Result":
@@ -113,6 +115,7 @@ class Result:
             all_topics=int(trace.start.bundles.topics[~internal_bundles(trace.start)].sum()),
             thrashing_percent=thrashing_percent(relocations(trace)),
             deviation_points=after.std * 100,
+            stranded=len(stranded(end)),
         )
 
     @staticmethod
@@ -331,6 +334,7 @@ def _overload(before: Result, after: Result) -> list[_Part]:
     parts = [
         _part("overloaded_broker_min", one, two, tolerance, "broker-minutes above the limit {} to {}", _whole),
         _part("unserved", before.unserved, after.unserved, 0, "bundles without a broker {} to {}", _whole),
+        _part("stranded", before.stranded, after.stranded, 0, "bundles that no broker may own {} to {}", _whole),
         _part("misplaced", before.misplaced, after.misplaced, 0, "bundles against their policy {} to {}", _whole),
     ]
     if max(before.highest_percent, after.highest_percent) > limit + PEAK_POINTS:

@@ -205,6 +205,8 @@ class Simulation:
             self._events = []
             self._do_due(self.now)
             cycle = self._shed(index, self.now)
+            if index == 0:  # clients have looked for what the snapshot shows without an owner
+                self.retry(self.now)
             following = self.now + interval
             for from_ms, to_ms in watched(self.now, following):
                 self._from_ms = from_ms
@@ -492,7 +494,7 @@ class Simulation:
             self.give(at, to, now, "placed", found.decision.acceptable, _placed_why(found))
 
     def retry(self, now: int) -> None:
-        """Look up again the bundles that no broker could own."""
+        """Look up the bundles in use that no broker owns."""
         self.look_up(np.flatnonzero(self.cluster.owner < 0), now)
 
     def _wanted(self, bundle: int, now: int) -> bool:

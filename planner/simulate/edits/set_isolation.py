@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
+import numpy as np
 from pydantic import Field
 
 from planner.cluster.snapshot import IsolationPolicy
@@ -56,7 +57,8 @@ class SetIsolation(Edit):
         places = [place for place, other in enumerate(kept) if other.name == self.name] or [len(kept)]
         kept[places[0] : places[0] + 1] = [made] if self.namespaces else []
         run.cluster.change_policies(replace(policies, isolation=tuple(kept)))
-        run.look_up(run.cluster.unload(run.cluster.misplaced()), now)
+        run.cluster.unload(run.cluster.misplaced())
+        run.look_up(np.flatnonzero(run.cluster.owner < 0), now)
 
     def commands(self, cluster: str, program: Sequence[str]) -> Iterator[Command]:
         what = f"isolation policy {self.name} of the cluster {cluster}"
