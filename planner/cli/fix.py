@@ -41,6 +41,6 @@ def fix(
     warn_switched_off(cluster)
     outcome = Outcome(simulate(cluster, asked))
     found = best_fix(Trials(cluster, asked, outcome), outcome)
-    document: dict[str, Any] = fix_document(found)
+    document: dict[str, Any] = fix_document(found, asked.pulsar_version)
     sys.stdout.write(json_text(document) if as_json else fix_text(found))
     return int(found.needed and found.best is None and found.pair is None and not found.brokers)

@@ -34,6 +34,7 @@ from planner.optimize.question import Question
 from planner.optimize.waves import scenario_of
 from planner.pulsar.shedding.registry import offered_shedders, shedder_by_name
 from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
+from planner.pulsar.splitting.request import topics_listed
 from planner.remedy.action import Action, Kind, settings_action, words_of
 from planner.simulate.edits.registry import (
     BalancerHold,
@@ -102,7 +103,7 @@ def candidates(snapshot: Snapshot, scenario: Scenario, outcome: Outcome) -> Iter
     sources: tuple[Callable[[], Iterator[Action]], ...] = (
         lambda: filter(None, (of_finding(finding, config) for finding in diagnose(outcome))),
         lambda: _strategies(snapshot, scenario, outcome),
-        lambda: _switches(config),
+        lambda: _switches(config, listed=topics_listed(snapshot)),
         lambda: _thresholds(config, outcome),
         lambda: moves_after(snapshot, scenario, outcome.result),
         lambda: _splits(snapshot, config),
@@ -155,7 +156,11 @@ def _strategies(snapshot: Snapshot, scenario: Scenario, outcome: Outcome) -> Ite
         yield settings_action("strategy", changes, config, f"Change to {shedder.name}")
 
 
-def _switches(config: Settings) -> Iterator[Action]:
+def _switches(config: Settings, *, listed: bool) -> Iterator[Action]:
+    """Yield the switches the other way round, and the other split algorithms.
+
+    Without a list of topics, those that read it would split nothing in a simulation, and in Pulsar they do.
+    """
     release = config.release.settings
     flips = [SHEDDING_ENABLED, AUTO_BUNDLE_SPLIT_ENABLED, DISTRIBUTE_BUNDLES_EVENLY_ENABLED]
     for name in flips:
@@ -165,7 +170,7 @@ def _switches(config: Settings) -> Iterator[Action]:
     for algorithm in SPLIT_ALGORITHMS:
         name = DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM
         known = isinstance(supported, tuple) and algorithm.name in supported and not algorithm.needs_positions
-        if known and config.text(name) != algorithm.name:
+        if known and (listed or not algorithm.reads_topics) and config.text(name) != algorithm.name:
             yield settings_action("switch", {name: algorithm.name}, config)
 
 
@@ -181,7 +186,7 @@ def _thresholds(config: Settings, outcome: Outcome) -> Iterator[Action]:
         elif bounds is not None and isinstance(value, int | float) and not isinstance(value, bool):
             low, high = bounds
             usual = config.of(name).default
-            others: list[float] = [value * step for step in _STEPS]
+            others: list[float] = [value * step for step in _STEPS] if value >= 0 else []  # -1 means no limit
             others += [usual] if isinstance(usual, int | float) else []
             for other in others:
                 tried = round(other) if isinstance(value, int) else round(other, 3)
@@ -189,6 +194,7 @@ def _thresholds(config: Settings, outcome: Outcome) -> Iterator[Action]:
                     low <= tried <= high
                     and tried != value
                     and _is_usage(config, name, tried)
+                    and (tried != 0 or name != profile.most_bundles)  # it would shed nothing: a switch in disguise
                     and _fits(config, name, tried)
                 ):
                     yield settings_action("setting", {name: tried}, config)
@@ -213,13 +219,15 @@ def _fits(config: Settings, name: str, value: SettingValue) -> bool:
 
 
 def moves_after(snapshot: Snapshot, scenario: Scenario, result: Result, *, few: bool = True) -> Iterator[Action]:
-    """Yield the best plans of few moves, and the fewest that end an overload or even out brokers, after the edits.
+    """Yield the best plans of few moves, the fewest that end an overload or even out brokers, and the best of any size.
+
+    The last one is what *Best plan* shows. All start after the edits.
 
     Args:
         snapshot: The cluster as captured.
         scenario: What is changed already.
         result: What comes of it.
-        few: Whether to yield the plans of few moves too.
+        few: Whether to yield the plans of few moves and the best of any size too.
     """
     try:
         start, at_min = _after_edits(snapshot, scenario)
@@ -231,6 +239,7 @@ def moves_after(snapshot: Snapshot, scenario: Scenario, result: Result, *, few: 
             asked.append(Question(under_percent=float(result.limit_percent), cost="moves", rounds=2))
         elif few and result.end_peak_percent - (mean := usage_of(start, start.settings)[1] * 100) >= APART * 100:
             asked.append(Question(under_percent=mean * _EVEN, cost="moves", rounds=2))
+        asked += [Question()] if few else []
         for question in asked:
             plan = best_plan(start, question)
             if plan.moves:

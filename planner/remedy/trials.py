@@ -247,17 +247,21 @@ def by_gain(trials: list[Trial]) -> list[Trial]:
 
     Each is judged against each; who wins more comes first. The judge's answers need not be in one order, since each
     has tolerances. Among equals, those come first that leave the brokers no further apart than nothing at all does,
-    then those that disconnect fewer topics.
+    then those that lower the peak by what a trade-off has to bring, then those that disconnect fewer topics.
     """
     if len(trials) < 2:  # noqa: PLR2004 - nothing to compare
         return trials
     wins = {id(one): sum(_wins(one, other) for other in trials if other is not one) for one in trials}
 
     def compare(one: Trial, two: Trial) -> int:
-        first, second = ((trial.verdict.balance == -1, trial.after.topics) for trial in (one, two))
+        first, second = ((trial.verdict.balance == -1, not _lowers(trial), trial.after.topics) for trial in (one, two))
         return wins[id(two)] - wins[id(one)] or (first > second) - (first < second)
 
     return sorted(trials, key=cmp_to_key(compare))
+
+
+def _lowers(trial: Trial) -> bool:
+    return trial.before.end_peak_percent - trial.after.end_peak_percent >= _LOWER_PEAK_POINTS
 
 
 _POINTS: Final = {"better": 1, "worse": -1, "trade-off": 0, "same": 0}

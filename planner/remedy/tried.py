@@ -142,6 +142,7 @@ class Fix:
         tried: How many actions were tried.
         needed: Whether something is above the limit without any action.
         doubt: What cannot be right about the most used broker; empty where nothing is known to be wrong.
+        lucky: Where nothing is offered, the best action that helps here, but not under other seeds or traffic.
     """
 
     best: Trial | None
@@ -151,6 +152,7 @@ class Fix:
     tried: int
     needed: bool
     doubt: str = ""
+    lucky: Trial | None = None
 
     @property
     def brokers(self) -> int:
@@ -169,6 +171,8 @@ class Fix:
         doubt = f" But this may be untrue: {within(self.doubt)}." if self.doubt else ""
         if chosen is None and self.doubt:
             return f"No advice until this is corrected: {within(self.doubt)} ({tried})."
+        if chosen is None and self.lucky is not None:
+            return f"Nothing to recommend: {within(self.lucky.action.words)} helps here, but not reliably ({tried})."
         if chosen is None:
             return f"Nothing that was tried makes it better ({tried})."
         still = (
@@ -220,7 +224,9 @@ def fix(trials: Trials, outcome: Outcome, progress: Callable[[int], None] = lamb
         number += more
     if buys and best is None and capacity is None:
         best = next(iter(_offered(trials, added)), None)
-    return Fix(best, pair, tuple(offered[1:]), capacity, number, needed, doubt)
+    helps = [] if best or pair or capacity else _worth_it(free)[:1]
+    lucky = trials.try_out(helps[0].action) if helps else None
+    return Fix(best, pair, tuple(offered[1:]), capacity, number, needed, doubt, lucky)
 
 
 def _is_better(one: Trial, pair: Trial) -> bool:
@@ -230,13 +236,14 @@ def _is_better(one: Trial, pair: Trial) -> bool:
 
 
 def _doubt(outcome: Outcome) -> str:
-    """Return what cannot be right about the broker that is used most, as a diagnosis says; empty for nothing."""
-    usage = outcome.reported_usage[-1]
-    if not np.isfinite(usage).any():
-        return ""
-    busiest = outcome.series.brokers[int(np.nanargmax(usage))]
+    """Return what cannot be right about the broker that is used most, first or last; empty for nothing.
+
+    What is shed from it at first, and every move off it, rests on the wrong measurement.
+    """
+    usages = [usage for usage in (outcome.reported_usage[0], outcome.reported_usage[-1]) if np.isfinite(usage).any()]
+    busiest = {outcome.series.brokers[int(np.nanargmax(usage))] for usage in usages}
     wrong = (one for one in diagnose(outcome) if one.code == "impossible_measurement" and one.severity == "high")
-    return next((one.title for one in wrong if busiest in one.brokers), "")
+    return next((one.title for one in wrong if not busiest.isdisjoint(one.brokers)), "")
 
 
 def _ends_below(trial: Trial) -> bool:
@@ -246,13 +253,18 @@ def _ends_below(trial: Trial) -> bool:
 def _offered(trials: Trials, found: Sequence[Trial]) -> list[Trial]:
     """Return those that are offered, the best first; only the first few are held to other seeds and traffic."""
     kept: list[Trial] = []
-    for trial in by_gain([one for one in found if one.is_worth_it and _sound(one)])[:_CONFIRMED]:
+    for trial in _worth_it(found)[:_CONFIRMED]:
         confirmed = trials.confirmed(trial)
         if confirmed.offered:
             kept.append(confirmed)
         if len(kept) == _OFFERED:
             break
     return kept
+
+
+def _worth_it(found: Sequence[Trial]) -> list[Trial]:
+    """Return those that are worth it on this cluster, by luck or not, the best first."""
+    return by_gain([one for one in found if one.is_worth_it and _sound(one)])
 
 
 def _sound(trial: Trial) -> bool:

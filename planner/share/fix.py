@@ -7,13 +7,14 @@ from planner.cluster.setting import conf_value
 from planner.remedy.trials import Trial
 from planner.remedy.tried import Fix
 from planner.share.plan_text import printed
-from planner.simulate.scenario import Scenario, Step, scenario_to_json
+from planner.simulate.scenario import Scenario, Step, scenario_to_json, unchanged
 
 
 def fix_text(found: Fix) -> str:
     """Return the answer as lines for a terminal."""
     lines = [found.sentence]
     lines += [f"{title}: {one.action.words}. {one.text}" for title, one in shown(found)]
+    lines += [f"{found.lucky.action.words}. {found.lucky.text}"] if found.lucky is not None else []
     return printed(lines)
 
 
@@ -28,29 +29,33 @@ def shown(found: Fix) -> tuple[tuple[str, Trial], ...]:
     return tuple((title, one) for title, one in titled if one is not None)
 
 
-def fix_document(found: Fix) -> dict[str, Any]:
+def fix_document(found: Fix, version: str) -> dict[str, Any]:
     """Return the answer as JSON values.
 
     `best`, `pair` and `capacity` have `words`, `settings`, `scenario` (settings and edits as a scenario), `before`,
     `after` (as `planner.simulate.judge.Result` names them), `verdict`, `restart`, `settles` and `steady`.
+
+    Args:
+        found: The answer.
+        version: Release by whose rules it was tried, which each `scenario` names.
     """
     return {
         "sentence": found.sentence,
         "needed": found.needed,
         "tried": found.tried,
         "brokers": found.brokers,
-        "capacity": _trial(found.capacity),
-        "best": _trial(found.best),
-        "pair": _trial(found.pair),
-        "others": [_trial(one) for one in found.others],
+        "capacity": _trial(found.capacity, version),
+        "best": _trial(found.best, version),
+        "pair": _trial(found.pair, version),
+        "others": [_trial(one, version) for one in found.others],
     }
 
 
-def _trial(trial: Trial | None) -> dict[str, Any] | None:
+def _trial(trial: Trial | None, version: str) -> dict[str, Any] | None:
     if trial is None:
         return None
     action = trial.action
-    scenario = Scenario(settings=action.on(Scenario()).settings, steps=tuple(map(Step, action.edits)))
+    scenario = unchanged(version, settings=action.on(Scenario()).settings, steps=tuple(map(Step, action.edits)))
     return {
         "kind": action.kind,
         "words": action.words,

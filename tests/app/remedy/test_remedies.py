@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from planner.__main__ import main
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.names import LOAD_MANAGER_CLASS_NAME, SHEDDING_ENABLED
+from planner.cluster.releases import REFERENCE
 from planner.cluster.snapshot import IsolationPolicy, Policies, Snapshot
 from planner.explain.diagnosis import diagnose
 from planner.explain.outcome import Outcome
@@ -244,7 +245,7 @@ def test_brokers_that_get_nothing_by_themselves_come_with_moves(manager: LoadMan
     assert 0 < found.brokers <= 3
     assert found.sentence.startswith(f"Only capacity helps: add {found.brokers} brokers, and move ")
     assert f"Capacity: {found.capacity.action.words}. Tried: better" in fix_text(found)
-    said = fix_document(found)["capacity"]
+    said = fix_document(found, REFERENCE.name)["capacity"]
     edits = [step["edit"]["kind"] for step in said["scenario"]["steps"]]
     assert "add_brokers" in edits
     assert "move_bundles" in edits
@@ -380,8 +381,8 @@ def test_brokers_are_evened_out_by_as_many_moves_as_it_takes() -> None:
     trials, outcome = trials_of(after_a_restart(LoadManager.EXTENSIBLE))
     moves = [one for one in candidates(trials.snapshot, trials.scenario, outcome) if one.kind == "moves"]
     tried = [trial for one in moves if (trial := trials.try_out(one)) is not None]
-    assert len(tried) == 3
-    (best,) = [one for one in tried if one.is_worth_it]
+    best, of_any_size = (one for one in tried if one.is_worth_it)
+    assert of_any_size.after.end_peak_percent <= best.after.end_peak_percent
     assert best.after.end_peak_percent < outcome.result.end_peak_percent - 10
 
 
