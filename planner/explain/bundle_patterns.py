@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from types import MappingProxyType
 from typing import Any
@@ -39,7 +39,7 @@ from planner.pulsar.manager.splits import next_splits
 from planner.pulsar.splitting import automatic_extensible, automatic_modular
 from planner.pulsar.splitting.protocol import SplitAlgorithm
 from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
-from planner.pulsar.splitting.request import split_request
+from planner.pulsar.splitting.request import split_request, topics_listed
 from planner.simulate.edits.edit import Edit
 from planner.simulate.edits.registry import BundleSplit
 from planner.simulate.event import Event
@@ -232,14 +232,29 @@ def _splits(start: Snapshot, namespace: str, ranges: list[tuple[int, int]], widt
 
     wide = [(*place(one), one) for one in ranges if one[1] - one[0] > width]
     heapify(wide)
-    edits: list[Edit] = []
+    edits: list[BundleSplit] = []
     while wide and len(edits) < _MOST_SPLITS:
         low, high = heappop(wide)[-1]
         edits.append(BundleSplit(bundle=bundle_name(namespace, low, high), algorithm=_FIRST, unload=True))
         for part in ((low, (low + high) // 2), ((low + high) // 2, high)):
             if part[1] - part[0] > width:
                 heappush(wide, (*place(part), part))
-    return () if wide else tuple(edits)
+    return () if wide else unloaded_once(edits)
+
+
+def unloaded_once(splits: Sequence[BundleSplit]) -> tuple[BundleSplit, ...]:
+    """Return splits in two with the children left in place where both are split once more.
+
+    Each topic is then disconnected once, when its last bundle is unloaded.
+    """
+    cut = {one.bundle for one in splits}
+
+    def parts(bundle: str) -> tuple[str, str]:
+        space, _, ends = bundle.rpartition("/")
+        low, high = (int(end, 16) for end in ends.split("_"))
+        return bundle_name(space, low, (low + high) // 2), bundle_name(space, (low + high) // 2, high)
+
+    return tuple(replace(one, unload=not cut.issuperset(parts(one.bundle))) for one in splits)
 
 
 def bundle_count_too_high(case: Outcome) -> Iterator[Finding]:
@@ -332,7 +347,12 @@ def _after_cascade(
         f" {limits if len(names) == 1 else 'these limits'} to what one broker can serve, and split with {by}, which"
         f" {what}."
     )
-    return remedy, {DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM: by}
+    if topics_listed(case.trace.start):
+        return remedy, {DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM: by}
+    # Without topics, such an algorithm splits nothing in a simulation, so that it would always look better.
+    values = _values_above(case.trace.start, names, config)
+    shown = f" To {' and '.join(f'{value:,} ({name})' for name, value in values.items())}, nothing is split."
+    return f"{remedy}{shown if values else ''}", dict(values)
 
 
 def _advice_on_largest(case: Outcome, splits: Sequence[Event], names: tuple[str, ...]) -> SplitAdvice | None:

@@ -5,6 +5,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
+from planner.cluster.internal_bundles import internal_bundles
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE
 from planner.explain.finding import Finding
@@ -103,6 +104,19 @@ def _namespace_or_gate(cause: Finding, other: Finding, case: Outcome) -> bool:
     return all(case.last.bundle_names[at].rpartition("/")[0] in mine for at in held)
 
 
+def _no_value_opens(cause: Finding, other: Finding, case: Outcome) -> bool:
+    """Say whether both concern a broker whose gate no single value opens, though a remedy of the cause may."""
+    return bool(cause.changes) and not (other.changes or other.edits) and _brokers(cause, other, case)
+
+
+def _namespace_gate_or_idle(cause: Finding, other: Finding, case: Outcome) -> bool:
+    """Say whether both concern a namespace; a broker stays idle for want of bundles where there are fewer of them."""
+    if other.code != "idle_broker":
+        return _namespace_or_gate(cause, other, case)
+    kept = internal_bundles(case.last)
+    return int((~kept & (case.last.bundles.topics > 0)).sum()) < len(case.last.brokers)
+
+
 def _split_or_full(cause: Finding, other: Finding, case: Outcome) -> bool:
     """Say whether both concern a bundle, or one that came of it by a split; a full namespace is full for all."""
     return (_namespace if other.code == "namespace_full" else _bundles)(cause, other, case)
@@ -165,14 +179,15 @@ EXPLAINS: Final[Mapping[str, tuple[frozenset[str], Scope]]] = {
     "threshold_never_acts": (_OF_THRESHOLD, _anywhere),
     "average_frozen": (frozenset({"ema_lag"}), _anywhere),
     "resource_not_counted": (frozenset({"no_resource_counts"}), _anywhere),
+    "avg_held_back": (frozenset({"held_by_gate"}), _no_value_opens),
     "held_by_gate": (
         _OF_THRESHOLD | {"avg_held_back"},
         _brokers,
     ),
     "idle_bundles_shed": (frozenset({"unload_storm"}), _bundles),
     "bundle_count_too_low": (
-        frozenset({"bundle_count_too_high", "held_by_gate", "namespace_full"}),
-        _namespace_or_gate,
+        frozenset({"bundle_count_too_high", "held_by_gate", "idle_broker", "namespace_full"}),
+        _namespace_gate_or_idle,
     ),
     "split_cascade": (frozenset({"namespace_full", "topic_above_limit"}), _split_or_full),
     "topic_above_limit": (frozenset({"namespace_full"}), _bundles),

@@ -11,10 +11,12 @@ from typing import Final
 import numpy as np
 
 from planner.cluster.decisions import Reason, ReasonCode
+from planner.cluster.errors import PlannerError
 from planner.cluster.internal_bundles import internal_bundles
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE, SHEDDING_BUNDLES_WITH_POLICIES_ENABLED
 from planner.cluster.setting import SettingValue
+from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count
 from planner.explain.finding import Finding, Severity, admin, listed
@@ -30,6 +32,10 @@ APART: Final = 0.15
 """From which difference on between the most and the least used broker a cluster counts as unbalanced."""
 _ASKED_BROKERS: Final = 3
 """Brokers of which it is asked what opens their gate: the busiest ones."""
+_ROOM: Final = 0.2
+"""Share by which the value that is tried lies beyond the edge of a gate."""
+_COUNTED: Final = 20
+"""Whole numbers below this are counts, of cycles or bundles, whose edge does not depend on traffic."""
 _LOOKED_BACK: Final = 10
 """Cycles, back from the last one, that may be skipped, as in the delay after an unload."""
 
@@ -72,14 +78,17 @@ def _held(case: Outcome) -> tuple[Held, ...]:
     if float(np.nanmax(usage) - np.nanmin(usage)) < APART and float(np.nanmax(usage)) <= limit:
         return ()
     last = len(case.trace.cycles) - 1
+    passing: tuple[Held, ...] = ()
     for cycle in range(last, max(last - _LOOKED_BACK, -1), -1):
         if _acts(case, cycle):
-            return ()
+            return passing
         held = list(_held_in(case, cycle))
         lasting = tuple(one for one in held if not one.gate.passes or not case.summary.shed)
-        if lasting or not any(one.gate.skips for one in held):
+        if lasting and all(one.gate.passes for one in lasting):  # a counter: look at a cycle in which it is full
+            passing = passing or lasting
+        elif lasting or not (passing or any(one.gate.skips for one in held)):
             return lasting
-    return ()
+    return passing
 
 
 def _held_in(case: Outcome, cycle: int) -> Iterator[Held]:
@@ -191,7 +200,11 @@ def _ungrouped(case: Outcome, held: Held) -> tuple[str, tuple[GroupChange, ...]]
     mine = {bundle.rpartition("/")[0] for bundle in held.bundles}
     alone = [name for names in lone_groups(case.last).values() for name in names if name in mine]
     if not alone:
-        return "Add brokers, or take a namespace out of the group: the group allows no other broker more.", ()
+        why = "Pulsar sheds none of them while no broker has fewer namespaces of the group"
+        return (
+            f"{why}. Move bundles by command (page Best plan), add brokers, or take a namespace out of the group.",
+            (),
+        )
     commands = "; ".join(admin("namespaces", "delete-anti-affinity-group", name) for name in alone)
     only = f"Of its namespaces, only {listed(alone)} has bundles here, so that it keeps nothing apart"
     return f"Delete the group. {only}: {commands}.", tuple(GroupChange(namespace=name) for name in alone)
@@ -231,8 +244,10 @@ def _remedy(case: Outcome, held: Held, opening: tuple[str, Change] | None) -> tu
     if opening is not None:
         broker, change = opening
         what = f"Empty {change.setting}" if change.value == () else f"Set {change.setting} {_relation(change)}"
-        words = f"{what} (now {_now(change)}): the next cycle then sheds from {broker}."
-        return words, {change.setting: change.value}
+        value = _with_room(change, case.trace.settings)
+        such = "" if value == change.value else f", such as {value}"
+        words = f"{what}{such} (now {_now(change)}): the next cycle then sheds from {broker}."
+        return words, {change.setting: value}
     if held.gate.settings:
         names = " or ".join(held.gate.settings)
         behind = rule_behind(case.trace, held.cycle, held.broker, held.gate.settings)
@@ -240,6 +255,19 @@ def _remedy(case: Outcome, held: Held, opening: tuple[str, Change] | None) -> tu
             return f"No value of {names} opens it alone: a chosen bundle stays, as {behind}.", {}
         return f"No value of {names} opens it alone. See the page Why for the other rules.", {}
     return "See the page Why for every rule about this broker, and move its bundles by command where needed.", {}
+
+
+def _with_room(change: Change, config: Settings) -> SettingValue:
+    """Return a value that opens a gate with room to spare: one just at its edge fails with a little less traffic."""
+    value, factor = change.value, {"<=": 1 - _ROOM, ">=": 1 + _ROOM}.get(change.relation)
+    if factor is None or isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    roomy = round(value * factor) if isinstance(value, int) else float(f"{value * factor:.2g}")
+    try:
+        config.changed(**{change.setting: roomy})
+    except PlannerError:  # there is no more room
+        return value
+    return roomy if abs(value) >= _COUNTED or isinstance(value, float) else value
 
 
 def _relation(change: Change) -> str:

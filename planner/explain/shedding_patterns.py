@@ -184,15 +184,17 @@ def idle_broker(case: Outcome) -> Iterator[Finding]:
     names.sort(key=lambda name: float(tail[-1, place[name]]))
     worst, mean = float(tail[-1, place[names[0]]]), float(average[-1, 0])
     moved = sum(1 for move in case.moves if move.destination in names)
+    known = any(name in _joined(case, guessed=False) for name in names)
+    serve = f"serve{'s' if len(names) == 1 else ''} nothing; the capture does not say when it started"
     evidence = (
-        f"{listed(names)} joined or came back. At the end, the usage of {names[0]} is {worst * 100:.0f} %, compared"
-        f" with an average of {mean * 100:.0f} %. Such brokers received {count(moved, 'bundle')} in"
-        f" {count(len(series.at_ms), 'cycle')}."
+        f"{listed(names)} {'joined or came back' if known else serve}. At the end, the usage of {names[0]} is"
+        f" {worst * 100:.0f} %, compared with an average of {mean * 100:.0f} %. Such brokers received"
+        f" {count(moved, 'bundle')} in {count(len(series.at_ms), 'cycle')}."
     )
     remedy = case.profile.for_idle_brokers(case.trace.settings)
     yield Finding(
         code="idle_broker",
-        title="A broker stays idle after its start",
+        title="A broker stays idle after its start" if known else "A broker stays idle",
         evidence=evidence,
         remedy=remedy.words,
         severity="medium",
@@ -202,14 +204,19 @@ def idle_broker(case: Outcome) -> Iterator[Finding]:
     )
 
 
-def _joined(case: Outcome) -> frozenset[str]:
-    """Return the brokers that joined, or started shortly before the beginning; without bundles where nobody knows."""
+def _joined(case: Outcome, *, guessed: bool = True) -> frozenset[str]:
+    """Return the brokers that joined, or started shortly before the beginning.
+
+    Args:
+        case: The simulation.
+        guessed: Also those without bundles whose start nobody knows.
+    """
     start = case.trace.start
     joined = {event.source for event in case.trace.events if event.kind == "broker_added"}
     recent = start.info.captured_at_ms - _JOINED_WITHIN_MIN * MS_PER_MIN
     started, bundles = start.brokers.started_at_ms, start.bundle_counts()
     lately = (started >= recent) & (started.min(initial=recent) < recent)  # not where the whole cluster was started
-    fresh = lately | ((started <= 0) & (bundles == 0))
+    fresh = lately & (started > 0) | ((started <= 0) & (bundles == 0) & guessed)
     return frozenset(joined | {start.brokers.name[i] for i in np.flatnonzero(fresh).tolist()})
 
 
@@ -419,18 +426,19 @@ def _half_a_pair(case: Outcome) -> Iterator[Finding]:
         usual = _default_pair(case)
         words = f"Pulsar {config.release.name} has no {both.name}: {usual.words[:1].lower()}{usual.words[1:]}"
         remedy = Remedy(words, usual.changes)
-    evidence = (
-        f"{case.shedder} sheds, but {placement} places: {missed} of {count(len(elsewhere), 'bundle')} did not go to"
-        " the other broker of their pair."
-        if pair
-        else f"{placement} places, but {case.shedder} sheds: brokers with these settings do not start."
-    )
+    evidence = f"{placement} places, but {case.shedder} sheds: brokers with these settings do not start."
+    if pair:
+        went = f"{missed} of {count(len(elsewhere), 'bundle')} did not go to the other broker of their pair"
+        if not missed:
+            here = ", though none went elsewhere here" if elsewhere else ""
+            went = f"nothing makes bundles go to the other broker of their pair{here}"
+        evidence = f"{case.shedder} sheds, but {placement} places: {went}."
     yield Finding(
         code="fighting_strategies",
         title=f"{both.name} is configured for only one of shedding and placement",
         evidence=evidence,
         remedy=remedy.words,
-        severity="high",
+        severity="medium" if pair and elsewhere and not missed else "high",
         settings=(LOAD_SHEDDING_STRATEGY, LOAD_PLACEMENT_STRATEGY),
         changes=remedy.changes,
     )

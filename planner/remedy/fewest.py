@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Final
 
+from planner.explain.bundle_patterns import unloaded_once
 from planner.remedy.action import words_of
 from planner.remedy.trials import KEPT, Trial, Trials, by_gain
 from planner.simulate.edits.registry import BundleSplit
@@ -45,7 +46,7 @@ def fewest(trials: Trials, trial: Trial) -> Trial:
 
 def _first(trials: Trials, trial: Trial, number: int) -> Trial | None:
     """Try the first splits of several."""
-    edits = trial.action.edits[:number]
+    edits = unloaded_once([one for one in trial.action.edits[:number] if isinstance(one, BundleSplit)])
     found = trials.try_out(replace(trial.action, words=words_of(edits), edits=edits))
     return None if found is None else trials.confirmed(found)
 

@@ -8,7 +8,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -308,6 +308,10 @@ def _pairs_of(decision: SheddingDecision) -> list[tuple[int, int]]:
     return sorted(pairs, key=lambda pair: scores[pair[0]])
 
 
+_WITH_ROOM: Final = 0.8
+"""Share of what the minimums are compared with to which they are lowered, so that less traffic does not matter."""
+
+
 def _held_back(quiet: Iterable[Quiet], config: Settings) -> HeldBack | None:
     """Return that pairs were hit often enough, and the share of their difference is below the minimums."""
     held: list[tuple[float, float, str, int]] = []
@@ -327,15 +331,16 @@ def _held_back(quiet: Iterable[Quiet], config: Settings) -> HeldBack | None:
         f" {cycle}, {share * 100:g} % of the difference is {rate:.0f} msg/s (minUnloadMessage: {least}) and"
         f" {size:.1f} MiB/s (minUnloadMessageThroughput: {least_size / MIB:.1f} MiB/s)."
     )
-    changes: dict[str, int] = {}
+    changes: dict[str, int | float] = {}
     if rate >= 1:
-        changes[MIN_UNLOAD_MESSAGE] = min(math.ceil(rate) - 1, least)
+        changes[MIN_UNLOAD_MESSAGE] = min(math.ceil(rate * _WITH_ROOM) - 1, least)
         remedy = f"Lower minUnloadMessage to {changes[MIN_UNLOAD_MESSAGE]}"
     else:
-        changes[MIN_UNLOAD_MESSAGE_THROUGHPUT] = max(math.ceil(size * MIB) - 1, 0)
+        changes[MIN_UNLOAD_MESSAGE_THROUGHPUT] = max(math.ceil(size * MIB * _WITH_ROOM) - 1, 0)
         remedy = f"Lower minUnloadMessageThroughput to {changes[MIN_UNLOAD_MESSAGE_THROUGHPUT]}"
     if share < 0.5:  # noqa: PLR2004 - half the difference evens a pair out
-        remedy += ", or raise maxUnloadPercentage to 0.5, which balances a pair completely"
+        changes[MAX_UNLOAD_PERCENTAGE] = 0.5
+        remedy += ", and raise maxUnloadPercentage to 0.5, which balances a pair completely"
     return HeldBack(
         evidence=evidence,
         remedy=Remedy(f"{remedy}.", changes),

@@ -68,6 +68,7 @@ class FlowOrQpsEquallyDivide:
         FLOW_OR_QPS_DIFFERENCE_THRESHOLD_PERCENTAGE,
     )
     needs_positions = False
+    reads_topics = True
     reads_traffic = True
     finds_none = "it finds no position while the traffic is within its limits, or comes from one topic"
     differences: tuple[str, ...] = (

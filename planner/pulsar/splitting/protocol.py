@@ -106,6 +106,7 @@ class SplitAlgorithm(Named, Protocol):
 
     Attributes:
         needs_positions: Whether the request has to name the boundaries.
+        reads_topics: Whether the hashes of topics decide where it cuts: without a list of topics that is unknown.
         reads_traffic: Whether the rates of topics decide where it cuts; it may find several cuts at once.
         finds_none: When it finds no boundary, as the end of a sentence that begins with its name.
         differences: Where the public documentation differs from the release.
@@ -114,6 +115,8 @@ class SplitAlgorithm(Named, Protocol):
 
     @property
     def needs_positions(self) -> bool: ...  # noqa: D102
+    @property
+    def reads_topics(self) -> bool: ...  # noqa: D102
     @property
     def reads_traffic(self) -> bool: ...  # noqa: D102
     @property

@@ -22,6 +22,7 @@ class RangeEquallyDivide:
     summary = "Cuts the range in the middle, regardless of the topics. The default."
     settings: tuple[str, ...] = ()
     needs_positions = False
+    reads_topics = False
     reads_traffic = False
     finds_none = "it halves the range, which fails only if nothing is left to halve"
     differences: tuple[str, ...] = (

@@ -24,6 +24,7 @@ class SpecifiedPositionsDivide:
     summary = "Cuts at the positions of the request; positions outside the bundle are ignored."
     settings: tuple[str, ...] = ()
     needs_positions = True
+    reads_topics = False
     reads_traffic = False
     finds_none = "it needs positions, so every automatic split fails"
     differences: tuple[str, ...] = ()

@@ -29,6 +29,7 @@ class TopicCountEquallyDivide:
     summary = "Cuts halfway between the two central topics, so that both halves have the same number of topics."
     settings: tuple[str, ...] = ()
     needs_positions = False
+    reads_topics = True
     reads_traffic = False
     finds_none = "it finds no position if the topics have equal hashes or there is only one"
     differences: tuple[str, ...] = (
