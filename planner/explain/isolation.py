@@ -66,20 +66,53 @@ def widened(snapshot: Snapshot, policy: IsolationPolicy) -> IsolationChange | No
     """Return the edit that lets a policy also use brokers that no policy reserves; None where none can be spared.
 
     Namespaces without a policy are left only what no policy reserves, so the two share those brokers by their load: the
-    least used ones are added, as many as make the fuller of both sides least full, and at least one stays.
+    least used ones are added, as many as make the fuller of both sides least full, and at least one stays. Secondary
+    brokers that are in use become primary ones: with more of these, they would no longer be used.
     """
     reserved = [expression for other in snapshot.policies.isolation for expression in other.primary]
-    free = [host for host in hosts(snapshot) if not matches_any(reserved, host)]
+    mine = allowed_hosts(snapshot, policy.primary)
+    if len(mine) < policy.min_limit:
+        mine = tuple(dict.fromkeys((*mine, *allowed_hosts(snapshot, policy.secondary))))
+    free = [host for host in hosts(snapshot) if not matches_any(reserved, host) and host not in mine]
     if _serves_others(snapshot):
-        free = _spared(snapshot, policy, free)
+        free = _spared(snapshot, mine, free)
     if not free:
         return None
+    kept = [host for host in mine if not matches_any(policy.primary, host)]
     return IsolationChange(
         name=policy.name,
         namespaces=policy.namespaces,
-        primary=(*policy.primary, *map(literal, free)),
+        primary=(*policy.primary, *map(literal, (*kept, *free))),
         secondary=policy.secondary,
         min_limit=policy.min_limit,
+    )
+
+
+def narrowed(snapshot: Snapshot, policy: IsolationPolicy) -> IsolationChange | None:
+    """Return the edit that leaves brokers which only this policy reserves to others; None where it reserves too few.
+
+    It keeps the half of them with most traffic of its own namespaces.
+    """
+    others = [one for other in snapshot.policies.isolation if other is not policy for one in other.primary]
+    alone = [host for host in allowed_hosts(snapshot, policy.primary) if not matches_any(others, host)]
+    leaves = len(alone) // 2
+    if not leaves:
+        return None
+    own = np.array([isolation_policy(snapshot.policies, name) is policy for name in snapshot.namespaces])
+    table = snapshot.bundles
+    rows = np.flatnonzero(own[table.namespace] & (table.owner >= 0))
+    traffic = dict.fromkeys(alone, 0.0)
+    for at, size in zip(table.owner[rows].tolist(), table.throughput_bytes_per_s()[rows].tolist(), strict=True):
+        host = broker_host(snapshot.brokers.name[at])
+        traffic[host] = traffic.get(host, 0.0) + size
+    left_out = sorted(alone, key=lambda host: traffic[host])[:leaves]
+    kept = [host for host in allowed_hosts(snapshot, policy.primary) if host not in left_out]
+    return IsolationChange(
+        name=policy.name,
+        namespaces=policy.namespaces,
+        primary=tuple(map(literal, kept)),
+        secondary=policy.secondary,
+        min_limit=min(policy.min_limit, len(kept)),
     )
 
 
@@ -94,14 +127,14 @@ def _serves_others(snapshot: Snapshot) -> bool:
     )
 
 
-def _spared(snapshot: Snapshot, policy: IsolationPolicy, free: Sequence[str]) -> list[str]:
-    """Return the brokers of no policy, by host, that are added to a policy while others stay for other namespaces."""
+def _spared(snapshot: Snapshot, inside: Sequence[str], free: Sequence[str]) -> list[str]:
+    """Return the brokers of no policy, by host, that join those inside one while others stay for other namespaces."""
     usage = dict.fromkeys(hosts(snapshot), 0.0)
     weighted = weighted_usage(snapshot.brokers, snapshot.settings, snapshot.info.load_manager)
     for name, value in zip(snapshot.brokers.name, np.nan_to_num(weighted).tolist(), strict=True):
         host = broker_host(name)
         usage[host] = max(usage.get(host, 0.0), value)
-    mine = [usage[host] for host in allowed_hosts(snapshot, policy.primary)]
+    mine = [usage[host] for host in inside]
     order = sorted(free, key=lambda host: usage[host])
     whole = sum(usage[host] for host in free)
     fuller = [max(sum(mine) / (len(mine) + at), whole / (len(free) - at)) for at in range(1, len(free))]

@@ -26,6 +26,7 @@ from planner.explain.isolation import (
     hosts,
     literal,
     lone_groups,
+    narrowed,
     policies_of,
     widened,
 )
@@ -192,6 +193,8 @@ def no_broker_allowed(case: Outcome) -> Iterator[Finding]:
         return
     mine = np.flatnonzero(np.isin(end.bundles.namespace, [end.namespaces.index(name) for name in free]))
     unowned = int((end.bundles.owner[mine] < 0).sum())
+    edit = next((one for policy in end.policies.isolation if (one := narrowed(end, policy)) is not None), None)
+    instead = "" if edit is None else f" For example, '{edit.name}' with primary brokers {listed(edit.primary)} only."
     yield Finding(
         code="no_broker_allowed",
         title="Every broker is reserved: namespaces without an isolation policy are left none",
@@ -200,9 +203,12 @@ def no_broker_allowed(case: Outcome) -> Iterator[Finding]:
             f" ({listed([policy.name for policy in end.policies.isolation])}). {count(len(mine), 'bundle')} of"
             f" {listed(free)} may be owned by no broker; {unowned} unowned now."
         ),
-        remedy="Leave at least two brokers out of the primary expressions, or give these namespaces a policy.",
+        remedy=(
+            f"Leave at least two brokers out of the primary expressions, or give these namespaces a policy.{instead}"
+        ),
         severity="high",
         bundles=tuple(end.bundle_names[i] for i in mine.tolist()),
+        edits=(edit,) if edit is not None else (),
     )
 
 
@@ -417,7 +423,7 @@ def policy_full(case: Outcome) -> Iterator[Finding]:
                 f"{listed(inside)} use {mean:.0f} % on average; the limit is {limit} %. The other"
                 f" {count(len(outside), 'broker')} use{'s' if len(outside) == 1 else ''} {rest:.0f} %."
             ),
-            remedy=(f"Add brokers to the policy '{policy.name}', such as {edit.primary[len(policy.primary)]}.{also}"),
+            remedy=f"Add brokers to the policy '{policy.name}', such as {edit.primary[-1]}.{also}",
             severity="high",
             brokers=tuple(sorted(inside, key=lambda one: -usage[one])),
             settings=(SHEDDING_BUNDLES_WITH_POLICIES_ENABLED,) if off else (),

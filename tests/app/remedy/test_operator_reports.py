@@ -132,6 +132,25 @@ class TestAPolicyThatGetsMoreBrokers:
         end = at_the_end(simulate(seen.snapshot, scenario))
         assert len(stranded(end)) == 8
 
+    def test_secondary_brokers_that_are_used_become_primary_ones(self) -> None:
+        """The primary brokers were replaced: with one new primary broker, the secondary ones would be used no more."""
+        rows = [*bundles("vip/a", (3,) * 8, 10.0), *bundles("p/d", (1, 2, 4) * 2, 0.1)]
+        seen = Asked(cluster(4, rows, policies=isolation(["old-1", "old-2"], secondary=["b3"])))
+        tried = seen.tried("held_by_gate")
+        assert tried.trial is not None
+        assert tried.trial.offered
+        assert tried.trial.after.end_peak_percent < 60
+
+    def test_one_that_reserves_every_broker_gives_some_up(self) -> None:
+        rows = [*bundles("vip/a", (1,) * 4), *bundles("p/d", (1, 2) * 2, 0.1)]
+        seen = Asked(cluster(2, rows, policies=isolation(["b.*"])))
+        tried = seen.tried("no_broker_allowed")
+        assert "'vip' with primary brokers b1 only" in tried.finding.remedy
+        assert "bundles that no broker may own 4 to 0" in tried.finding.tried
+        best = seen.fix().best
+        assert best is not None
+        assert best.after.stranded == 0
+
     def test_the_last_broker_stays_with_them(self) -> None:
         assert "policy_full" not in Asked(full_policy(1)).codes
 
