@@ -239,7 +239,7 @@ def moves_after(snapshot: Snapshot, scenario: Scenario, result: Result, *, few: 
             asked.append(Question(under_percent=float(result.limit_percent), cost="moves", rounds=2))
         elif few and result.end_peak_percent - (mean := usage_of(start, start.settings)[1] * 100) >= APART * 100:
             asked.append(Question(under_percent=mean * _EVEN, cost="moves", rounds=2))
-        asked += [Question()] if few else []
+        asked += [Question(rounds=2)] if few else []
         for question in asked:
             plan = best_plan(start, question)
             if plan.moves:
