@@ -261,7 +261,10 @@ def by_gain(trials: list[Trial]) -> list[Trial]:
 
 
 def _lowers(trial: Trial) -> bool:
-    return trial.before.end_peak_percent - trial.after.end_peak_percent >= _LOWER_PEAK_POINTS
+    """Say whether a trial lowers the peak, at the end or on the way, by what a trade-off has to bring."""
+    one, two = trial.before, trial.after
+    lower = max(one.end_peak_percent - two.end_peak_percent, one.highest_percent - two.highest_percent)
+    return lower >= _LOWER_PEAK_POINTS
 
 
 _POINTS: Final = {"better": 1, "worse": -1, "trade-off": 0, "same": 0}
