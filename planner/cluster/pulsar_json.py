@@ -129,6 +129,8 @@ def number(value: object, where: str, *, least: float = 0.0) -> float:
         return 0.0
     if isinstance(value, int | float) and not isinstance(value, bool):
         with contextlib.suppress(OverflowError):
+            if math.isfinite(value) and value > MOST:
+                raise FormatError(f"{str(value)[:60]} is more than {MOST:,.0e}.", where=where, remedy=_AGAIN)
             if math.isfinite(value) and value >= least:
                 return float(value)
     raise FormatError(

@@ -74,6 +74,8 @@ _MARKED_UP: Final = (
     (re.compile(rb"(?m)(?<=[\]}])(?:</[a-z]+>)+[ \t]*$"), b""),
 )
 """Marks of Markdown and HTML on the line of an answer, and what to put there."""
+_RELEASE: Final = re.compile(rb"(?m)^(\"?\d+\.\d+\.\d+[\w.+-]*+\"?)(?=[$#] )")
+"""A release without a line end, and the prompt after it."""
 _OF_PAGE: Final = re.compile(rb"(?m)^([a-z_:]\w*+\{[^\n]*\})[ \t]*\n[ \t]*(?=[-+]?[\d.]+(?:[eE][-+]?\d+)?[ \t]*$)")
 """Between a series and its value, as the page of Prometheus shows them."""
 _CURLED: Final = re.compile(rb"\xe2\x80[\x9c-\x9e]")
@@ -205,6 +207,7 @@ def _as_printed(data: bytes) -> bytes:
         data = _OF_PAGE.sub(rb"\1 ", data)
     if data[:1] in (b" ", b"\t"):
         data = textwrap.dedent(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+    data = _RELEASE.sub(rb"\1\n", data)
     for name in set(_WHOSE.findall(data)):
         data = re.sub(rb"(?m)(?<=[^\s(])(?=" + re.escape(name) + rb":[~/][^\s$#]*[$#](?: |$))", b"\n", data)
     return _BRACKETED.sub(b"\n", data) if b"]# " in data or b"]$ " in data or data[-2:] in (b"]#", b"]$") else data

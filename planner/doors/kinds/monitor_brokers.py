@@ -13,6 +13,7 @@ from planner.doors.words import BROKER
 _TITLE: Final = re.compile(r"(?:Broker Data|Load Report) for (\S+):\s*")
 _ROW: Final = re.compile(r"\s*\|\|(.*)\|\|\s*")
 _SUMMARY: Final = re.compile(r"\|\|BROKER\s*\|(?:[^|\n]+\|)+MAX %\s*\|\|")
+_SYSTEM: Final = re.compile(r"\|\|(?:RAW )?SYSTEM\s*\|CPU %\s*\|")
 _USAGE: Final = {"CPU %": "cpu", "MEMORY %": "memory", "DIRECT %": "directMemory"} | {
     "BW IN %": "bandwidthIn",
     "BW OUT %": "bandwidthOut",
@@ -29,7 +30,7 @@ def _recognise(chunk: Chunk) -> int:
     if chunk.is_json:
         return NO
     of_brokers = "Broker Data for" in chunk.head or "Load Report for" in chunk.head
-    return SURE if of_brokers or _SUMMARY.search(chunk.head) else NO
+    return SURE if of_brokers or _SUMMARY.search(chunk.head) or _SYSTEM.search(chunk.head) else NO
 
 
 def _cells(line: str) -> list[str]:
@@ -64,6 +65,8 @@ def _read(chunk: Chunk) -> Iterator[Piece]:
                 head = []
     if not reports:
         why = "a summary of brokers without the usage of each resource; use the table that is printed for each broker"
+        if _SYSTEM.search(chunk.head):
+            why = "a table that does not name its broker; copy the line above it as well, Broker Data for HOST:PORT"
         yield NotUsed(source=chunk.source, why=why)
     for name, report in reports.items():
         if not BROKER.fullmatch(name) or "cpu" not in report:

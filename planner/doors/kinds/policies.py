@@ -46,6 +46,8 @@ def _read_isolation(chunk: Chunk) -> Iterator[IsolationPolicies]:
         if _is_isolation(value):  # `ns-isolation-policy get CLUSTER NAME` does not print the name
             value = {chunk.about or (chunk.source.command.split() or ["policy"])[-1]: value}
         for name, policy in value.items():
+            if isinstance(policy, dict) and policy.get("secondary", ()) is None:  # as Java prints none
+                policy["secondary"] = []
             _check(policy, f"{chunk.source}: {name}")
         yield IsolationPolicies(source=chunk.source, policies=value)
         return

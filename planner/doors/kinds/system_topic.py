@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from planner.cluster.errors import FormatError
-from planner.cluster.pulsar_json import text_of
+from planner.cluster.pulsar_json import bundle_numbers, text_of, top_bundles
 from planner.doors.chunks import Chunk
 from planner.doors.kind import NO, SURE, Kind
 from planner.doors.kinds.load_report import report_of
@@ -43,10 +43,12 @@ def _read(chunk: Chunk) -> Iterator[Piece]:
             continue
         try:
             value = parse_json(content, f"{chunk.source}: {found[2]}")
+            yield from _of_message(chunk, found[2], value, int(found[1] or 0))
         except FormatError as error:
-            yield NotUsed(source=chunk.source, why=f"message of {found[2][:100]}: {error.what.rstrip('.')}")
-            continue
-        yield from _of_message(chunk, found[2], value, int(found[1] or 0))
+            what = f"{error.where.removeprefix(str(chunk.source)).strip(': ')}: {error.what.rstrip('.')}"
+            yield NotUsed(
+                source=chunk.source, why=f"message of {found[2][:100]}: {what.removeprefix(found[2]).strip(': ')}"
+            )
     if useless:
         why = f"{useless:,} messages are not JSON; consume without --schema-type, and without --hex"
         yield NotUsed(source=chunk.source, why=why)
@@ -70,6 +72,8 @@ def _of_message(chunk: Chunk, key: str, value: Any, at_ms: int) -> Iterator[Piec
     if isinstance(value.get("cpu"), dict) and BROKER.fullmatch(key):
         yield report_of(value, chunk, key)
     elif isinstance(value.get("topBundlesLoadData"), list):
+        for name, stats in top_bundles(value):
+            bundle_numbers(stats, f"{chunk.source}: {key[:100]}: {name[:200]}: ")
         yield TopBundles(source=chunk.source, report=value, broker=key if BROKER.fullmatch(key) else "")
     elif BUNDLE.fullmatch(key) and text_of(value, "state"):
         yield OwnershipChange(source=chunk.source, bundle=key, message=value, at_ms=at_ms)

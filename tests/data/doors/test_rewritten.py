@@ -169,3 +169,58 @@ def test_more_memory_than_there_is_is_named() -> None:
 def test_a_value_that_is_none_is_named() -> None:
     (why,) = read(TOPICS.replace('"msgRateIn": ', '"msgRateIn": true, "x": ', 1)).not_used
     assert "'msgRateIn' is not a number" in why
+
+
+OWNED = "$ pulsar-admin brokers namespaces use --url mq-7:8080\nshop/orders/0x00000000_0xffffffff\n"
+AVERAGES = {
+    **dict.fromkeys(("maxSamples", "numSamples"), 10),
+    **dict.fromkeys(("msgRateIn", "msgRateOut", "msgThroughputIn", "msgThroughputOut"), 1.0),
+}
+
+
+@pytest.mark.parametrize(("field", "value"), [("msgRateOut", -1.0), ("msgRateIn", "1"), ("numSamples", 20)])
+def test_wrong_averages_leave_the_other_outputs(field: str, value: object) -> None:
+    """The first two ended all of the reading, with the name of a file that nobody gave; the last was not named."""
+    data = {"shortTermData": AVERAGES | {field: value}, "longTermData": AVERAGES, "topics": 1}
+    path = "[zk: zk:2181(CONNECTED) 0] get /loadbalance/bundle-data/shop/orders/0x00000000_0xffffffff\n"
+    found = read(f"{OWNED}{path}{json.dumps(data)}\n")
+    assert found.snapshot is not None
+    assert any(f"averages: shortTermData.{field}" in one or f"averages: {field}" in one for one in found.not_used)
+
+
+def test_a_policy_without_secondary_brokers() -> None:
+    policy = json.loads((INPUTS / "isolation/rest.json").read_text())
+    for one in policy.values():
+        one["secondary"] = None
+    found = read(json.dumps(policy))
+    assert not found.not_used
+    assert found.found == read(json.dumps(policy).replace("null", "[]")).found
+
+
+def test_a_table_without_its_broker_is_named() -> None:
+    text = (INPUTS / "monitor_brokers/modular_4_0.txt").read_text()
+    table = "\n".join(line for line in text.split("\n") if "Broker" not in line)
+    (why,) = read(table).not_used
+    assert "does not name its broker" in why
+
+
+def test_a_release_with_the_prompt_behind_it() -> None:
+    text = "$ curl -s http://mq-7:8080/admin/v2/brokers/version\n3.0.1-SNAPSHOT$ curl -s http://mq-7:8080/x\n"
+    assert read(f"{text}\n{OWNED}").found == ("bundles of 1 broker", "the release")
+
+
+@pytest.mark.parametrize("value", ["-1", '"x"', "[]", "1e20"])
+@pytest.mark.parametrize("name", ["msgRateIn", "msgThroughputOut"])
+def test_a_wrong_number_of_a_message_leaves_the_others(name: str, value: str) -> None:
+    """It ended all of the reading."""
+    text = (INPUTS / "load_balancer_topic/top_bundles_3_0.txt").read_text()
+    found = read(re.sub(rf'"{name}": ?[\d.]+', f'"{name}": {value}', text, count=1) + OWNED)
+    assert found.snapshot is not None
+    assert any(f"{name}:" in one for one in found.not_used)
+    assert "top bundles of 1 broker" in " ".join(found.found)
+
+
+def test_a_number_that_is_too_large_leaves_the_others() -> None:
+    found = read(REPORT.replace("420.0", "1e20", 1) + OWNED)
+    assert found.snapshot is not None
+    assert any("cpu.usage: 1e+20 is more than 1e+18" in one for one in found.not_used)
