@@ -14,6 +14,8 @@ from planner.optimize.state import State
 _MOST_CHOICES = 20_000
 """Bundles x brokers up to which it is asked."""
 _NODES = 2
+_PROOF_WORK = 8_000_000
+"""Nodes x columns that a proof is worth."""
 _ANY = 1e9
 """Cost of a program at or below which its first solution is enough: more than any."""
 _EVERY = Depth(whole=MOST_BUNDLES, near=0.0, placed=_MOST_CHOICES, decided=1_000, states=150_000, nodes=_NODES)
@@ -27,12 +29,9 @@ def moves_below(model: Model, start: State, usage: float) -> list[tuple[int, int
         start: The cluster before anything moves.
         usage: What is asked for (1.0 = 100 %).
     """
-    group, masks = model.groups
-    spare = Spare(model, start, usage)
-    space = model.snapshot.bundles.namespace[spare.may]
-    if model.rules.group and model.rules.counts_namespaces and spare.moves >= 1:
+    if model.rules.group and model.rules.counts_namespaces and Spare(model, start, usage).moves >= 1:
         return []  # of namespaces the program knows too little about their order, unless few bundles may leave
-    if len(space) > MOST_BUNDLES or int(masks[group[space]].sum()) > _MOST_CHOICES:
+    if not all_can_be_asked(model, start, usage):
         return []
     program, found = arrivals(model, start, low=0.0, high=usage, depth=_EVERY)
     costs = np.zeros(program.columns)
@@ -47,6 +46,23 @@ def moves_below(model: Model, start: State, usage: float) -> list[tuple[int, int
         taken = np.flatnonzero(values[columns] > 0.5)  # noqa: PLR2004 - a whole number
         moves += [(bundle, int(found.takers[at][one])) for one in taken.tolist()]
     return moves
+
+
+def all_can_be_asked(model: Model, start: State, usage: float) -> bool:
+    """Say whether the program is small enough; arguments as of `moves_below`."""
+    group, masks = model.groups
+    space = model.snapshot.bundles.namespace[Spare(model, start, usage).may]
+    return len(space) <= MOST_BUNDLES and int(masks[group[space]].sum()) <= _MOST_CHOICES
+
+
+def none_below(model: Model, start: State, usage: float) -> bool:
+    """Say whether it is proven that no plan brings every broker to or below a usage; arguments as of `moves_below`.
+
+    To ask whether there is any plan proves more in the same time than to ask for the best one.
+    """
+    program, _ = arrivals(model, start, low=0.0, high=usage, depth=_EVERY)
+    program.cost = [np.zeros(program.columns)]
+    return not program.solve(nodes=max(_PROOF_WORK // program.columns, 1), enough=_ANY, guess=False).feasible
 
 
 def _primary_first(model: Model, start: State, found: Arrivals) -> None:

@@ -5,7 +5,8 @@ from collections.abc import Callable
 import numpy as np
 
 from planner.cluster.arrays import FloatArray
-from planner.optimize.below import moves_below
+from planner.optimize.below import all_can_be_asked, moves_below, none_below
+from planner.optimize.bound import SLACK
 from planner.optimize.leaving import CLOSER, CLOSEST, leaving
 from planner.optimize.nearby import exchange_nearby
 from planner.optimize.placement import carry_out, forced_stay
@@ -17,7 +18,7 @@ _FAR_FACTOR = 1.01
 """Relative to the bound: a peak that is worth this work."""
 _NEAR_FACTOR = 1.008
 """Relative to the bound: a peak at which programs of many bundles stop."""
-_PROVEN_FACTOR = 1.0095
+_PROVEN_FACTOR = 1.0098
 """Relative to the bound, the usage that all bundles are asked to get below; and the peak, to what is proven impossible.
 
 To prove less than all is much faster.
@@ -75,8 +76,14 @@ def prove_far(start: State, state: State, bounds: dict[str, float], should_stop:
     model, known, peak = state.model, max(bounds.values()), state.peak()
     if "leaving" not in bounds:
         return known
-    long = model.question.rounds >= _LONG_ROUNDS
-    for depth, high in [(CLOSER, peak), (CLOSEST, peak / _PROVEN_FACTOR)][: 1 + long]:
-        if peak > known * _FAR_FACTOR and not should_stop():
-            bounds["leaving"] = known = max(known, leaving(model, start, low=known, high=high, depth=depth).bound)
+    for depth, high in ((CLOSER, peak), (CLOSEST, peak / _PROVEN_FACTOR)):
+        if peak <= known * _FAR_FACTOR or should_stop():
+            break
+        if depth is CLOSEST and model.question.rounds < _LONG_ROUNDS:
+            break
+        if depth is CLOSEST and all_can_be_asked(model, start, high):
+            known = max(known, high - SLACK) if none_below(model, start, high) else known
+        else:
+            known = max(known, leaving(model, start, low=known, high=high, depth=depth).bound)
+        bounds["leaving"] = max(bounds["leaving"], known)
     return max(bounds.values())

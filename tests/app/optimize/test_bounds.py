@@ -14,6 +14,7 @@ from planner.cluster.arrays import FloatArray, Int64Array
 from planner.cluster.names import FAILURE_DOMAINS_ENABLED
 from planner.cluster.snapshot import IsolationPolicy, Policies, Snapshot
 from planner.optimize.answer import best_plan
+from planner.optimize.below import none_below
 from planner.optimize.bound import alone, at_rung, cover, covers, ladder, room
 from planner.optimize.leaving import CLOSER, CLOSEST, QUICK, leaving
 from planner.optimize.question import Model, Question, model_of
@@ -178,7 +179,7 @@ def with_pool(seed: int) -> Snapshot:
 @pytest.mark.parametrize("seeds", [range(40), pytest.param(range(40, 600), marks=pytest.mark.slow)])
 def test_no_bound_is_above_what_can_be_reached(seeds: range) -> None:
     """Isolation with secondary brokers, groups and domains together, and repairs of what is against its policy."""
-    repaired = near = asked = 0
+    repaired = near = asked = proven = 0
     for seed in seeds:
         snapshot, moves = with_pool(seed), 1 + seed % 3
         question = Question(moves=moves, splits=0, rounds=1)
@@ -193,6 +194,8 @@ def test_no_bound_is_above_what_can_be_reached(seeds: range) -> None:
         for depth in (QUICK, CLOSER, CLOSEST):
             found = leaving(model, start, low=0.0, high=max(best, start.peak()), depth=depth)
             assert found.bound <= best, (seed, depth)
+        assert not none_below(model, start, best + 1e-9), seed
+        proven += none_below(model, start, best * 0.99)
         if model.repairs_in_part:  # a plan has as many of them as it can, whatever that costs
             continue
         plan = best_plan(snapshot, question)
@@ -200,6 +203,7 @@ def test_no_bound_is_above_what_can_be_reached(seeds: range) -> None:
         near += plan.peak <= best * 1.01
         asked += 1
     assert repaired > len(seeds) // 10
+    assert proven > len(seeds) // 2
     assert near > asked * 0.8 > len(seeds) * 0.5
 
 
