@@ -205,8 +205,8 @@ class Simulation:
             self._events = []
             self._do_due(self.now)
             cycle = self._shed(index, self.now)
-            if index == 0:  # clients have looked for what the snapshot shows without an owner
-                self.retry(self.now)
+            if index == 0:
+                self.look_up(self.cluster.still_unowned(self.start), self.now)
             following = self.now + interval
             for from_ms, to_ms in watched(self.now, following):
                 self._from_ms = from_ms
