@@ -313,15 +313,6 @@ class Cluster:
 
     # Bundles
 
-    def still_unowned(self, snapshot: Snapshot) -> Int64Array:
-        """Return the bundles that a snapshot shows without an owner, and that have none now. Shape (bundles,).
-
-        Clients look them up where they are in use; what edits have left without an owner was looked up already.
-        """
-        names = (snapshot.bundle_names[at] for at in np.flatnonzero(snapshot.bundles.owner < 0).tolist())
-        found = np.array([at for name in names if (at := self.position.get(name, -1)) >= 0], dtype=np.int64)
-        return np.sort(found[self.owner[found] < 0])
-
     def namespace_at(self, name: str) -> int:
         """Return the position of a namespace.
 
@@ -482,3 +473,13 @@ def _typical(column: str, values: Any, count: int) -> Any:
     if column.endswith(("_ema", "_ema_bytes_per_s")) or column.startswith(("short_term", "long_term")):
         return np.full(count, np.nan)
     return np.zeros(count, dtype=values.dtype)
+
+
+def still_unowned(cluster: Cluster, snapshot: Snapshot) -> Int64Array:
+    """Return the bundles that a snapshot shows without an owner, and that have none now. Shape (bundles,).
+
+    Clients look them up where they are in use; what edits have left without an owner was looked up already.
+    """
+    names = (snapshot.bundle_names[at] for at in np.flatnonzero(snapshot.bundles.owner < 0).tolist())
+    found = np.array([at for name in names if (at := cluster.position.get(name, -1)) >= 0], dtype=np.int64)
+    return np.sort(found[cluster.owner[found] < 0])

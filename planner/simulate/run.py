@@ -42,7 +42,7 @@ from planner.pulsar.splitting import automatic_extensible, automatic_modular
 from planner.pulsar.splitting.registry import default_split_algorithm
 from planner.pulsar.throttling.precedence import RATE_SETTINGS
 from planner.simulate.clock import WATCHED_MIN, Action, Clock, watched
-from planner.simulate.cluster import Cluster
+from planner.simulate.cluster import Cluster, still_unowned
 from planner.simulate.event import Event, EventKind
 from planner.simulate.frames import Frames, change_of_brokers
 from planner.simulate.scenario import Scenario
@@ -206,7 +206,7 @@ class Simulation:
             self._do_due(self.now)
             cycle = self._shed(index, self.now)
             if index == 0:
-                self.look_up(self.cluster.still_unowned(self.start), self.now)
+                self.look_up(still_unowned(self.cluster, self.start), self.now)
             following = self.now + interval
             for from_ms, to_ms in watched(self.now, following):
                 self._from_ms = from_ms
