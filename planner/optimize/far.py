@@ -18,11 +18,10 @@ _FAR_FACTOR = 1.01
 """Relative to the bound: a peak that is worth this work."""
 _NEAR_FACTOR = 1.008
 """Relative to the bound: a peak at which programs of many bundles stop."""
+_ASKED_FACTOR = 1.0095
+"""Relative to the bound: the usage that all bundles are asked to get below."""
 _PROVEN_FACTOR = 1.0098
-"""Relative to the bound, the usage that all bundles are asked to get below; and the peak, to what is proven impossible.
-
-To prove less than all is much faster.
-"""
+"""The peak relative to what is proven impossible: to prove less than all is much faster."""
 _START_FACTOR = 1.05
 """Relative to the plan so far: the peak of another start that is worth a search."""
 _LONG_ROUNDS = 6
@@ -50,7 +49,7 @@ def lower_far(state: State, caps: FloatArray, bound: float, should_stop: Callabl
         lower_peak(state, most, should_stop, goal=goal)
 
     if rounds >= _LONG_ROUNDS and not should_stop():
-        moves = moves_below(state.model, State(state.model), bound * _PROVEN_FACTOR)
+        moves = moves_below(state.model, State(state.model), bound * _ASKED_FACTOR)
         if moves:
             carry_out(state, moves)
             finish()
