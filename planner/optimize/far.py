@@ -10,6 +10,7 @@ from planner.optimize.bound import SLACK
 from planner.optimize.leaving import CLOSER, CLOSEST, leaving
 from planner.optimize.nearby import exchange_nearby
 from planner.optimize.placement import carry_out, forced_stay
+from planner.optimize.question import Model
 from planner.optimize.search import lower_peak
 from planner.optimize.state import State
 from planner.optimize.together import place_together
@@ -72,17 +73,24 @@ def prove_far(start: State, state: State, bounds: dict[str, float], should_stop:
         bounds: Each bound by its name; *leaving* is changed.
         should_stop: Says whether to stop.
     """
-    model, known, peak = state.model, max(bounds.values()), state.peak()
+    model, peak = state.model, state.peak()
+
+    def is_far() -> bool:
+        return peak > max(bounds.values()) * _FAR_FACTOR and not should_stop()
+
     if "leaving" not in bounds:
-        return known
-    for depth, high in ((CLOSER, peak), (CLOSEST, peak / _PROVEN_FACTOR)):
-        if peak <= known * _FAR_FACTOR or should_stop():
-            break
-        if depth is CLOSEST and model.question.rounds < _LONG_ROUNDS:
-            break
-        if depth is CLOSEST and all_can_be_asked(model, start, high):
-            known = max(known, high - SLACK) if none_below(model, start, high) else known
-        else:
-            known = max(known, leaving(model, start, low=known, high=high, depth=depth).bound)
-        bounds["leaving"] = max(bounds["leaving"], known)
+        return max(bounds.values())
+    if is_far():
+        known = max(bounds.values())
+        bounds["leaving"] = max(known, leaving(model, start, low=known, high=peak, depth=CLOSER).bound)
+    if is_far() and model.question.rounds >= _LONG_ROUNDS:
+        known = max(bounds.values())
+        bounds["leaving"] = max(known, _proven(model, start, known, peak / _PROVEN_FACTOR))
     return max(bounds.values())
+
+
+def _proven(model: Model, start: State, known: float, usage: float) -> float:
+    """Return what the longest program proves that no plan gets below, up to a usage; a bound is known already."""
+    if not all_can_be_asked(model, start, usage):
+        return leaving(model, start, low=known, high=usage, depth=CLOSEST).bound
+    return usage - SLACK if none_below(model, start, usage) else known
