@@ -24,7 +24,7 @@ from planner.explain.isolation import allowed_brokers, even_usage_percent, lone_
 from planner.explain.outcome import Outcome
 from planner.explain.split_advice import split_advice
 from planner.pulsar.manager.cycle import ANTI_AFFINITY, FRAME_GATES, ISOLATED, CycleDecision
-from planner.pulsar.shedding.profile import Gate
+from planner.pulsar.shedding.profile import ROOM, Gate
 from planner.simulate.edits.registry import BundleSplit, GroupChange
 from planner.simulate.what_if import Change, opening_of, rule_behind
 
@@ -32,8 +32,6 @@ APART: Final = 0.15
 """From which difference on between the most and the least used broker a cluster counts as unbalanced."""
 _ASKED_BROKERS: Final = 3
 """Brokers of which it is asked what opens their gate: the busiest ones."""
-_ROOM: Final = 0.2
-"""Share by which the value that is tried lies beyond the edge of a gate."""
 _COUNTED: Final = 20
 """Whole numbers below this are counts, of cycles or bundles, whose edge does not depend on traffic."""
 _LOOKED_BACK: Final = 10
@@ -259,7 +257,7 @@ def _remedy(case: Outcome, held: Held, opening: tuple[str, Change] | None) -> tu
 
 def _with_room(change: Change, config: Settings) -> SettingValue:
     """Return a value that opens a gate with room to spare: one just at its edge fails with a little less traffic."""
-    value, factor = change.value, {"<=": 1 - _ROOM, ">=": 1 + _ROOM}.get(change.relation)
+    value, factor = change.value, {"<=": 1 - ROOM, ">=": 1 + ROOM}.get(change.relation)
     if factor is None or isinstance(value, bool) or not isinstance(value, int | float):
         return value
     roomy = round(value * factor) if isinstance(value, int) else float(f"{value * factor:.2g}")

@@ -8,7 +8,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from planner.cluster.units import MIB
 from planner.pulsar.load.usage import USAGE_WEIGHTS, weighted_usage
 from planner.pulsar.placement.avg import PLANNED_DESTINATIONS, BundleKey, bundle_keys
 from planner.pulsar.shedding.needs import MESSAGE_RATES, THROUGHPUT, USAGE
-from planner.pulsar.shedding.profile import Counters, Gate, HeldBack, NeverReached, Profile, Quiet, Remedy, Tally
+from planner.pulsar.shedding.profile import ROOM, Counters, Gate, HeldBack, NeverReached, Profile, Quiet, Remedy, Tally
 from planner.pulsar.shedding.selection import (
     BUNDLE_GATES,
     SHORT_TERM,
@@ -308,10 +308,6 @@ def _pairs_of(decision: SheddingDecision) -> list[tuple[int, int]]:
     return sorted(pairs, key=lambda pair: scores[pair[0]])
 
 
-_WITH_ROOM: Final = 0.8
-"""Share of what the minimums are compared with to which they are lowered, so that less traffic does not matter."""
-
-
 def _held_back(quiet: Iterable[Quiet], config: Settings) -> HeldBack | None:
     """Return that pairs were hit often enough, and the share of their difference is below the minimums."""
     held: list[tuple[float, float, str, int]] = []
@@ -333,10 +329,10 @@ def _held_back(quiet: Iterable[Quiet], config: Settings) -> HeldBack | None:
     )
     changes: dict[str, int | float] = {}
     if rate >= 1:
-        changes[MIN_UNLOAD_MESSAGE] = min(math.ceil(rate * _WITH_ROOM) - 1, least)
+        changes[MIN_UNLOAD_MESSAGE] = min(math.ceil(rate * (1 - ROOM)) - 1, least)
         remedy = f"Lower minUnloadMessage to {changes[MIN_UNLOAD_MESSAGE]}"
     else:
-        changes[MIN_UNLOAD_MESSAGE_THROUGHPUT] = max(math.ceil(size * MIB * _WITH_ROOM) - 1, 0)
+        changes[MIN_UNLOAD_MESSAGE_THROUGHPUT] = max(math.ceil(size * MIB * (1 - ROOM)) - 1, 0)
         remedy = f"Lower minUnloadMessageThroughput to {changes[MIN_UNLOAD_MESSAGE_THROUGHPUT]}"
     if share < 0.5:  # noqa: PLR2004 - half the difference evens a pair out
         changes[MAX_UNLOAD_PERCENTAGE] = 0.5

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from planner.cluster.arrays import FloatArray
 from planner.cluster.decisions import ReasonCode, SheddingDecision
@@ -17,6 +17,10 @@ Measure: TypeAlias = Literal["usage", "msg_rate"]
 
 Bounds: TypeAlias = tuple[float, float] | None
 """Between which values of a setting a decision is searched; None for a switch."""
+
+
+ROOM: Final = 0.2
+"""Share by which a value that opens a gate lies beyond its edge, so that a little less traffic does not shut it."""
 
 
 @dataclass(frozen=True, slots=True)
