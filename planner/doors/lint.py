@@ -3,10 +3,10 @@
 import difflib
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final
 
 from planner.cluster.errors import FormatError, SettingError
 from planner.cluster.releases import REFERENCE, RELEASES, Release, releases_with
@@ -42,8 +42,43 @@ _RENAMED: Final = 0.95
 _MOST_SAID: Final = 3
 """Notes of a file without settings that an error repeats."""
 
-Lines: TypeAlias = Mapping[str, Sequence[int]]
-"""Lines of each name in a file, from 1 on."""
+_YAML_LINE: Final = re.compile(
+    rf"""\s*(?:-\s+)?(?:name:\s*)?["']?(?:{PREFIX})?([A-Za-z_][A-Za-z0-9_.-]*)["']?\s*(?:[:=].*)?"""
+)
+"""A setting of a chart, a manifest or a Compose file; an item of a list may have its value in the next line."""
+
+
+class Lines(Mapping[str, Sequence[int]]):
+    """Lines of each name in a file, from 1 on.
+
+    Attributes:
+        are_properties: Whether each setting is a line `name=value`, so that a shell command can write it.
+    """
+
+    def __init__(self, text: str) -> None:
+        """Find the settings of a text."""
+        numbered = list(enumerate(text.splitlines(), start=1))
+        found = _names_at(numbered, _LINE)
+        self.are_properties = bool(found)
+        self._at = found or _names_at(numbered, _YAML_LINE)
+
+    def __getitem__(self, name: str) -> Sequence[int]:
+        return self._at[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._at)
+
+    def __len__(self) -> int:
+        return len(self._at)
+
+
+def _names_at(numbered: Iterable[tuple[int, str]], form: re.Pattern[str]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for number, line in numbered:
+        match = form.fullmatch(line)
+        if match:
+            found.setdefault(match[1], []).append(number)
+    return found
 
 
 def lint_snapshot(snapshot: Snapshot, source: str) -> tuple[LintFinding, ...]:
@@ -108,7 +143,7 @@ def lint_file(
             remedy="Name a broker.conf or a snapshot.",
         )
     source = str(path)
-    lines = _lines(path)
+    lines = Lines(path.read_text(encoding="utf-8", errors="replace"))
     found = [
         *_names(files, release, source, lines),
         *_values(files, release, source, lines),
@@ -121,7 +156,10 @@ def lint_file(
     if snapshot is not None:
         changed, _ = applied(snapshot, files)
         return (*found, *(_at(one, source, lines) for one in lint_snapshot(changed, name)))
+    named = set(_known(files, release))
     for one in setting_findings(config):
+        if named.isdisjoint(one.settings):  # what no file sets has its default, of which brokers say nothing either
+            continue
         written = [f"{name}={conf_value(value)}" for name, value in one.changes.items()]
         found.append(
             LintFinding(
@@ -143,15 +181,6 @@ def _at(one: LintFinding, source: str, lines: Lines) -> LintFinding:
     return replace(one, source=source, line=_line_of(one.settings, lines))
 
 
-def _lines(path: Path) -> Lines:
-    found: dict[str, list[int]] = {}
-    for number, text in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1):
-        match = _LINE.fullmatch(text)
-        if match:
-            found.setdefault(match[1], []).append(number)
-    return found
-
-
 def _line_of(settings: Sequence[str], lines: Lines) -> int:
     return next((lines[name][-1] for name in settings if name in lines), 0)
 
@@ -167,12 +196,17 @@ def _write(text: str, source: str, lines: Lines) -> str:
     """
     name = text.partition("=")[0]
     at = lines.get(name, ())
+    if not lines.are_properties:
+        return f"# Write {text} the way that {source} has its settings{f': line {at[-1]}' if at else ''}."
     if at:
         changed = text.replace("\\", "\\\\").replace("|", "\\|").replace("&", "\\&")
         return shlex.join(["sed", "-i", f"{at[-1]}s|.*|{changed}|", source])
-    if not lines:
-        return f"# Write {text} the way that {source} has its settings."
     return f"echo {shlex.quote(text)} >> {shlex.quote(source)}"
+
+
+def _sed(change: str, source: str, lines: Lines) -> tuple[str, ...]:
+    """Return the command that changes a line; none for a file whose lines only a person can change."""
+    return (shlex.join(["sed", "-i", change, source]),) if lines.are_properties else ()
 
 
 def _names(files: Sequence[Configuration], release: Release, source: str, lines: Lines) -> Iterator[LintFinding]:
@@ -201,7 +235,7 @@ def _of_another_release(name: str, release: Release, source: str, lines: Lines) 
         title=f"Pulsar {release.name} does not have {name}",
         evidence=f"Only {_readers(name)} read it.",
         remedy=f"Write {renamed}." if renamed else "Delete the line.",
-        command=(shlex.join(["sed", "-i", change, source]),) if at else (),
+        command=_sed(change, source, lines) if at else (),
         settings=(name,),
         source=source,
         line=at,
@@ -223,14 +257,14 @@ def _readers(name: str) -> str:
 
 def _unknown(name: str, meant: str, release: Release, source: str, lines: Lines) -> LintFinding:
     at = _line_of((name,), lines)
-    change = shlex.join(["sed", "-i", f"{at}s|{name}|{meant}|", source])
+    change = f"{at}s|{name}|{meant}|" if meant else f"{at}d"
     return LintFinding(
         code="misspelt_setting" if meant else "unknown_setting",
         severity="medium" if meant else "low",
         title=f"{name} is not a setting of Pulsar {release.name}",
         evidence=f"Brokers ignore it{f'. The nearest name is {meant}' if meant else ''}.",
         remedy=f"Write {meant}." if meant else "Delete the line, or correct the name.",
-        command=((change,) if meant else (shlex.join(["sed", "-i", f"{at}d", source]),)) if at else (),
+        command=_sed(change, source, lines) if at else (),
         settings=(name,),
         source=source,
         line=at,
@@ -330,7 +364,7 @@ def _refused(values: Mapping[str, str], release: Release) -> Iterator[tuple[str,
 def _twice(lines: Lines, source: str, release: Release) -> Iterator[LintFinding]:
     """Yield settings that a file has more than once: the last line counts."""
     for name, at in lines.items():
-        if len(at) > 1 and name in release.settings:
+        if lines.are_properties and len(at) > 1 and name in release.settings:
             yield LintFinding(
                 code="setting_twice",
                 severity="medium",

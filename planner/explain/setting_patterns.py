@@ -7,7 +7,7 @@ from planner.explain.finding import Finding
 from planner.explain.outcome import Outcome
 from planner.explain.setting_rules import setting_findings
 
-SEEN_IN_CYCLES: Final = frozenset({"balancer_off", "class_not_loaded", "fighting_strategies"})
+SEEN_IN_CYCLES: Final = frozenset({"balancer_off", "class_not_loaded", "fighting_strategies", "strategy_replaced"})
 """Codes of rules that patterns of their own look for, which see what comes of them."""
 
 

@@ -28,10 +28,11 @@ from planner.cluster.settings import Settings
 from planner.cluster.text import without_package
 from planner.cluster.units import S_PER_MIN
 from planner.explain.finding import Finding
-from planner.pulsar.manager.class_names import MANAGER_CLASSES, OFFICIAL_CLASSES, class_name
+from planner.pulsar.manager.class_names import MANAGER_CLASSES, OFFICIAL_CLASSES, REPLACED, class_name
 from planner.pulsar.manager.cycle import effective_shedder
 from planner.pulsar.manager.pairing import PAIRED
 from planner.pulsar.placement.registry import PLACEMENTS
+from planner.pulsar.shedding.registry import default_shedder
 from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS, default_split_algorithm
 
 _WEIGHTS: Final = (
@@ -75,9 +76,42 @@ def class_missing(config: Settings) -> Iterator[Finding]:
             )
 
 
+def strategy_not_run(config: Settings, load_manager: LoadManager | None = None) -> Iterator[Finding]:
+    """A strategy of the other load manager: another one runs, or the broker does not start.
+
+    Args:
+        config: The settings.
+        load_manager: The one that the cluster runs; None for the one that the settings ask for.
+    """
+    runs = load_manager or load_manager_of(config)
+    shedder, notes = effective_shedder(runs, config)
+    given = class_name(LOAD_SHEDDING_STRATEGY, config.text(LOAD_SHEDDING_STRATEGY))
+    if not notes or given.kind != "official":
+        return
+    default = default_shedder(runs).java_class
+    modular = runs is LoadManager.MODULAR
+    starts = not modular or config.release.has(REPLACED)
+    yield Finding(
+        code="strategy_replaced",
+        title=f"{shedder.name} runs instead of the configured strategy"
+        if starts
+        else f"Brokers do not start with {without_package(given.given)}",
+        evidence=notes[0],
+        remedy=f"Set {LOAD_SHEDDING_STRATEGY} to {default}."
+        if modular
+        else f"No decision depends on it. At the next restart, set {LOAD_SHEDDING_STRATEGY} to {default}, which is what"
+        " runs.",
+        severity="high" if modular else "low",
+        settings=(LOAD_SHEDDING_STRATEGY,),
+        changes={LOAD_SHEDDING_STRATEGY: default} if modular else {},
+    )
+
+
 def unpaired_placement(config: Settings) -> Iterator[Finding]:
     """A shedding strategy and a placement strategy of which one only works with another one."""
     if load_manager_of(config) is not LoadManager.MODULAR or LOAD_PLACEMENT_STRATEGY not in config:
+        return
+    if any(strategy_not_run(config)):
         return
     shedder, replaced = effective_shedder(LoadManager.MODULAR, config)
     is_set = replaced[0] if replaced else f"{LOAD_SHEDDING_STRATEGY} is {shedder.name}."
@@ -86,13 +120,15 @@ def unpaired_placement(config: Settings) -> Iterator[Finding]:
     if (wanted and placed != wanted) or (not wanted and placed in PAIRED):
         other = wanted or next(one.name for one in PLACEMENTS if one.name not in PAIRED)
         java_class = next(name for name in OFFICIAL_CLASSES[LOAD_PLACEMENT_STRATEGY] if name.endswith(f".{other}"))
+        why = (
+            f"Only {other} as both makes a bundle go to the other broker of its pair."
+            if wanted == shedder.name
+            else f"What one sheds the other places by another measure; {shedder.name} is made for {other}."
+        )
         yield Finding(
             code="fighting_strategies",
             title="Shedding and placement strategy do not belong together",
-            evidence=(
-                f"{is_set} {LOAD_PLACEMENT_STRATEGY} is {placed}. What one sheds the other places by another measure;"
-                f" {shedder.name} is made for {other}."
-            ),
+            evidence=f"{is_set} {LOAD_PLACEMENT_STRATEGY} is {placed}. {why}",
             remedy=f"Set {LOAD_PLACEMENT_STRATEGY} to {other}, and restart the brokers one after the other.",
             severity="medium",
             settings=(LOAD_SHEDDING_STRATEGY, LOAD_PLACEMENT_STRATEGY),
@@ -274,6 +310,7 @@ def threshold_acts_on_all_or_none(config: Settings) -> Iterator[Finding]:
 
 RULES: tuple[Callable[[Settings], Iterator[Finding]], ...] = (
     class_missing,
+    strategy_not_run,
     unpaired_placement,
     split_algorithm_refused,
     born_full,

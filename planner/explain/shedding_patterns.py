@@ -21,8 +21,8 @@ from planner.cluster.units import MS_PER_MIN
 from planner.explain.finding import Finding, listed
 from planner.explain.gate_patterns import APART, held_brokers
 from planner.explain.outcome import Outcome
-from planner.pulsar.manager.class_names import class_name
-from planner.pulsar.manager.cycle import effective_shedder, next_cycle
+from planner.explain.setting_rules import strategy_not_run
+from planner.pulsar.manager.cycle import next_cycle
 from planner.pulsar.manager.pairing import PAIRED, offered_placements, placement_beside
 from planner.pulsar.placement.modular import configured_placement
 from planner.pulsar.placement.registry import placement_by_name
@@ -378,24 +378,7 @@ def held_back(case: Outcome) -> Iterator[Finding]:
 
 def strategy_replaced(case: Outcome) -> Iterator[Finding]:
     """The strategy configured is not the one that runs."""
-    config = case.trace.settings
-    shedder, notes = effective_shedder(case.load_manager, config)
-    if not notes or class_name(LOAD_SHEDDING_STRATEGY, config.text(LOAD_SHEDDING_STRATEGY)).kind != "official":
-        return
-    default = default_shedder(case.load_manager).java_class
-    modular = case.load_manager is LoadManager.MODULAR
-    yield Finding(
-        code="strategy_replaced",
-        title=f"{shedder.name} runs instead of the configured strategy",
-        evidence=notes[0],
-        remedy=f"Set {LOAD_SHEDDING_STRATEGY} to {default}."
-        if modular
-        else f"No decision depends on it. At the next restart, set {LOAD_SHEDDING_STRATEGY} to {default}, which is what"
-        " runs.",
-        severity="high" if modular else "low",
-        settings=(LOAD_SHEDDING_STRATEGY,),
-        changes={LOAD_SHEDDING_STRATEGY: default} if modular else {},
-    )
+    yield from strategy_not_run(case.trace.settings, case.load_manager)
 
 
 def fighting_strategies(case: Outcome) -> Iterator[Finding]:

@@ -21,9 +21,11 @@ from planner.simulate.scenario import unchanged
 from tests.app.simulate.traces import cluster
 
 EXTENSIBLE = "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl"
+TRANSFER = "org.apache.pulsar.broker.loadbalance.extensions.scheduler.TransferShedder"
 AVG = "org.apache.pulsar.broker.loadbalance.impl.AvgShedder"
 WRONG: dict[str, dict[str, object]] = {
     "class_missing": {"loadBalancerLoadSheddingStrategy": "org.apache.pulsar.broker.loadbalance.impl.ThresholdSheder"},
+    "strategy_not_run": {"loadBalancerLoadSheddingStrategy": TRANSFER},
     "unpaired_placement": {"loadBalancerLoadPlacementStrategy": AVG},
     "split_algorithm_refused": {"supportedNamespaceBundleSplitAlgorithms": "topic_count_equally_divide"},
     "born_full": {"defaultNumberOfNamespaceBundles": 200},
@@ -128,6 +130,46 @@ def test_thresholds_that_all_or_no_brokers_pass(shedder: str, name: str, value: 
     java = f"org.apache.pulsar.broker.loadbalance.impl.{shedder}"
     found = threshold_acts_on_all_or_none(Settings({"loadBalancerLoadSheddingStrategy": java, name: value}))
     assert [one.code for one in found] == ([code] if code else [])
+
+
+@pytest.mark.parametrize(
+    ("version", "manager", "shedder", "severity", "title"),
+    [
+        ("4.2.4", "", TRANSFER, "high", "Brokers do not start with TransferShedder"),
+        ("3.2.3", "", TRANSFER, "high", "OverloadShedder runs instead of the configured strategy"),
+        ("4.2.4", EXTENSIBLE, AVG, "low", "TransferShedder runs instead of the configured strategy"),
+        ("4.2.4", EXTENSIBLE, "", "", ""),
+    ],
+)
+def test_a_strategy_of_the_other_load_manager(
+    version: str, manager: str, shedder: str, severity: str, title: str, tmp_path: Path
+) -> None:
+    """The load manager cannot run it; what a file leaves at its default is not said of the file."""
+    path = tmp_path / "broker.conf"
+    given = {"loadManagerClassName": manager, "loadBalancerLoadSheddingStrategy": shedder}
+    lines = ["loadBalancerEnabled=true", *(f"{name}={value}" for name, value in given.items() if value)]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    found = [one for one in lint_file(path, release(version)) if one.code == "strategy_replaced"]
+    assert [(one.severity, one.title, one.line) for one in found] == ([(severity, title, len(lines))] if title else [])
+
+
+@pytest.mark.parametrize(
+    ("suffix", "text", "line"),
+    [
+        ("yaml", 'broker:\n  configData:\n    # shed\n    {name}: "{value}"\n', 4),
+        ("yml", "services:\n  broker:\n    environment:\n      - PULSAR_PREFIX_{name}={value}\n", 4),
+        ("yaml", "env:\n  - name: PULSAR_PREFIX_{name}\n    value: '{value}'\n", 2),
+        ("yaml", "apiVersion: v1\nkind: ConfigMap\ndata:\n  PULSAR_PREFIX_{name}: {value}\n", 4),
+    ],
+)
+def test_settings_of_a_chart_have_their_lines(suffix: str, text: str, line: int, tmp_path: Path) -> None:
+    """An editor marks them there; what writes them is a person, as no shell command keeps such a file whole."""
+    path = tmp_path / f"values.{suffix}"
+    path.write_text(text.format(name="loadBalancerLoadSheddingStrategy", value=TRANSFER), encoding="utf-8")
+    (found,) = lint_file(path)
+    assert (found.code, found.line) == ("strategy_replaced", line)
+    assert found.command[0].startswith("# ")
+    assert f"line {line}" in found.command[0]
 
 
 def test_a_percent_sign_is_no_part_of_a_number(tmp_path: Path) -> None:
@@ -323,7 +365,7 @@ def test_pages_show_what_is_wrong_with_the_settings_of_a_cluster(rule: str) -> N
     shown = {one.code for one in diagnose(simulate(made, unchanged("4.2.4", cycles=3)))}
     followed = {code for cause, (follow, _) in EXPLAINS.items() if cause in shown for code in follow}
     assert here <= shown | followed
-    assert here or rule == "unpaired_placement"
+    assert here or rule in {"unpaired_placement", "strategy_not_run"}
     assert {one.code for one in lint_snapshot(made, "a")} >= shown & here
 
 
@@ -352,4 +394,4 @@ def test_a_strategy_that_cannot_run_is_named_as_the_file_has_it(
     said = capsys.readouterr().out
     assert "is TransferShedder, which the modular load manager cannot run" in said
     assert "does not start with it" in said
-    assert "is shown. loadBalancerLoadPlacementStrategy is AvgShedder. What one sheds" in said
+    assert "[fighting_strategies]" not in said  # which placement goes with it follows once a strategy runs
