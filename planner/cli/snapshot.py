@@ -69,7 +69,8 @@ def snapshot(
         reading = _of_prometheus(options, at, files, cluster, release)
     else:
         given = files or (STANDARD_INPUT,)
-        reading = read_outputs(*given, cluster=cluster, release=release, progress=_printer())
+        names = prometheus.broker_names
+        reading = read_outputs(*given, cluster=cluster, release=release, broker_names=names, progress=_printer())
     for line in lines_of(reading):
         sys.stderr.write(f"{line}\n")
     if scenario_out is not None:

@@ -30,7 +30,9 @@ _ASKED = "asked.json"
 _TEXTS = ("found", "assumed", "contradictions", "not_used")
 
 
-def read_outputs_apart(files: Sequence[Given], *, cluster: str = "", now_ms: int = 0) -> Reading:
+def read_outputs_apart(
+    files: Sequence[Given], *, cluster: str = "", broker_names: Sequence[str] = (), now_ms: int = 0
+) -> Reading:
     """Read files as `planner.doors.read.read_given` does, in a process of its own.
 
     Raises:
@@ -39,8 +41,9 @@ def read_outputs_apart(files: Sequence[Given], *, cluster: str = "", now_ms: int
     """
     sent = io.BytesIO()
     names = [one.name for one in files]
+    asked = {"names": names, "cluster": cluster, "broker_names": [*broker_names], "now_ms": now_ms}
     with zipfile.ZipFile(sent, "w", zipfile.ZIP_STORED) as archive:
-        archive.writestr(_ASKED, json.dumps({"names": names, "cluster": cluster, "now_ms": now_ms}))
+        archive.writestr(_ASKED, json.dumps(asked))
         for at, one in enumerate(files):
             one.data.seek(0)
             archive.writestr(str(at), one.data.read())
@@ -72,7 +75,8 @@ def _work(folder: Path) -> dict[str, Any]:
     asked = json.loads(members.pop(_ASKED))
     # Each is let go when it is read.
     files = (Given(name, io.BytesIO(members.pop(str(at)))) for at, name in enumerate(asked["names"]))
-    reading = read_given(files, cluster=asked["cluster"], now_ms=asked["now_ms"])
+    options = {name: asked[name] for name in ("cluster", "broker_names", "now_ms")}
+    reading = read_given(files, **options)
     return {
         "snapshot": None if reading.snapshot is None else leave_snapshot(reading.snapshot, folder),
         "missing": [asdict(one) for one in reading.missing],

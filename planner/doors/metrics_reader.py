@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from planner.cluster.pulsar_json import BUNDLE_METRICS, MOST, RATES, USAGE_METRICS
 from planner.cluster.text import count, moment
@@ -10,7 +10,16 @@ from planner.cluster.units import MS_PER_MIN
 from planner.doors.pieces import Metrics, NotUsed, Piece, Source
 from planner.doors.words import BROKER, BUNDLE
 from planner.history.assumed import listed
-from planner.history.labels import WEB_PORT, broker_of, has_port, own_host, pod_of, topic_of
+from planner.history.labels import (
+    HOST_LABEL,
+    REPLICA_LABELS,
+    WEB_PORT,
+    broker_of,
+    has_port,
+    own_host,
+    pod_of,
+    topic_of,
+)
 from planner.history.prometheus import COUNTER_METRICS, JAVA_METRICS, TOPIC_METRICS
 
 VALID_MS: Final = 5 * MS_PER_MIN
@@ -27,6 +36,13 @@ _OF_BROKERS: Final = (
 )
 _ONLY: Final = {"jvm_memory_bytes_max": ("area", "heap")}
 _KEPT_LABELS: Final = ("area", "feature", "reason", "result", "stat")
+_OF_SERIES: Final = frozenset(
+    [
+        *(*_KEPT_LABELS, "__name__", "metric", "cluster", "namespace", "topic", "partition", "bundle", "subscription"),
+        *("consumer_id", "consumer_name", HOST_LABEL, *REPLICA_LABELS),
+    ]
+)
+"""Labels that Pulsar writes itself, and those of copies; all others say where a series was collected."""
 
 TOTALS: Final[Mapping[str, str]] = {
     **{name.replace("pulsar_", "pulsar_broker_"): column for name, column in TOPIC_METRICS.items()},
@@ -41,9 +57,14 @@ COUNTERS: Final = frozenset(COUNTER_METRICS)
 """Counters, of which two values give a rate."""
 
 
+_Key: TypeAlias = tuple[str, str, str, tuple[tuple[str, str], ...]]
+"""Cluster, broker, pod, and the labels that say where it was collected."""
+
+
 @dataclass
 class _Broker:
     name: str
+    labels: Mapping[str, str] = field(default_factory=dict)
     host: str = ""
     cluster: str = ""
     at_ms: int = 0
@@ -91,7 +112,7 @@ class MetricsReader:
     def __init__(self, source: Source, broker: str = "") -> None:
         self._source = source
         self._broker = broker
-        self._brokers: dict[tuple[str, str, str], _Broker] = {}
+        self._brokers: dict[_Key, _Broker] = {}
         self._wrong: dict[str, int] = {}
         self._again: dict[str, int] = {}
         self._odd_bundles = 0
@@ -103,7 +124,9 @@ class MetricsReader:
         pod = pod_of(labels)[0] or _own_host(labels)
         broker = broker_of(labels)[0] or self._broker or _host_in(labels) or pod
         cluster = labels.get("cluster", "")
-        found = self._brokers.setdefault((cluster, broker, pod), _Broker(broker, cluster=cluster))
+        there = tuple(sorted((label, text) for label, text in labels.items() if label not in _OF_SERIES))
+        key = (cluster, broker, pod, there)
+        found = self._brokers.get(key) or self._brokers.setdefault(key, _Broker(broker, dict(there), cluster=cluster))
         found.host = found.host or labels.get("broker", "")
         return Place(labels, found, topic_of(labels), labels.get("bundle", ""))
 
@@ -168,6 +191,7 @@ class MetricsReader:
                 broker=broker,
                 pod=pod,
                 host=one.host,
+                labels=one.labels,
                 cluster=one.cluster,
                 at_ms=one.at_ms,
                 plain=[(name, dict(labels), value) for (name, labels), value in one.plain.items()],
@@ -178,25 +202,17 @@ class MetricsReader:
         yield from self._left_out()
 
     def _by_name(self) -> Iterator[tuple[tuple[str, str], _Broker]]:
-        """Yield each broker of each cluster with its name and pod; several pods behind one address are kept apart."""
+        """Yield what was collected at each place of each cluster; series that name no cluster are of the only one."""
         clusters = {name for name, *_ in self._brokers if name}
         first = next((name for name, *_ in self._brokers if name), "")
-        brokers: dict[tuple[str, str], dict[str, _Broker]] = {}
-        for (cluster, broker, pod), one in self._brokers.items():
-            named = cluster if len(clusters) > 1 and cluster else first
-            pods = brokers.setdefault((named, broker), {})
-            if pod in pods:
-                pods[pod].add(one)
+        found: dict[_Key, _Broker] = {}
+        for (cluster, broker, pod, there), one in self._brokers.items():
+            key = (cluster if len(clusters) > 1 and cluster else first, broker, pod, there)
+            if key in found:
+                found[key].add(one)
             else:
-                pods[pod] = one
-        for (_, broker), found in brokers.items():
-            if len(found.keys() - {""}) > 1:
-                yield from (((broker, pod), one) for pod, one in found.items())
-                continue
-            one, *others = found.values()
-            for other in others:
-                one.add(other)
-            yield (broker, next(filter(None, found), "")), one
+                found[key] = one
+        yield from (((broker, pod), one) for (_, broker, pod, _), one in found.items())
 
     def _left_out(self) -> Iterator[NotUsed]:
         if self._wrong:

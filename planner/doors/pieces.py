@@ -268,6 +268,7 @@ class Metrics(Piece):
         broker: Broker id, or its host alone, or empty.
         pod: The pod, where a label says it; brokers behind one address are told apart by it.
         host: The host that the broker advertises, where a label says it; `broker` may be another address of it.
+        labels: The labels that say where it was collected, such as `instance` and `job`.
         cluster: Name of the cluster, where a label says it.
         at_ms: When, ms since 1970; 0 unknown.
         plain: Name, labels and value of the metrics of the broker itself.
@@ -279,6 +280,7 @@ class Metrics(Piece):
     broker: str = ""
     pod: str = ""
     host: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
     cluster: str = ""
     at_ms: int = 0
     plain: Sequence[tuple[str, Mapping[str, str], float]] = ()

@@ -13,6 +13,7 @@ from planner.cluster.files import reading
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count, moment
 from planner.cluster.units import DAY_MS
+from planner.doors.behind import named_by_labels
 from planner.doors.beside import mixed
 from planner.doors.chunks import chunks_of
 from planner.doors.found import found_in
@@ -45,6 +46,7 @@ from planner.formats.reading import is_own, raw_capture_in, read_snapshot, read_
 from planner.formats.tar import is_tar, members_of_tar
 from planner.formats.validate import fitting_notes
 from planner.history.assumed import listed
+from planner.history.labels import BrokerRule
 
 STANDARD_INPUT: Final = Path("-")
 """Stands for standard input among the files."""
@@ -76,6 +78,7 @@ def read_outputs(
     *files: str | Path,
     cluster: str = "",
     release: str = "",
+    broker_names: Sequence[str] = (),
     now_ms: int = 0,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Reading:
@@ -85,6 +88,8 @@ def read_outputs(
         files: Paths; of a folder every file in it is read.
         cluster: Name of the cluster, where the files do not say it.
         release: The release that its brokers run, where the files do not say it.
+        broker_names: Names of brokers with labels of series in braces, such as `{hostname}:8080`; the first whose
+            labels a series has counts.
         now_ms: Moment of the outputs, ms since 1970, where they do not say it; the newest time of the files by default.
         progress: Called with the name of each file before it is read.
 
@@ -92,7 +97,9 @@ def read_outputs(
         FormatError: There is no such file, or nothing in it can be read.
         SnapshotError: The files contradict each other so that they are not one cluster.
     """
-    return read_with_outputs((), *files, cluster=cluster, release=release, now_ms=now_ms, progress=progress)
+    return read_with_outputs(
+        (), *files, cluster=cluster, release=release, broker_names=broker_names, now_ms=now_ms, progress=progress
+    )
 
 
 def read_with_outputs(
@@ -100,6 +107,7 @@ def read_with_outputs(
     *files: str | Path,
     cluster: str = "",
     release: str = "",
+    broker_names: Sequence[str] = (),
     now_ms: int = 0,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Reading:
@@ -109,7 +117,10 @@ def read_with_outputs(
         raise FormatError(f"There are more than {_MOST_FILES:,} files.", remedy="Use fewer files.")
     changed_ms = max((int(path.stat().st_mtime * 1_000) for path in paths if path != STANDARD_INPUT), default=0)
     every = chain(first, _opened(paths))
-    return read_given(every, cluster=cluster, release=release, now_ms=now_ms or changed_ms, progress=progress)
+    now_ms = now_ms or changed_ms
+    return read_given(
+        every, cluster=cluster, release=release, broker_names=broker_names, now_ms=now_ms, progress=progress
+    )
 
 
 def _paths(path: Path) -> Iterator[Path]:
@@ -144,15 +155,17 @@ def read_given(
     *,
     cluster: str = "",
     release: str = "",
+    broker_names: Sequence[str] = (),
     now_ms: int = 0,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Reading:
     """Read opened files; see `read_outputs`. Each is read when the one before it is done.
 
     Raises:
-        FormatError: One has more than any file may have.
+        FormatError: One has more than any file may have, or a name of brokers has no label.
         SnapshotError: They are not one cluster.
     """
+    rules = [BrokerRule(one) for one in broker_names]
     pieces: list[Piece] = []
     for given in files:
         if isinstance(given, WholeSnapshot):
@@ -160,7 +173,7 @@ def read_given(
             continue
         progress(given.name)
         pieces += _pieces_of_file(given)
-    return _reading(pieces, cluster, release, now_ms)
+    return _reading(named_by_labels(pieces, rules), cluster, release, now_ms)
 
 
 def _pieces_of_file(given: Given, depth: int = 0) -> Iterator[Piece]:

@@ -9,7 +9,6 @@ from pathlib import PurePath
 from typing import Any, Final
 
 from planner.cluster.pulsar_json import last_stats, service_unit_owner, top_bundles, web_services
-from planner.doors.metrics_reader import VALID_MS
 from planner.doors.pieces import (
     AntiAffinityGroup,
     Brokers,
@@ -27,7 +26,6 @@ from planner.doors.pieces import (
 )
 from planner.doors.words import BUNDLE, NAMESPACE, RANGE, broker_in, broker_of_own_namespace, pods_in
 from planner.history.assumed import Hosts
-from planner.history.gateways import unnamed_series
 from planner.history.labels import has_port
 
 _NOT_A_NAME: Final = re.compile(r"[^A-Za-z0-9]+")
@@ -79,7 +77,7 @@ class Who:
         self.assumed: dict[str, None] = {}
         self.unknown: list[Piece] = []
         self._aliases: dict[str, str] = {}
-        self._pieces = self._by_pods(pieces)
+        self._pieces = pieces
         for piece in pieces:
             if isinstance(piece, Brokers):
                 self.brokers |= dict.fromkeys(piece.brokers)
@@ -87,25 +85,6 @@ class Who:
                 self.brokers.setdefault(piece.broker)
             elif isinstance(piece, OwnershipChange) and (owner := service_unit_owner(piece.message)):
                 self.brokers.setdefault(owner)
-
-    def _by_pods(self, pieces: Sequence[Piece]) -> list[Piece]:
-        """Name metrics by their pods where several have one address at the same time, as behind a gateway."""
-        metrics = [one for one in pieces if isinstance(one, Metrics)]
-        newest_ms: dict[str, int] = {}
-        for one in metrics:
-            newest_ms[one.broker] = max(one.at_ms, newest_ms.get(one.broker, 0))
-        pods: dict[str, set[str]] = {}
-        for one in metrics:
-            if one.pod and one.at_ms >= newest_ms[one.broker] - VALID_MS:
-                pods.setdefault(one.broker, set()).add(one.pod)
-        shared = {address for address, found in pods.items() if len(found) > 1}
-        if any(one.broker in shared and not one.pod for one in metrics):
-            self.assumed[unnamed_series(sorted(shared))] = None
-        return [
-            replace(one, broker=one.pod) if isinstance(one, Metrics) and one.broker in shared else one
-            for one in pieces
-            if not (isinstance(one, Metrics) and one.broker in shared and not one.pod)
-        ]
 
     def named(self) -> list[Piece]:
         """Return the pieces, each with its broker or namespace; those without one are `unknown`."""

@@ -6,17 +6,19 @@ same unknown labels, such as `hostname`. A pod that replaces another one at an a
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations
 from typing import Final, TypeAlias
 
 from planner.cluster.units import HOUR_MS, MS_PER_MIN
 from planner.history.assumed import Hosts, listed
-from planner.history.labels import HOST_LABEL, POD_LABELS, has_port, own_host, pod_of, unpacked
+from planner.history.labels import HOST, HOST_LABEL, POD_LABELS, WEB_PORT, has_port, own_host, pod_of, unpacked
 
 _OF_PULSAR: Final = (HOST_LABEL, "metric")
 """Labels of the usage of brokers and bundles, which their other series do not have."""
+OF_SCRAPES: Final = frozenset(["job", "endpoint", "service", "namespace", "container", "scrape_job", "monitor"])
+"""Labels of what collects series; several of one broker are copies."""
 _TAIL_MS: Final = 5 * MS_PER_MIN
 """How long Prometheus shows a series after its last sample."""
 
@@ -41,16 +43,64 @@ def names_in(text: str) -> tuple[str, str]:
     return pod_of(labels)[0] or (json.dumps(unknown) if unknown else ""), own_host(labels)
 
 
+def told_apart_by(usage: Iterable[tuple[str, Mapping[str, str]]]) -> list[str]:
+    """Return the labels that tell brokers at one address apart: each of their values has each metric once.
+
+    Nothing where no metric is there twice, because labels of a single broker prove nothing.
+
+    Args:
+        usage: Series of which a broker has one: the metric, and the labels without a meaning.
+    """
+    every = {(metric, tuple(sorted(labels.items()))): (metric, labels) for metric, labels in usage}.values()
+    if len({metric for metric, _ in every}) == len(every):
+        return []
+    found = []
+    for label in dict.fromkeys(label for _, labels in every for label in labels):
+        pairs = {(metric, labels[label]) for metric, labels in every if labels.get(label)}
+        if len(pairs) == len(every):
+            found.append(label)
+    return found
+
+
+def is_host(name: str) -> bool:
+    """Say whether a name may be that of a host, or of a broker with its port."""
+    return HOST.fullmatch(name.rpartition(":")[0] if has_port(name) else name) is not None
+
+
+def several_labels(address: str, labels: Sequence[str]) -> str:
+    """Return the sentence about an address of several brokers that more than one label tells apart."""
+    return (
+        f"the series at {address or 'one address'}, the address of several brokers; each of the labels {listed(labels)}"
+        f" distinguishes these. Choose one with --broker-names '{{{labels[0]}}}:{WEB_PORT}'"
+    )
+
+
 def _is_name(pod: str) -> bool:
     return pod != "" and not pod.startswith("{")
 
 
-def add_target(found: Targets, address: str, text: str, first_ms: int, last_ms: int) -> None:
-    """Take note that series of an address were sampled."""
-    if not any(label in text for label in (*POD_LABELS, HOST_LABEL)) or not has_port(address):
+@lru_cache(maxsize=1 << 12)
+def _value_in(text: str, label: str) -> str:
+    """Return the value of a label of a series; empty where it has none."""
+    others = unpacked(text)[1]
+    return str(json.loads(others).get(label, "")) if others else ""
+
+
+def add_target(found: Targets, address: str, text: str, times_ms: tuple[int, int], *, is_usage: bool = False) -> None:
+    """Take note that series of an address were sampled.
+
+    Args:
+        found: What is known.
+        address: The address.
+        text: What tells the series apart.
+        times_ms: First and last sample.
+        is_usage: Whether they are the usage of brokers, of which each has one.
+    """
+    first_ms, last_ms = times_ms
+    if not (is_usage or any(label in text for label in (*POD_LABELS, HOST_LABEL))) or not has_port(address):
         return
     names = names_in(text)
-    if _is_name(names[0]) or names[1]:
+    if _is_name(names[0]) or names[1] or (is_usage and names[0]):
         widen(found, (address, *names, first_ms // HOUR_MS), first_ms, last_ms)
 
 
@@ -76,10 +126,13 @@ class Gateways:
 
     Attributes:
         unclear: Addresses with series that name no broker.
+        several: Labels each of which tells the brokers of an address apart, where there is more than one.
     """
 
     def __init__(self, targets: Targets) -> None:
         self.unclear: dict[str, None] = {}
+        self.several: dict[str, tuple[str, ...]] = {}
+        self._labels: dict[str, str] = {}
         times: dict[tuple[str, bool], dict[str, list[tuple[int, int]]]] = {}
         hosts: dict[tuple[str, str], set[str]] = {}
         for (address, pod, host, _), time_ms in sorted(targets.items()):
@@ -95,13 +148,43 @@ class Gateways:
                 if together:
                     self.brokers[address] = tuple(together)
         self._hosts = {key: next(iter(found)) for key, found in hosts.items() if len(found) == 1}
+        self._by_labels(targets)
+
+    def _by_labels(self, targets: Targets) -> None:
+        """Tell brokers apart by a label without a meaning, where there is a single one that does."""
+        usage: dict[str, dict[str, list[tuple[int, int]]]] = {}
+        places: dict[tuple[str, str], set[str]] = {}
+        for (address, text, host, _), time_ms in sorted(targets.items()):
+            if text and not _is_name(text) and not host:
+                usage.setdefault(address, {}).setdefault(text, []).append(time_ms)
+                for pair in json.loads(text).items():
+                    places.setdefault(pair, set()).add(address)
+        for address, times in usage.items():
+            both = [pair for pair in _together(times) if address not in self.brokers]
+            sources = {text: json.loads(text) for pair in both for text in pair}
+            labels = [
+                label
+                for label in told_apart_by(("", found) for found in sources.values())
+                if label not in OF_SCRAPES
+                and all(len(places[label, one[label]]) == 1 and is_host(one[label]) for one in sources.values())
+            ]
+            if len(labels) == 1:
+                self._labels[address] = labels[0]
+                self.brokers[address] = tuple(one[labels[0]] for one in sources.values())
+            elif labels:
+                self.several[address] = tuple(labels)
 
     def name_of(self, address: str, text: str) -> str:
         """Return the broker, host or pod of a series at an address; empty where it does not say which one of them."""
+        if address in self.several:
+            return ""
         if address not in self.brokers:
             return address
         pod, host = names_in(text)
-        found = host or self._hosts.get((address, pod), pod if _is_name(pod) else "")
+        label = self._labels.get(address)
+        found = (
+            _value_in(text, label) if label else host or self._hosts.get((address, pod), pod if _is_name(pod) else "")
+        )
         if not found:
             self.unclear[address] = None
         return found
@@ -110,7 +193,14 @@ class Gateways:
         """Yield what there is to know about these addresses, one sentence each."""
         for address, names in self.brokers.items():
             called = dict.fromkeys(hosts.broker_of(self._hosts.get((address, name), name)) or name for name in names)
-            yield f"{address} is the address of several brokers: {listed(called)}. Their pods or hosts tell them apart."
+            by = (
+                f"The label {self._labels[address]} distinguishes"
+                if address in self._labels
+                else "Their pods or hosts distinguish"
+            )
+            yield f"{address} is the address of several brokers: {listed(called)}. {by} them."
+        for address, labels in self.several.items():
+            yield f"Not placed: {several_labels(address, labels)} and --prometheus, or export it as the label pod."
         if self.unclear:
             yield unnamed_series(self.unclear)
 

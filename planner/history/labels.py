@@ -85,7 +85,8 @@ _RESTORED: Final = (
 
 _NO_PARTITION = "-1"
 _MARK = "\x00"
-_HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*|\[[0-9A-Fa-f:.]+\]|[0-9A-Fa-f:]+")
+HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*|\[[0-9A-Fa-f:.]+\]|[0-9A-Fa-f:]+")
+"""Name or address of a host."""
 _LABEL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _MOST_TEXT = 4_096
 
@@ -169,7 +170,7 @@ class BrokerRule:
             return ""
         found = self.template.format_map({name: values[name] for name in named})
         host = found.rpartition(":")[0]
-        return found if has_port(found) and _HOST.fullmatch(host) else ""
+        return found if has_port(found) and HOST.fullmatch(host) else ""
 
 
 def broker_of(labels: Mapping[str, Any]) -> tuple[str, str]:
@@ -182,7 +183,7 @@ def broker_of(labels: Mapping[str, Any]) -> tuple[str, str]:
         if isinstance(value, str) and has_port(value):
             return value, name
     host = labels.get("broker")
-    return (host, "broker") if isinstance(host, str) and _HOST.fullmatch(host) else ("", "")
+    return (host, "broker") if isinstance(host, str) and HOST.fullmatch(host) else ("", "")
 
 
 def own_host(labels: Mapping[str, str]) -> str:
@@ -194,7 +195,7 @@ def own_host(labels: Mapping[str, str]) -> str:
 def pod_of(labels: Mapping[str, Any]) -> tuple[str, str]:
     """Return the pod of a series, and the label that says so; both are empty where none does."""
     found = ((value, name) for name in POD_LABELS if isinstance(value := labels.get(name), str))
-    return next((one for one in found if _HOST.fullmatch(one[0])), ("", ""))
+    return next((one for one in found if HOST.fullmatch(one[0])), ("", ""))
 
 
 def broker_or_pod(labels: Mapping[str, Any]) -> tuple[str, str]:
@@ -206,7 +207,7 @@ def broker_or_pod(labels: Mapping[str, Any]) -> tuple[str, str]:
     if has_port(broker):
         return broker, label
     instance = labels.get("instance")
-    host = (instance, "instance") if isinstance(instance, str) and _HOST.fullmatch(instance) else ("", "")
+    host = (instance, "instance") if isinstance(instance, str) and HOST.fullmatch(instance) else ("", "")
     return next((one for one in (pod_of(labels), (broker, label), host) if one[0]), ("", ""))
 
 

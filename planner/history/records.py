@@ -20,7 +20,7 @@ from msgspec import Raw, msgpack
 from planner.cluster.arrays import FloatArray, Int64Array
 from planner.cluster.errors import FormatError, PlannerError
 from planner.cluster.moments import LAST_MS
-from planner.cluster.pulsar_json import BROKER_COLUMNS, BUNDLE_STATS, RATES
+from planner.cluster.pulsar_json import BROKER_COLUMNS, BUNDLE_STATS, RATES, USAGE_METRICS
 from planner.cluster.units import DAY_MS
 from planner.formats.validate import MAX_NAME_LENGTH
 from planner.history.gateways import Targets, add_target, widen
@@ -253,7 +253,10 @@ class DayFacts:
             self.lag_ms.setdefault(record.broker, []).append(record.clock_lag_ms)
         self.brokers.add(record.broker)
         if record.kind is Kind.SAMPLES and record.text and len(record.times):
-            add_target(self.targets, record.broker, record.text, int(record.times[0]), int(record.times[-1]))
+            times_ms = int(record.times[0]), int(record.times[-1])
+            add_target(
+                self.targets, record.broker, record.text, times_ms, is_usage=record.metric == USAGE_METRICS["cpu"]
+            )
         names = bundles_of(record)
         before = self._given.get(record.broker)
         if before is not None and before[1] <= record.time_ms and before[0] == names:

@@ -91,12 +91,17 @@ def read_more(cluster: str, more: Sequence[tuple[str, bytes]]) -> None:
             remedy="Start over with fewer files, or use `python -m planner snapshot`.",
         )
     loaded.more = tuple(more)
-    loaded.task = _READINGS.ask(uuid4().hex, partial(_read, every, cluster.strip()), watcher())
+    loaded.task = _READINGS.ask(uuid4().hex, partial(_read, every, cluster.strip(), _names()), watcher())
 
 
-def _read(every: _Contents, cluster: str, _: Report, __: Stopped) -> Reading:
+def _names() -> tuple[str, ...]:
+    """Return the names of brokers as the field says them."""
+    return tuple((widget_state("load-broker-names") or "").split())
+
+
+def _read(every: _Contents, cluster: str, names: tuple[str, ...], _: Report, __: Stopped) -> Reading:
     files = [Given(name, io.BytesIO(data)) for name, data in every]
-    return read_outputs_apart(files, cluster=cluster, now_ms=int(time.time() * 1_000))
+    return read_outputs_apart(files, cluster=cluster, broker_names=names, now_ms=int(time.time() * 1_000))
 
 
 def _wait() -> PlannerError | None:
@@ -160,7 +165,15 @@ def files_part() -> None:
     left, right = st.columns(2)
     with left:
         st.file_uploader("Files", accept_multiple_files=True, max_upload_size=_UPLOAD_MB, key=f"load-files-{turn}")
-        st.text_input("Name of the cluster (optional)", max_chars=100, key="load-cluster")
+        cluster, names = st.columns(2)
+        cluster.text_input("Name of the cluster (optional)", max_chars=100, key="load-cluster")
+        names.text_input(
+            "Names of brokers (optional)",
+            max_chars=500,
+            key="load-broker-names",
+            placeholder="{hostname}:8080",
+            help="Made of labels, where the series of several brokers have one address (--broker-names).",
+        )
     with right:
         st.text_area("Text", height=190, key=f"load-text-{turn}", placeholder="Paste outputs with their commands here")
     with st.container(horizontal=True):

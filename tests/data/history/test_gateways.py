@@ -67,6 +67,43 @@ def test_an_unknown_label_that_goes_with_a_host_tells_brokers_apart() -> None:
     assert not any("do not say which" in note for note in assembler.notes())
 
 
+@pytest.mark.parametrize("label", ["hostname", "server"])
+def test_the_only_label_that_tells_brokers_apart_names_them(label: str) -> None:
+    """It was named as a conflict, and the load of the first broker was that of all."""
+    every = [found for broker in (0, 1) for found in series(broker, {label: f"n{broker}", "job": "pulsar"})]
+    assembler, snapshots = assemble([answer(*every)])
+    assert usage(snapshots[-1]) == {"n0:8080": (10.0, 1_024.0), "n1:8080": (11.0, 2_048.0)}
+    assert [owner_of(snapshots[-1], name) for name in (LOW, HIGH)] == ["n0", "n1"]
+    rows = assembler.rows()
+    assert (rows.used, rows.outdated, rows.not_placed) == (24, 0, 0)
+    assert (
+        f"gateway:80 is the address of several brokers: n0:8080, n1:8080. The label {label} distinguishes them."
+        in assembler.notes()
+    )
+
+
+def test_labels_of_which_each_tells_brokers_apart_are_named_with_the_option() -> None:
+    every = [found for broker in (0, 1) for found in series(broker, {"hostname": f"n{broker}", "server": f"s{broker}"})]
+    assembler, _ = assemble([answer(*every)])
+    assert assembler.rows().used == 0
+    [note] = [one for one in assembler.notes() if one.startswith("Not placed")]
+    assert "each of the labels hostname, server distinguishes these. Choose one with --broker-names" in note
+
+
+def test_copies_and_labels_of_clusters_name_no_brokers() -> None:
+    """Two jobs scrape one broker; two tenants have brokers at the same addresses."""
+    jobs = [found for job in ("a", "b") for found in series(0, {"job": job})]
+    _, snapshots = assemble([answer(*jobs)])
+    assert snapshots[-1].brokers.name == ("gateway:80",)
+    tenants = [
+        one("pulsar_lb_cpu_usage", [10.0] * 4, 0, instance=f"10.0.0.{at}:8080", tenant=tenant)
+        for at in range(2)
+        for tenant in ("a", "b")
+    ]
+    _, snapshots = assemble([answer(*tenants)])
+    assert sorted(snapshots[-1].brokers.name) == ["10.0.0.0:8080", "10.0.0.1:8080"]
+
+
 @pytest.mark.parametrize("own", [{}, {"job": "brokers"}])
 def test_series_that_do_not_name_their_broker_are_left_out_with_a_note(own: dict[str, str]) -> None:
     every = [found for broker in (0, 1) for found in series(broker, own, {"broker": f"mq-{broker}"})]
@@ -124,15 +161,15 @@ def test_what_is_known_of_addresses_passes_the_stages() -> None:
 
 def test_a_host_without_a_port_and_labels_of_no_broker_say_nothing() -> None:
     found: Targets = {}
-    add_target(found, "mq-0", packed("", '{"pod": "a"}'), START, START)
-    add_target(found, "mq-0:8080", packed("", '{"zone": "pod"}'), START, START)
-    add_target(found, "mq-0:8080", packed("", '{"broker": "mq-0:8080"}'), START, START)
+    add_target(found, "mq-0", packed("", '{"pod": "a"}'), (START, START))
+    add_target(found, "mq-0:8080", packed("", '{"zone": "pod"}'), (START, START))
+    add_target(found, "mq-0:8080", packed("", '{"broker": "mq-0:8080"}'), (START, START))
     assert found == {}
 
 
 def test_the_command_says_what_the_days_note() -> None:
     """It printed how many rows were not placed, and not why."""
-    note = "gateway:80 is the address of several brokers: mq-0:8080, mq-1:8080. Their pods or hosts tell them apart."
+    note = "gateway:80 is the address of several brokers: mq-0:8080, mq-1:8080. Their pods or hosts distinguish them."
     days = tuple(
         DayManifest(cluster="east", day=day, made_by="ingest", notes=[note]) for day in ("2026-11-25", "2026-11-26")
     )
