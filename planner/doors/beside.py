@@ -29,7 +29,7 @@ from planner.doors.who import Who
 from planner.doors.words import BROKER
 from planner.formats.raw_capture.answers import INDEX, read_answers
 from planner.formats.raw_capture.metadata_store import read_metadata_store
-from planner.formats.raw_capture.policies import read_capture_policies
+from planner.formats.raw_capture.policies import domain_notes, read_capture_policies
 from planner.formats.raw_capture.snapshot import snapshot_of_capture
 from planner.history.assumed import listed
 
@@ -243,6 +243,8 @@ def _take_policies(made: Mixed, found: Together) -> None:
         failure_domains=given.failure_domains if found.of(kinds.FailureDomains) else before.failure_domains,
         dispatch_rates=(*rates, *(one for one in given.dispatch_rates if (one.kind, one.target) in limited)),
     )
+    if found.of(kinds.FailureDomains):
+        made.said += domain_notes(after.failure_domains)
     for what, name in _PARTS.items():
         old, new = getattr(before, name), getattr(after, name)
         if old and old != new:

@@ -32,6 +32,7 @@ from planner.doors.slim import slim
 from planner.doors.vocabulary import is_before_and_after, merged
 from planner.doors.who import Who, bundles_of
 from planner.doors.words import BROKER, BUNDLE
+from planner.formats.raw_capture.policies import domain_notes
 from planner.history.assumed import listed
 
 _CLUSTER_COMMAND: Final = re.compile(
@@ -182,9 +183,17 @@ def together(pieces: Sequence[Piece], cluster: str = "") -> Together:
     _take_owned(made)
     for topics in (*made.of(kinds.BrokerTopics), *made.of(kinds.TopicStatsOf)):
         made.said.parts(topics)
+    for note in domain_notes(_domains(made)):
+        said.add(note)
     made.said.check_metrics(made.metrics, made.placed.topics)
     made.said.check(made.reports, made.owned, made.topics, made.bundles, made.brokers, made.of(kinds.Brokers))
     return made
+
+
+def _domains(made: Together) -> dict[str, tuple[str, ...]]:
+    found = {name: domain for one in made.of(kinds.FailureDomains) for name, domain in one.domains.items()}
+    lists = {name: domain.get("brokers") for name, domain in found.items()}
+    return {n: tuple(b for b in given if isinstance(b, str)) for n, given in lists.items() if isinstance(given, list)}
 
 
 def _of_one_cluster(pieces: Sequence[Piece], called: str, said: Contradictions) -> Sequence[Piece]:

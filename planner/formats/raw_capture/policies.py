@@ -7,6 +7,7 @@ from planner.cluster.names import DISPATCH_THROTTLING_RATE_IN_BYTE, DISPATCH_THR
 from planner.cluster.snapshot import MAX_NAME, DispatchRate, DispatchRatePolicy, IsolationPolicy, Policies
 from planner.formats.raw_capture.answers import Answers
 from planner.formats.raw_capture.metadata_store import MetadataStore
+from planner.pulsar.placement.filters import broker_domains
 
 _Kind = Literal["dispatch", "subscription", "replicator"]
 
@@ -24,6 +25,7 @@ _ASKED_RATE = "(" + "|".join(_RATES) + ")"
 _POLICIES = "/admin/policies"
 _LOCAL = "/admin/local-policies"
 _SHOWN = 80
+_MOST_NAMED = 5
 
 
 def read_capture_policies(answers: Answers, store: MetadataStore, cluster: str) -> Policies:
@@ -36,12 +38,27 @@ def read_capture_policies(answers: Answers, store: MetadataStore, cluster: str) 
     folder = f"{below}/failureDomain"
     if domains is None or any(store.is_newer(f"{folder}/{n}", "failure-domains") for n in store.below(folder)):
         domains = {name: store.node(f"{folder}/{name}") for name in store.below(folder)}
+    of_domains = {n: _brokers(answers, n, d.get("brokers")) for n, d in domains.items() if isinstance(d, dict)}
+    for note in domain_notes(of_domains):
+        answers.warn(note)
     return Policies(
         isolation=tuple(_isolation(name, p) for name, p in isolation.items() if isinstance(p, dict)),
         anti_affinity_group=dict(_groups(answers, store)),
-        failure_domains={n: _brokers(answers, n, d.get("brokers")) for n, d in domains.items() if isinstance(d, dict)},
+        failure_domains=of_domains,
         dispatch_rates=tuple(_dispatch_rates(answers, store, cluster)),
     )
+
+
+def domain_notes(domains: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
+    """Yield a sentence on each broker in several failure domains, which the admin API refuses, but a store may have."""
+    for broker, domain in broker_domains(Policies(failure_domains=domains)).items():
+        others = [name for name, brokers in domains.items() if broker in brokers and name != domain]
+        if others:
+            yield (
+                f"{broker[:_SHOWN]} is in several failure domains. Pulsar takes the last one by name,"
+                f" {domain[:_SHOWN]}, and not {', '.join(name[:_SHOWN] for name in sorted(others)[:_MOST_NAMED])}."
+                " Remove it from the others with pulsar-admin clusters update-failure-domain."
+            )
 
 
 def _texts(value: Any) -> tuple[str, ...]:

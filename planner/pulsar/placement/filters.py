@@ -89,8 +89,12 @@ def _without(brokers: Sequence[str], others: Sequence[str]) -> list[str]:
 
 
 def broker_domains(policies: Policies) -> dict[str, str]:
-    """Return the failure domain of each broker that has one."""
-    return {broker: domain for domain, brokers in policies.failure_domains.items() for broker in brokers}
+    """Return the failure domain of each broker that has one; of several, the last one by its name.
+
+    Pulsar reads the domains as its metadata store lists them, in the order of their names, and keeps the last one.
+    """
+    domains = sorted(policies.failure_domains.items(), key=lambda of: of[0].encode("utf-16-be", "surrogatepass"))
+    return {broker: domain for domain, brokers in domains for broker in brokers}
 
 
 @dataclass(frozen=True, slots=True)

@@ -176,3 +176,17 @@ def test_a_capture_that_has_loads_takes_no_others() -> None:
     reading, after = read(raw, consumed(before.brokers.name, before.info.captured_at_ms))
     assert np.array_equal(before.brokers.cpu_usage_percent, after.brokers.cpu_usage_percent)
     assert [text for text in reading.not_used if text.startswith("more.txt: load reports of")]
+
+
+def test_a_broker_in_two_failure_domains_is_named(whole: bytes) -> None:
+    """The admin API refuses such domains, but a metadata store may have them: Pulsar takes the last one by name."""
+    domains = {"zone-b": {"brokers": ["10.2.0.11:8080"]}, "zone-a": {"brokers": ["10.2.0.11:8080", "10.2.0.12:8080"]}}
+    text = f"$ pulsar-admin clusters list-failure-domains east\n{json.dumps(domains)}\n"
+    reports = (INPUTS / "load_report/two_in_a_row_3_3.txt").read_bytes()
+    alone = read_given([Given("r.json", io.BytesIO(reports)), Given("d.txt", io.BytesIO(text.encode()))])
+    for reading in (alone, read(whole, text)[0]):
+        said = [one for one in reading.contradictions if "several failure domains" in one]
+        assert len(said) == 1
+        assert "Pulsar takes the last one by name, zone-b, and not zone-a." in said[0]
+        assert reading.snapshot is not None
+        assert said[0] in reading.snapshot.info.warnings

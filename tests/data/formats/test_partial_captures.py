@@ -462,6 +462,12 @@ class TestTheRest:
         )
         assert snapshot.policies == whole
 
+    def test_a_broker_of_several_failure_domains_is_named(self, files: Files) -> None:
+        domains = {"rack-2": {"brokers": [B1]}, "rack-1": {"brokers": [B1, B2]}}
+        files["failure-domains.json"] = json.dumps(domains).encode()
+        [note] = [one for one in snapshot_of_capture(files).info.warnings if "several failure domains" in one]
+        assert f"{B1} is in several failure domains. Pulsar takes the last one by name, rack-2, and not rack-1." in note
+
     def test_failure_domains(self, files: Files) -> None:
         files["failure-domains.json"] = json.dumps({"rack-1": {"brokers": [B1, B2]}}).encode()
         assert snapshot_of_capture(files).policies.failure_domains == {"rack-1": (B1, B2)}

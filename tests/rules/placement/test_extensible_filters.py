@@ -16,7 +16,7 @@ from planner.cluster.settings import Settings
 from planner.cluster.snapshot import IsolationPolicy, Policies, Snapshot, SnapshotInfo
 from planner.cluster.tables import make_brokers, make_bundles, make_topics
 from planner.pulsar.placement.extensible_filters import FILTERS, ExtensibleFilters
-from planner.pulsar.placement.filters import isolate
+from planner.pulsar.placement.filters import broker_domains, isolate
 
 GOLDENS = Path(__file__).parent.parent.parent / "goldens" / "placement_extensible" / "filters.jsonl.gz"
 
@@ -61,6 +61,15 @@ def cluster(given: Json) -> Snapshot:
             failure_domains={domain: tuple(members) for domain, members in given["domains"].items()},
         ),
     )
+
+
+def test_of_several_failure_domains_the_last_one_by_name_counts() -> None:
+    """Pulsar puts them into a map in the order of their names, in which U+FF5A is above U+1F600."""
+    for last in ("zone-b", "\uff5a"):
+        for order in ((last, "\U0001f600"), ("\U0001f600", last)):
+            domains = {name: ("b:1", f"{at}:1") for at, name in enumerate(order)}
+            expected = "\uff5a" if last == "\uff5a" else "\U0001f600"
+            assert broker_domains(Policies(failure_domains=domains))["b:1"] == expected
 
 
 @pytest.mark.parametrize("vector", recorded())
