@@ -16,6 +16,7 @@ import msgspec
 
 from planner.cluster.errors import FormatError
 from planner.cluster.units import MIB
+from planner.doors.comments import without_comments
 from planner.doors.pieces import Source
 from planner.doors.terminal import GLUED, WIDTHS, command_of, may_have_commands, places_of_commands, said, sets_settings
 from planner.doors.words import BROKER, NAMESPACE, broker_in, namespace_in
@@ -176,7 +177,8 @@ class _Asked:
 
 def _texts(text: memoryview, line: int, asked: _Asked) -> Iterator[Chunk]:
     """Yield the parts of a text; the position of each is the number of its first line alone."""
-    plain = bytes(text)
+    given = bytes(text)
+    plain = without_comments(given)
     if not plain.strip():
         return
     if len(plain) <= _LONGEST_LINE and not said(plain.decode("utf-8", "replace")):  # logs and prompts alone
@@ -184,7 +186,7 @@ def _texts(text: memoryview, line: int, asked: _Asked) -> Iterator[Chunk]:
             return
     elif not may_have_commands(plain):
         asked.is_answered = True
-        yield Chunk(Source("", str(line), asked.command), text, is_json=False)
+        yield Chunk(Source("", str(line), asked.command), text if plain is given else memoryview(plain), is_json=False)
         return
     for at, (first_line, lines, above) in enumerate(_parts(plain.decode("utf-8", "replace"), line, asked.command)):
         if at:

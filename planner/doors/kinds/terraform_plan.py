@@ -9,7 +9,9 @@ from planner.doors.kind import NO, SURE, Kind
 from planner.doors.kinds.terraform import before_and_after, pieces_of_text
 from planner.doors.pieces import Piece
 
-_PLANNED: Final = re.compile(r'(?m)^\s*(?:~|-/\+|\+/-|[-+]) resource "|^\s*# \S+ (?:will|must) be ')
+_PLANNED: Final = re.compile(
+    r'(?m)^\s*(?:~|-/\+|\+/-|[-+]) resource "|^\s*# [\w-]+(?:\.[^\s.]+)+(?: \([^)\n]*\))? (?:will|must) be [a-z]'
+)
 _MARKED: Final = re.compile(r"(\s*)([-+~]|-/\+|\+/-) (?=\S)(.*)")
 _CHANGE: Final = re.compile(r"(.*?=\s*|\s*)((?:\"(?:[^\"\\]|\\.)*\"|\S+)) -> (.*)")
 _NOT_SHOWN: Final = re.compile(r"\((?:known after apply|sensitive value)\)")
