@@ -11,8 +11,8 @@ _OF_SYSLOG: Final = re.compile(
 _OF_STERN: Final = re.compile(
     rb"(?:[a-z0-9-]+ )?([a-z0-9-]+-(?:\d+|[a-z0-9]{5,10}-[a-z0-9]{5})) (?:[\xe2\x80\xba+] )?[a-z][a-z0-9-]* "
 )
-_OF_PDSH: Final = re.compile(rb"([A-Za-z0-9][\w.-]*): ")
-"""`pdsh` and `clush`; a key of YAML looks alike."""
+_OF_PDSH: Final = re.compile(rb"(?!\d+:)([A-Za-z0-9][\w.-]*): ")
+"""`pdsh` and `clush`; a key of YAML looks alike, and a time of digits alone is none."""
 _PREFIXES: Final = (_OF_KUBECTL, _OF_COMPOSE, _OF_SYSLOG, _OF_STERN)
 _MIXED: Final = (*_PREFIXES, _OF_PDSH)
 _ANNOUNCED: Final = re.compile(rb"[-+] (?:[\w.-]+ )?[\w.-]+ (?:\xe2\x80\xba|>) [\w.-]+\s*$")

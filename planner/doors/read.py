@@ -3,6 +3,7 @@
 import io
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -12,7 +13,7 @@ from planner.cluster.errors import FormatError, PlannerError
 from planner.cluster.files import reading
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count, moment
-from planner.cluster.units import DAY_MS
+from planner.cluster.units import DAY_MS, MIB
 from planner.doors.behind import named_by_labels
 from planner.doors.beside import mixed
 from planner.doors.chunks import chunks_of
@@ -34,6 +35,7 @@ from planner.doors.pieces import (
 from planner.doors.reading import Missing, Reading
 from planner.doors.recognise import pieces_of
 from planner.doors.settings import against_runtime, among_files, applied, spelling
+from planner.doors.stamps import without_stamps
 from planner.doors.terminal import may_have_commands
 from planner.doors.together import Together, capture_of, moment_of, together
 from planner.doors.unpack import unpacked
@@ -58,6 +60,8 @@ _ZIP: Final = (b"PK\x03\x04", b"PK\x05\x06")
 _MOST_FILES: Final = 10_000
 _LOOKED_AT: Final = 4_096
 _DEEPEST: Final = 4
+_STAMPED_BYTES: Final = 64 * MIB
+"""Largest text whose lines are tried without what a logger writes before them."""
 _ENOUGH: Final = "A snapshot needs at least a broker with its load, or the bundles of a namespace and their owners."
 
 
@@ -210,6 +214,28 @@ def _of_file(given: Given, depth: int) -> Iterator[Piece]:
 
 
 def _of_text(data: bytes, name: str) -> Iterator[Piece]:
+    """Yield the pieces of a text, if nothing of it is known without what stands before each line."""
+    waiting: list[Piece] = []
+    is_known = False
+    for piece in _as_it_is(data, name):
+        is_known = is_known or not isinstance(piece, NotUsed) or piece.is_expected
+        if is_known:
+            yield from waiting
+            waiting = []
+            yield piece
+        else:
+            waiting.append(piece)
+    if not is_known and len(data) <= _STAMPED_BYTES:
+        for stamped in without_stamps(data):
+            with suppress(FormatError):  # of too many parts
+                pieces = list(_as_it_is(stamped, name))
+                if worth_of(pieces).used:
+                    yield from pieces
+                    return
+    yield from waiting
+
+
+def _as_it_is(data: bytes, name: str) -> Iterator[Piece]:
     found = False
     for chunk in chunks_of(data, name):
         for piece in pieces_of(chunk):
