@@ -36,7 +36,7 @@ from planner.share.lint import LintFinding
 from planner.simulate import measures, run
 from planner.simulate.edits.edit import Edit
 from planner.simulate.measures import BrokerSeries, Comparison
-from planner.simulate.scenario import Scenario, Step, scenario_from_json, scenario_to_json, unchanged
+from planner.simulate.scenario import Scenario, Step, scenario_from_json, scenario_to_json
 from planner.simulate.strategies import under_strategy
 from planner.simulate.what_if import Target, WhatIf, what_if
 from planner.workspace.opening import content_of, open_scenario, open_snapshot
@@ -107,7 +107,8 @@ def make_scenario(
         ScenarioError: A value is out of bounds.
         SettingError: There is no such setting or strategy.
     """
-    document = scenario_to_json(base or (unchanged(snapshot.info.pulsar_version) if snapshot else Scenario()))
+    begun = base or Scenario()
+    document = scenario_to_json(begun.over(snapshot) if snapshot else begun)
     steps = [edit if isinstance(edit, Mapping) else _written(edit) for edit in edits]
     document["steps"] = [*document.get("steps", []), *({"edit": dict(edit)} for edit in steps)]
     settings = {**document.get("settings", {}), **changes.pop("settings", {})}
@@ -134,7 +135,7 @@ def run_scenario(snapshot: Snapshot, scenario: Scenario | None = None) -> Outcom
     Raises:
         PlannerError: The scenario does not fit the cluster.
     """
-    return Outcome(run.simulate(snapshot, scenario or unchanged(snapshot.info.pulsar_version)))
+    return Outcome(run.simulate(snapshot, scenario or Scenario()))
 
 
 def compare(outcomes: Mapping[str, Outcome]) -> Comparison:

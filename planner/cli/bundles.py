@@ -89,7 +89,7 @@ def bundles(
     if weeks.history:
         return _over_weeks(weeks, csv, narrowed=bool(namespace or scenario or moment or hours), as_json=as_json)
     cluster = _planned(planned, brokers, seed) if planned.pattern else opened(snapshot)[1]
-    asked = content_of(open_scenario(scenario)) if scenario else None
+    asked = content_of(open_scenario(scenario), cluster) if scenario else None
     grown = growing(cluster, hours, 1 + growth_percent / 100, asked) if hours else None
     wanted = namespace or (cluster.namespaces if planned.pattern else ())
     others = [opened(one)[1] for one in moment]

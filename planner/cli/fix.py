@@ -35,8 +35,7 @@ def fix(
     from planner.workspace.opening import content_of, open_scenario
 
     _, cluster = opened(snapshot)
-    own = unchanged(cluster.info.pulsar_version)
-    asked = content_of(open_scenario(scenario)) if scenario else own
+    asked = content_of(open_scenario(scenario), cluster) if scenario else unchanged(cluster.info.pulsar_version)
     show_price(cluster, *[asked] * 30)
     warn_switched_off(cluster)
     outcome = Outcome(simulate(cluster, asked))

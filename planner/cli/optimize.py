@@ -164,7 +164,7 @@ def _start(
 
     if scenario is None:
         return with_traffic(captured, traffic), None
-    show_price(captured, asked := content_of(open_scenario(scenario)))
+    show_price(captured, asked := content_of(open_scenario(scenario), captured))
     start = settled(simulate(captured, asked)) if after_cycles else left_by(captured, asked)
     return with_traffic(start, traffic), Basis(captured, asked)
 

@@ -72,7 +72,7 @@ def plan(
             f"warning: the scenario was made for the snapshot {linked.snapshot_name or 'without a name'} "
             f"({linked.snapshot_digest[:_SHORT]}); this is a different one ({digest[:_SHORT]}).\n"
         )
-    asked = content_of(linked)
+    asked = content_of(linked, cluster)
     show_price(cluster, asked)
     trace = simulate(cluster, asked)
     outcome = Outcome(trace)

@@ -42,7 +42,7 @@ def upgrade(
     if not 1 <= hours <= _MOST_HOURS:
         raise ScenarioError(f"{hours} hours is out of range.", where="--hours", remedy=f"Use 1 to {_MOST_HOURS}.")
     _, cluster = opened(snapshot)
-    asked = content_of(open_scenario(scenario)) if scenario else None
+    asked = content_of(open_scenario(scenario), cluster) if scenario else None
     target = to or next_release(cluster.info.pulsar_version)
     answer = ask_upgrade(cluster, target, asked, hours, show_price)
     if as_json:

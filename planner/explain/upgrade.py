@@ -148,7 +148,7 @@ def upgraded(scenario: Scenario, snapshot: Snapshot, target: ReleaseName) -> Sce
 
 def before_upgrade(scenario: Scenario, snapshot: Snapshot) -> Scenario:
     """Return a scenario on the cluster's own release; what `upgraded` added is taken out."""
-    followed = _followed(snapshot, scenario.pulsar_version)
+    followed = _followed(snapshot, scenario.release_over(snapshot).name)
     own = {name: value for name, value in scenario.settings.items() if followed.get(name) != value}
     return replace(scenario, pulsar_version=release(snapshot.info.pulsar_version).name, settings=own)
 

@@ -16,7 +16,7 @@ from planner.history.days import read_day
 from planner.history.manifest import complete_days
 from planner.pulsar.shedding.registry import SHEDDERS, shedder_by_name
 from planner.replay.spec import MOST_SCENARIOS, Job, grid
-from planner.simulate.scenario import Scenario, scenario_from_json, unchanged
+from planner.simulate.scenario import Scenario, scenario_from_json
 from planner.simulate.strategies import WITH_A_STRATEGY, under_strategy
 from planner.workspace.opening import bytes_of
 
@@ -98,8 +98,8 @@ def scenarios_of(wanted: Grid, snapshot: Snapshot) -> tuple[Scenario, ...]:
             where=", ".join(twice),
             remedy="Leave it out, or vary it without strategies.",
         )
-    if wanted.base == Scenario():  # nothing is asked for: the cluster as it is
-        wanted = replace(wanted, base=unchanged(snapshot.info.pulsar_version))
+    more = tuple(one.over(snapshot) for one in wanted.more)
+    wanted = replace(wanted, base=wanted.base.over(snapshot), more=more)
     found: list[Scenario] = [replace(wanted.base, name=wanted.base.name or "as it is")] if wanted.with_base else []
     axes = [(strategy, read_with(strategy, wanted.settings)) for strategy in wanted.strategies]
     tried = [settings for _, settings in axes] or [dict(wanted.settings)]

@@ -13,7 +13,8 @@ from planner.formats.encoding import read_sealed, sealed_json
 from planner.history.manifest import complete_days, day_start_ms
 from planner.replay.kernel import ReplayTask
 from planner.replay.runner import Runner
-from planner.simulate.scenario import Scenario, scenario_from_json, scenario_to_json
+from planner.share.link import from_canonical
+from planner.simulate.scenario import Scenario, scenario_to_json
 
 MOST_SCENARIOS: Final = 500
 """Most scenarios of a job."""
@@ -123,7 +124,7 @@ def job_from_json(text: bytes | str) -> Job:
         scenarios = []
         for number, given in enumerate(content.get("scenarios", ()), start=1):
             with placed(f"scenarios[{number}]"):
-                scenarios.append(scenario_from_json(given))
+                scenarios.append(from_canonical(given))
         job = Job(**{**content, "clusters": tuple(content["clusters"]), "scenarios": tuple(scenarios)})
         job.check()
     return job

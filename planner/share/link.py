@@ -26,6 +26,7 @@ from importlib import resources
 from typing import Any, Final
 
 from planner.cluster.errors import PlannerError, placed
+from planner.cluster.releases import REFERENCE
 from planner.simulate.scenario import Scenario, scenario_from_json, scenario_to_json
 
 MOST_ADDRESS_CHARACTERS: Final = 2_000
@@ -67,11 +68,25 @@ class LinkedScenario:
 def canonical_text(scenario: Scenario) -> str:
     """Return the one written form of a scenario: checked, without defaults, sorted, without spaces.
 
+    Its default release is the reference, which decided before there was a choice; read it with `from_canonical`.
+
     Raises:
         PlannerError: A value is out of bounds.
     """
     checked = scenario_from_json(scenario_to_json(scenario))
-    return _canonical(scenario_to_json(checked))
+    written = scenario_to_json(checked)
+    release = written.pop("pulsar_version", "")
+    return _canonical(written if release == REFERENCE.name else {**written, "pulsar_version": release})
+
+
+def from_canonical(document: Any) -> Scenario:
+    """Read a canonical written form, also one of an earlier version of the planner.
+
+    Raises:
+        PlannerError: As `scenario_from_json` does.
+    """
+    before = {"pulsar_version": REFERENCE.name}
+    return scenario_from_json({**before, **document} if isinstance(document, dict) else document)
 
 
 def scenario_digest(scenario: Scenario) -> str:
@@ -171,7 +186,7 @@ def _decoded(text: str) -> LinkedScenario:
     if kind != _WHOLE:
         raise _damaged("its type is unknown")
     name, document = _read_content(content)
-    scenario = scenario_from_json(document)
+    scenario = from_canonical(document)
     return LinkedScenario(
         scenario=scenario,
         scenario_digest=scenario_digest(scenario),

@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 from planner.cluster.errors import FormatError, placed
-from planner.share.link import LinkedScenario, canonical_text, decode_link, read_json, scenario_digest
+from planner.share.link import LinkedScenario, canonical_text, decode_link, from_canonical, read_json, scenario_digest
 from planner.simulate.scenario import Scenario, scenario_from_json
 
 MOST_BYTES = 2_000_000
@@ -33,7 +33,7 @@ def scenario_file(scenario: Scenario, digest: str = "", snapshot_name: str = "")
     document = {
         "kind": _KIND,
         "snapshot": {"digest": digest, "name": snapshot_name},
-        "scenario": json.loads(canonical_text(scenario)),
+        "scenario": {**json.loads(canonical_text(scenario)), **_release(scenario)},
     }
     text = _PAIR.sub(r"[\1, \2]", json.dumps(document, indent=2, ensure_ascii=False)) + "\n"
     if (size := len(text.encode())) > MOST_BYTES:
@@ -70,15 +70,20 @@ def read_scenario_file(data: bytes, name: str = "") -> LinkedScenario:
         raise FormatError(
             f"The file cannot be read: {reason}.", where=name, remedy="Use a scenario that the planner exported."
         ) from error
-    digest, called = "", ""
+    digest, called, read = "", "", scenario_from_json
     if isinstance(document, dict) and document.get("kind") == _KIND:
         digest, called = _snapshot(document.get("snapshot", {}), name)
-        document = document.get("scenario")
+        document, read = document.get("scenario"), from_canonical
     with placed(name):
-        scenario = scenario_from_json(document)
+        scenario = read(document)
     return LinkedScenario(
         scenario=scenario, scenario_digest=scenario_digest(scenario), snapshot_digest=digest, snapshot_name=called
     )
+
+
+def _release(scenario: Scenario) -> dict[str, str]:
+    """Return the release that decides, which a file names in full, so that its scenario can be used alone."""
+    return {"pulsar_version": scenario.pulsar_version}
 
 
 def _snapshot(value: Any, name: str) -> tuple[str, str]:

@@ -80,7 +80,7 @@ def ask_upgrade(
     Raises:
         PlannerError: The scenario does not fit the cluster, or a value is out of bounds.
     """
-    today = before_upgrade(scenario or Scenario(pulsar_version=target), snapshot)
+    today = before_upgrade(scenario or Scenario(), snapshot)
     if hours:
         today = replace(today, cycles=cycles_of(hours, today.settings_over(snapshot)))
     upgrade = upgrade_of(snapshot, today, target)

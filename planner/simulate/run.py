@@ -93,9 +93,8 @@ def simulate(
                     progress(len(found), scenario.cycles)
         complete = len(found) == scenario.cycles
         notes = tuple(dict.fromkeys(running.notes))
-        return Trace(
-            scenario, running.config, running.start, tuple(found), running.end(), notes, complete, running.demand()
-        )
+        parts = running.config, running.start, tuple(found), running.end(), notes, complete, running.demand()
+        return Trace(running.scenario, *parts)
     finally:
         running.close()
 
@@ -129,8 +128,8 @@ class Simulation:
 
     def __init__(self, frames: Iterable[Snapshot], scenario: Scenario) -> None:
         self._frames = Frames(frames)
-        self.scenario = scenario
         self.start = start = self._frames.last
+        self.scenario = scenario = scenario.over(start)
         self.start_ms = self.now = self._from_ms = start.info.captured_at_ms
         self.config = scenario.settings_over(start)
         self._manager = scenario.load_manager_over(start)

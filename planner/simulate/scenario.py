@@ -15,7 +15,7 @@ from pydantic_core import PydanticCustomError
 from planner.cluster.complaints import first_complaint
 from planner.cluster.errors import HIDDEN, ScenarioError
 from planner.cluster.load_manager import LoadManager
-from planner.cluster.releases import REFERENCE, ReleaseName, release
+from planner.cluster.releases import REFERENCE, Release, ReleaseName, release
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.switches import HELD_SWITCHES
@@ -59,8 +59,7 @@ class Scenario:
         steps: The edits in their order. Those at the same moment are made in this order.
         settings: Settings that differ from the snapshot's, by their `broker.conf` names; in force from the start.
         load_manager: The load manager to run; empty for the snapshot's own.
-        pulsar_version: Release whose rules and defaults decide. Written forms that name none mean the reference, which
-            decided before there was a choice; see `unchanged` for the cluster's own.
+        pulsar_version: Release whose rules and defaults decide; empty for the snapshot's own.
         seed: Decides where Pulsar draws at random, and when each broker reports.
         cycles: Shedding cycles to watch; the first is decided at the moment of the snapshot.
         assumptions: What no snapshot tells.
@@ -70,7 +69,7 @@ class Scenario:
     steps: Annotated[tuple[Step, ...], Field(max_length=MOST_STEPS)] = ()
     settings: Mapping[str, str | int | float | bool] = field(default_factory=lambda: _NO_SETTINGS)
     load_manager: Literal["", "modular", "extensible"] = ""
-    pulsar_version: ReleaseName = REFERENCE.name
+    pulsar_version: ReleaseName | Literal[""] = ""
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
     cycles: Annotated[int, Field(ge=1, le=100_000)] = 30
     assumptions: Assumptions = field(default_factory=Assumptions)
@@ -94,7 +93,19 @@ class Scenario:
         Raises:
             SettingError: A name is unknown or a value out of bounds.
         """
-        return Settings({**snapshot.settings.overrides, **in_full(self.settings)}, release(self.pulsar_version))
+        return Settings({**snapshot.settings.overrides, **in_full(self.settings)}, self.release_over(snapshot))
+
+    def release_over(self, snapshot: Snapshot) -> Release:
+        """Return the release that decides: every command, page and simulation asks here."""
+        return release(self.pulsar_version or snapshot.info.pulsar_version)
+
+    def over(self, snapshot: Snapshot) -> "Scenario":
+        """Return the scenario with the release that decides over a snapshot."""
+        return self.on_brokers_of(snapshot.info.pulsar_version)
+
+    def on_brokers_of(self, version: str) -> "Scenario":
+        """Return the scenario with the release that decides on brokers of a version."""
+        return self if self.pulsar_version else replace(self, pulsar_version=release(version).name)
 
     def load_manager_over(self, snapshot: Snapshot) -> LoadManager:
         """Return the load manager that runs."""
@@ -115,7 +126,10 @@ _DEFAULT = Scenario()
 
 
 def scenario_to_json(scenario: Scenario) -> dict[str, Any]:
-    """Return the canonical written form: only what differs from the defaults, and the format's version."""
+    """Return the written form: only what differs from the defaults, and the format's version.
+
+    It names the release, unless the scenario leaves it to its snapshot.
+    """
     full: dict[str, Any] = _ADAPTER.dump_python(scenario, mode="json", exclude_defaults=True)
     if "steps" in full:
         full["steps"] = [
@@ -128,7 +142,7 @@ def scenario_to_json(scenario: Scenario) -> dict[str, Any]:
 
 
 def scenario_from_json(document: Any) -> Scenario:
-    """Read a scenario that may come from anywhere.
+    """Read a scenario that may come from anywhere; one that names no release leaves it to its snapshot.
 
     Raises:
         ScenarioError: It is no scenario, of another version, or a value is out of bounds; the place is named.
@@ -157,5 +171,5 @@ def scenario_from_json(document: Any) -> Scenario:
             where=".".join(map(str, first.place))[:200] or "scenario",
             remedy=first.remedy or "Correct that field. A scenario that the planner exports shows the format.",
         ) from error
-    Settings(scenario.settings, release(scenario.pulsar_version))
+    Settings(scenario.settings, release(scenario.pulsar_version or REFERENCE.name))
     return scenario

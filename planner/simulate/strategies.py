@@ -67,7 +67,7 @@ def strategy_pairs(scenario: Scenario, config: Settings, load_manager: LoadManag
 
     What is given is as in `under_strategy`. What the release that decides does not have is left out.
     """
-    found, decides = {}, release(scenario.pulsar_version)
+    found, decides = {}, release(scenario.pulsar_version) if scenario.pulsar_version else config.release
     for shedder in SHEDDERS:
         if not has_shedder(decides, shedder):
             continue

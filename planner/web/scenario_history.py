@@ -72,6 +72,7 @@ def change(view: state.Current, scenario: Scenario) -> None:
     Raises:
         PlannerError: A value is out of bounds; nothing changes.
     """
+    scenario = scenario.over(view.captured)
     canonical_text(scenario)
     scenario.settings_over(view.captured)
     known = history(view)
@@ -100,7 +101,7 @@ def redo(view: state.Current) -> None:
 def adopt(saved: SavedSnapshot, scenario: Scenario) -> None:
     """Make the scenario of a link the one about its snapshot, so that it can be undone."""
     known = _HISTORIES.get().setdefault(saved.digest, History(unchanged(saved.pulsar_version)))
-    if known.present != scenario:
+    if known.present != (scenario := scenario.on_brokers_of(saved.pulsar_version)):
         known.add(scenario)
 
 

@@ -84,14 +84,21 @@ def bytes_of(name: str, remedy: str = "Use a file.") -> bytes:
         raise FormatError(f"Cannot read: {reason}.", where=name[:200], remedy=remedy) from error
 
 
-def content_of(linked: LinkedScenario) -> Scenario:
+def content_of(linked: LinkedScenario, snapshot: Snapshot | None = None) -> Scenario:
     """Return a scenario, from the workspace when its link names one that is kept there.
+
+    Args:
+        linked: What was opened.
+        snapshot: The cluster that it is about, whose release decides where the scenario names none.
 
     Raises:
         StoreError: It is not there.
     """
-    if linked.scenario is not None:
-        return linked.scenario
+    scenario = linked.scenario or _kept(linked)
+    return scenario if snapshot is None else scenario.over(snapshot)
+
+
+def _kept(linked: LinkedScenario) -> Scenario:
     workspace = open_workspace()
     try:
         return workspace.scenarios.load(linked.scenario_digest)

@@ -8,8 +8,8 @@ from dataclasses import astuple, dataclass, fields
 import duckdb
 
 from planner.cluster.errors import PlannerError, StoreError
-from planner.share.link import canonical_text, read_json, scenario_digest
-from planner.simulate.scenario import Scenario, scenario_from_json
+from planner.share.link import canonical_text, from_canonical, read_json, scenario_digest
+from planner.simulate.scenario import Scenario
 
 _MAX_NAME = 200
 
@@ -102,7 +102,7 @@ class Scenarios:
                 remedy="Open the link on the server that made it, export the scenario there, and import the file here.",
             )
         try:
-            scenario = scenario_from_json(read_json(rows[0][0]))
+            scenario = from_canonical(read_json(rows[0][0]))
             whole = scenario_digest(scenario) == digest
         except (PlannerError, ValueError):
             whole = False

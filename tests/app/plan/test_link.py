@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.cluster.errors import PlannerError, ScenarioError
+from planner.cluster.releases import REFERENCE
 from planner.cluster.snapshot import Snapshot
 from planner.share.link import (
     MOST_ADDRESS_CHARACTERS,
@@ -95,6 +96,7 @@ def test_a_link_of_this_version_stays_readable() -> None:
         steps=(Step(MoveBundle(bundle="public/default/0x00000000_0x40000000", destination="b:1"), on=False),),
         settings={"loadBalancerBrokerThresholdShedderPercentage": 7},
         seed=42,
+        pulsar_version=REFERENCE.name,
     )
 
 

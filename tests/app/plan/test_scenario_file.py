@@ -1,12 +1,14 @@
 """Scenario files come back as they were, and say what is wrong with them."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.cluster.errors import PlannerError
+from planner.cluster.releases import REFERENCE
 from planner.cluster.snapshot import Snapshot
 from planner.share.link import canonical_text, encode_link, encode_reference, scenario_digest
 from planner.share.scenario_file import MOST_BYTES, read_scenario_file, scenario_file
@@ -29,7 +31,7 @@ def test_round_trip(small: Snapshot) -> None:
 
 
 def test_a_scenario_alone_and_a_link_are_read_too(small: Snapshot) -> None:
-    scenario = random_scenario(small, 1)
+    scenario = replace(random_scenario(small, 1), pulsar_version=REFERENCE.name)
     alone = read_scenario_file(json.dumps(scenario_to_json(scenario)).encode())
     assert (alone.scenario, alone.snapshot_digest) == (scenario, "")
     document = {"kind": "pulsar-bundle-planner scenario", "scenario": scenario_to_json(scenario)}
