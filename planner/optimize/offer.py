@@ -99,14 +99,15 @@ def offer_of(plan: Plan, *, asked: bool = False, cancelled: Callable[[], bool] =
     limit, watched = constraint_of(plan), watch(plan, cancelled)
     if not plan.moves:
         return Offer(plan, plan, stability_of(plan, watched=watched), None, "", None, limit, None)
-    before = without_plan(plan, watched, cancelled)
-    verdict = verdict_of(plan, watched, before, cancelled)
+    idle = _idle(cancelled)
+    before = idle(watched)
+    verdict = verdict_of(watched, before)
     tried = "" if asked else _declined(plan, verdict)
     if not tried:
         stability = stability_of(plan, watched=watched, cancelled=cancelled)
         return Offer(plan, plan, stability, verdict, "", None, limit, before)
     for fewer, seen in _smaller(plan, reversed(_SIZES), cancelled):
-        verdict = verdict_of(fewer, seen, before, cancelled)
+        verdict = verdict_of(seen, idle(seen))
         if verdict.word != "worse":
             offered = replace(fewer, notes=(*fewer.notes, tried))
             stability = stability_of(offered, watched=seen, cancelled=cancelled)
@@ -124,11 +125,25 @@ def with_alternative(offer: Offer, cancelled: Callable[[], bool] = lambda: False
     plan, stability = offer.plan, offer.stability
     if not plan.moves or stability.stable or offer.before is None:
         return offer
+    idle = _idle(cancelled)
     for fewer, seen in _smaller(plan, _SIZES, cancelled):
-        if left_alone(fewer, seen) and verdict_of(fewer, seen, offer.before, cancelled).word != "worse":
+        if left_alone(fewer, seen) and verdict_of(seen, idle(seen)).word != "worse":
             return replace(offer, alternative=Alternative(fewer, {}))
     useful = stability.keeps and stability.keeps != LEFT_OFF and not stability.divided
     return replace(offer, alternative=Alternative(None, stability.keeps)) if useful else offer
+
+
+def _idle(cancelled: Callable[[], bool]) -> Callable[[Watched], Result]:
+    """Return a function for the time of a plan without it, which simulates times of one length once."""
+    known: dict[int, Result] = {}
+
+    def idle(watched: Watched) -> Result:
+        cycles = watched.trace.scenario.cycles
+        if cycles not in known:
+            known[cycles] = without_plan(watched, cancelled)
+        return known[cycles]
+
+    return idle
 
 
 def required(plan: Plan) -> bool:

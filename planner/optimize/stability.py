@@ -1,25 +1,28 @@
 """Will Pulsar undo it? The cluster after a plan, watched under the settings in force, and what keeps the plan."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
+from planner.cluster.errors import SettingError
 from planner.cluster.names import SHEDDING_ENABLED, SHEDDING_EXCLUDED_NAMESPACES, SHEDDING_GRACE_PERIOD_MINUTES
 from planner.cluster.setting import SettingValue
+from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.switches import shedding_is_off
 from planner.cluster.text import count
 from planner.optimize.plan import Plan
-from planner.optimize.waves import REPORTED, WAVE_CLIENTS, scenario_of, waves_of
+from planner.optimize.waves import WAVE_CLIENTS, scenario_of, waves_of
 from planner.pulsar.manager.cycle import effective_shedder
 from planner.simulate.event import Event
 from planner.simulate.judge import Result, Verdict, judge
 from planner.simulate.run import simulate
-from planner.simulate.scenario import Scenario, unchanged
+from planner.simulate.scenario import MOST_STEPS, Scenario
 from planner.simulate.shelf import CycleStore
-from planner.simulate.trace import Trace
+from planner.simulate.trace import Cycle, Trace
 from planner.simulate.what_if import Change, Target, what_if
 
 CYCLES: Final = 30
@@ -99,12 +102,6 @@ class Stability:
         return f"{text} To {'stop the shedding' if self.divided else 'make the plan stable'}, set {changes}."
 
 
-def after_plan(plan: Plan, cancelled: Callable[[], bool] = lambda: False) -> Snapshot:
-    """Return the cluster some minutes after a plan, shedding held until then: what the leader knows has caught up."""
-    trace = _on_disk(plan.snapshot, scenario_of(plan, cycles=REPORTED), cancelled)
-    return replace(trace.end, settings=plan.snapshot.settings)
-
-
 def _on_disk(start: Snapshot, scenario: Scenario, cancelled: Callable[[], bool]) -> Trace:
     """Simulate with the cycles on disk: thirty of a large cluster are a gigabyte."""
     shelf = CycleStore(scenario.cycles, start)
@@ -115,11 +112,11 @@ def _on_disk(start: Snapshot, scenario: Scenario, cancelled: Callable[[], bool])
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Watched:
-    """The load balancer after a plan.
+    """A plan and the load balancer after it: the scenario that the plan opens as, so that both say the same.
 
     Attributes:
-        start: The cluster some minutes after the plan, with shedding on.
-        trace: `CYCLES` cycles of it.
+        start: The cluster before the plan, with shedding on.
+        trace: The plan with shedding held until every broker has reported, and `CYCLES` cycles.
         was_off: Shedding is off in the cluster.
     """
 
@@ -127,41 +124,36 @@ class Watched:
     trace: Trace
     was_off: bool
 
+    @property
+    def after(self) -> Sequence[Cycle]:
+        """The cycles after the hold."""
+        return self.trace.cycles[self.trace.scenario.cycles - CYCLES :]
+
 
 def watch(plan: Plan, cancelled: Callable[[], bool] = lambda: False) -> Watched:
-    """Carry a plan out in the simulation, wait for reports, and let the load balancer run."""
-    start = after_plan(plan, cancelled)
-    off = shedding_is_off(start.settings)
+    """Carry a plan out in the simulation, wave by wave, wait for reports, and let the load balancer run."""
+    start, off = plan.snapshot, shedding_is_off(plan.snapshot.settings)
     if off:
         start = replace(start, settings=start.settings.changed(loadBalancerEnabled=True, **{SHEDDING_ENABLED: True}))
-    watched = unchanged(start.info.pulsar_version, cycles=CYCLES)
-    return Watched(start, _on_disk(start, watched, cancelled), off)
+    waves = waves_of(plan, WAVE_CLIENTS)
+    fits = len(waves) + len(plan.splits) < MOST_STEPS
+    opened = scenario_of(plan, waves if fits else (), held=False, cycles=CYCLES)
+    return Watched(start, _on_disk(start, opened, cancelled), off)
 
 
 def left_alone(plan: Plan, watched: Watched) -> bool:
     """Say whether a plan is stable: nothing is shed, and nothing split that it had moved."""
-    shed = any(event.kind == "shed" for event in watched.trace.events)
-    return not shed and not _split_of_moved(plan, watched.trace)
+    return not _shed(watched) and not _split_of_moved(plan, watched)
 
 
-def without_plan(
-    plan: Plan, watched: Watched, cancelled: Callable[[], bool] = lambda: False, cycles: int = REPORTED + CYCLES
-) -> Result:
+def without_plan(watched: Watched, cancelled: Callable[[], bool] = lambda: False) -> Result:
     """Return what the time of a plan and the cycles after it come to without the plan."""
-    idle = replace(watched.trace.scenario, cycles=cycles)
-    return Result.of(_on_disk(_balanced(plan, watched), idle, cancelled))
+    return Result.of(_on_disk(watched.start, watched.trace.scenario.with_steps(), cancelled))
 
 
-def verdict_of(plan: Plan, watched: Watched, before: Result, cancelled: Callable[[], bool] = lambda: False) -> Verdict:
+def verdict_of(watched: Watched, before: Result) -> Verdict:
     """Return what the judge says of the scenario that a plan opens as, compared with the time `without_plan`."""
-    opened = scenario_of(plan, waves_of(plan, WAVE_CLIENTS), held=False, cycles=CYCLES)
-    before = before if opened.cycles == REPORTED + CYCLES else without_plan(plan, watched, cancelled, opened.cycles)
-    return judge(before, Result.of(_on_disk(_balanced(plan, watched), opened, cancelled)))
-
-
-def _balanced(plan: Plan, watched: Watched) -> Snapshot:
-    """Return the cluster before a plan with the settings of the cycles after it: with shedding on."""
-    return replace(plan.snapshot, settings=watched.start.settings)
+    return judge(before, Result.of(watched.trace))
 
 
 def stability_of(
@@ -172,37 +164,43 @@ def stability_of(
     Where shedding is off in the cluster, the answer is about the time when it is on again.
     """
     seen = watched or watch(plan, cancelled)
-    start, trace, off = seen.start, seen.trace, seen.was_off
-    shed = [(cycle.index + 1, event) for cycle in trace.cycles for event in cycle.events if event.kind == "shed"]
+    shed = _shed(seen)
     moved = {move.bundle for move in plan.moves}
-    keeps = _keeping(start, trace, cancelled) if shed else _NO_CHANGE
-    divided = _split_of_moved(plan, trace)
+    keeps = _keeping(seen, cancelled) if shed else _NO_CHANGE
+    divided = _split_of_moved(plan, seen)
     return Stability(
         stable=not shed and not divided,
         cycle=shed[0][0] if shed else 0,
         shed=tuple(event for _, event in shed),
         undone=len({event.bundle for _, event in shed} & moved),
-        splits=sum(event.kind == "split" for event in trace.events),
+        splits=sum(event.kind == "split" for cycle in seen.after for event in cycle.events),
         why=shed[0][1].why if shed else "",
         keeps=keeps,
-        was_off=off,
+        was_off=seen.was_off,
         divided=divided,
     )
 
 
-def _split_of_moved(plan: Plan, trace: Trace) -> tuple[int, ...]:
+def _shed(watched: Watched) -> list[tuple[int, Event]]:
+    """Return what is shed after a plan, each with its cycle, from 1."""
+    cycles = enumerate(watched.after, start=1)
+    return [(number, event) for number, cycle in cycles for event in cycle.events if event.kind == "shed"]
+
+
+def _split_of_moved(plan: Plan, watched: Watched) -> tuple[int, ...]:
     """Return the cycles, from 1, in which a bundle is split that a plan had moved: its parts may go elsewhere."""
     moved = {move.bundle for move in plan.moves}
     return tuple(
-        cycle.index + 1
-        for cycle in trace.cycles
+        number
+        for number, cycle in enumerate(watched.after, start=1)
         for event in cycle.events
         if event.kind == "split" and event.bundle in moved
     )
 
 
-def _keeping(start: Snapshot, trace: Trace, cancelled: Callable[[], bool]) -> Mapping[str, SettingValue]:
+def _keeping(watched: Watched, cancelled: Callable[[], bool]) -> Mapping[str, SettingValue]:
     """Return settings with which nothing is shed: what flips the decision about each broker that sheds, one by one."""
+    start, trace = watched.start, watched.trace
     shedder, _ = effective_shedder(start.info.load_manager, start.settings)
     changes: dict[str, str | int | float | bool] = {}
     for _ in range(_TRIES):
@@ -225,11 +223,22 @@ def _keeping(start: Snapshot, trace: Trace, cancelled: Callable[[], bool]) -> Ma
         if not usable:
             break
         first = next((one for one in usable if one.setting in changes), usable[0])
-        changes[first.setting] = _rounded(first)
+        changes[first.setting] = _enough(first, start.settings, again=first.setting in changes)
         trace = _on_disk(start, replace(trace.scenario, settings=changes), cancelled)
     if changes and not any(event.kind == "shed" for event in trace.events) and trace.complete:
         return dict(changes)
     return LEFT_OFF
+
+
+def _enough(change: Change, config: Settings, *, again: bool) -> int | float:
+    """Return a value of a change that holds; twice as far from the own one where the averages caught up with it."""
+    value, own = _rounded(change), config[change.setting]
+    if again and change.relation == ">=" and isinstance(own, int | float):
+        farther = value + (value - own)
+        with suppress(SettingError):  # out of bounds
+            config.changed(**{change.setting: farther})
+            return farther
+    return value
 
 
 def _rounded(change: Change) -> int | float:

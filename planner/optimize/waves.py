@@ -182,14 +182,14 @@ def scenario_of(
             f"A scenario can have at most {MOST_STEPS:,} edits; this plan has {len(steps):,} waves and splits.",
             remedy="Allow more clients per wave.",
         )
-    lasts_min = math.ceil((len(groups) - 1) * pause_min)
+    every_min = max(plan.snapshot.settings.integer(SHEDDING_INTERVAL_MINUTES), 1)
+    lasts = math.ceil((len(groups) - 1) * pause_min / every_min)
     if not held and len(steps) < MOST_STEPS:
-        every_min = max(plan.snapshot.settings.integer(SHEDDING_INTERVAL_MINUTES), 1)
-        steps.insert(0, Step(BalancerHold(duration_min=float(lasts_min + REPORTED * every_min))))
+        steps.insert(0, Step(BalancerHold(duration_min=float((lasts + REPORTED) * every_min))))
     return unchanged(
         plan.snapshot.info.pulsar_version,
         name=f"Best plan: {count(round(plan.spent['moves']), 'move')}",
         steps=tuple(steps),
         settings=HELD if held else {},
-        cycles=cycles + lasts_min + (0 if held else REPORTED),
+        cycles=cycles + lasts + (0 if held else REPORTED),
     )

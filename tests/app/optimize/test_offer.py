@@ -75,7 +75,7 @@ def test_a_worse_plan_is_tried_and_not_offered(story: Snapshot) -> None:
     assert found.verdict is not None
     assert found.verdict.word in {"better", "trade-off"}
     assert found.before is not None
-    assert verdict_of(found.first, watch(found.first), found.before).word == "worse"
+    assert verdict_of(watch(found.first), found.before).word == "worse"
     assert gain_points(found.plan) >= LEAST_POINTS
     shown = document(found.plan, waves_of(found.plan), found.stability, offer=found)
     assert shown["tried"] == found.tried

@@ -4,11 +4,14 @@ import pytest
 
 from planner.cluster.snapshot import Snapshot
 from planner.explain.outcome import Outcome
+from planner.optimize.absorb import left_by
 from planner.optimize.answer import best_plan
 from planner.optimize.offer import offer_of
 from planner.optimize.question import Question
 from planner.optimize.waves import scenario_of, waves_of
+from planner.simulate.edits.add_brokers import AddBrokers
 from planner.simulate.edits.hold_balancer import HoldBalancer
+from planner.simulate.moves import relocations, thrashing_percent
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Step, unchanged
 from planner.workspace.samples import load_sample, samples
@@ -56,3 +59,17 @@ def test_a_best_plan_that_is_opened_as_a_scenario_is_judged_alike(file: str) -> 
     assert opened.gate is not None
     assert not opened.gate.objections
     assert opened.gate.verdict.word == offer.verdict.word
+
+
+def test_what_is_said_of_a_plan_is_what_it_opens_as() -> None:
+    """Four brokers join, and two bundles are split at random: once only the opened scenario shed one to and fro."""
+    joined = unchanged("4.2.4", steps=(Step(AddBrokers(count=4)),))
+    start = left_by(sample("story.zip"), joined)
+    offer = offer_of(best_plan(start, Question(moves=13)))
+    trace = simulate(start, scenario_of(offer.plan, waves_of(offer.plan, 1000), held=False))
+    shed = [event for event in trace.events if event.kind == "shed"]
+    assert tuple(event.bundle for event in shed) == tuple(event.bundle for event in offer.stability.shed)
+    assert offer.stability.stable == (not shed and not offer.stability.divided)
+    assert offer.verdict is not None
+    assert ("thrashing" in offer.verdict.text) is (thrashing_percent(relocations(trace)) > 0)
+    assert f"sheds {len(shed)} bundle" in offer.stability.sentence or not shed
