@@ -252,7 +252,7 @@ def _best_of(data: bytes, name: str) -> list[Piece]:
     text = data.decode("utf-8", "replace")
     as_it_is = worth = worth_of(best)
     width = 0
-    for readings in readings_of(text):
+    for readings in readings_of(text) if not as_it_is.is_whole else ():
         for joined, at in readings if not width else ():
             pieces = list(_of_text(joined.encode(), name))
             found = worth_of(pieces)

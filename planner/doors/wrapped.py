@@ -95,6 +95,11 @@ class Worth:
     used: int
     stray: int
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of the text was read, so that no other reading of it can be better."""
+        return self.used > 0 and not self.not_read and not self.stray
+
     def is_better_than(self, other: "Worth") -> bool:
         """Say whether more of the text was read, and nothing less is of use."""
         if self.used and not other.used:

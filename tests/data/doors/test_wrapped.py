@@ -205,3 +205,19 @@ def test_a_class_or_a_unit_that_was_cut_is_named() -> None:
     assert any("the beginning of the name of a class" in one for one in read(rows).not_used)
     unit = 'Environment=PULSAR_PREFIX_loadBalancerEnabled=true "PULSAR_PREFIX_loadBa\n'
     assert any("ends inside quotation marks" in one for one in read(unit).not_used)
+
+
+@pytest.mark.parametrize("name", ["load_report/pretty_4_0.json", "metrics/scrape_4_2.prom", "topic_names/list_4_0.txt"])
+def test_lines_are_joined_only_where_something_was_not_read(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every text was tried with its lines joined, which took as long as reading it."""
+    tried: list[str] = []
+
+    def spy(text: str) -> Iterator[list[tuple[str, int]]]:
+        tried.append(text)
+        return iter(())
+
+    monkeypatch.setattr(read_module, "readings_of", spy)
+    text = (INPUTS / name).read_text()
+    for given in (text, text + "what is this line\n"):
+        read_given([Given("x", io.BytesIO(given.encode()))], now_ms=1)
+    assert tried == [text + "what is this line\n"]
