@@ -297,11 +297,10 @@ def _missing(reading: Reading) -> None:
 def _commands(reading: Reading | None) -> None:
     """Draw all commands whose outputs make a cluster."""
     snapshot = reading.snapshot if reading is not None else None
-    text = (
-        script()
-        if snapshot is None
-        else script(snapshot.info.cluster, snapshot.brokers.name, [n for n in snapshot.namespaces if ":" not in n][:50])
-    )
+    text = script()
+    if snapshot is not None:
+        namespaces = [name for name in snapshot.namespaces if ":" not in name][:50]
+        text = script(snapshot.info.cluster, snapshot.brokers.name, namespaces, snapshot.info.load_manager)
     with st.expander("The ten commands", icon=":material/terminal:", expanded=reading is None):
         st.caption("Run them, and upload or paste the terminal with the commands in it. Any part of it helps.")
         st.code(text, language=None, wrap_lines=True)

@@ -50,7 +50,7 @@ def _of_broker(files: Mapping[str, bytes], tag: str, broker: str) -> Iterator[tu
         yield f"pulsar-admin brokers namespaces c --url {broker}", _owned(owned)
 
 
-def _of_cluster(files: Mapping[str, bytes]) -> Iterator[tuple[str, str]]:
+def _of_cluster(files: Mapping[str, bytes], asked: str) -> Iterator[tuple[str, str]]:
     if brokers := _answer(files, "brokers.json"):
         yield "pulsar-admin brokers list c", "".join(f"{name}\n" for name in brokers)
     if leader := _answer(files, "leader.json"):
@@ -58,7 +58,7 @@ def _of_cluster(files: Mapping[str, bytes]) -> Iterator[tuple[str, str]]:
     if "version.txt" in files:
         yield "pulsar-admin brokers version", files["version.txt"].decode().strip().strip('"') + "\n"
     if runtime := next((_answer(files, n) for n in files if n.startswith("runtime-config.b")), None):
-        yield "pulsar-admin brokers get-runtime-config", _table(runtime)
+        yield f"pulsar-admin --admin-url http://{asked} brokers get-runtime-config", _table(runtime)
     yield "pulsar-admin brokers get-all-dynamic-config", _table(_answer(files, "dynamic-config-values.json") or {})
     isolation = _answer(files, "isolation-policies.json") or {}
     policies = {name: _policy(policy) for name, policy in isolation.items()}
@@ -73,7 +73,7 @@ def _outputs(files: Mapping[str, bytes]) -> Iterator[tuple[str, str]]:
         for line in index
         if line["file"].startswith(("owned.b", "load-report.b", "topics.b"))
     }
-    yield from _of_cluster(files)
+    yield from _of_cluster(files, next(iter(by_tag.values()), ""))
     for tag, broker in sorted(by_tag.items()):
         yield from _of_broker(files, tag, broker)
     for line in index:
