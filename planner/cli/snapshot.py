@@ -76,7 +76,7 @@ def snapshot(
     if scenario_out is not None:
         _write_scenario(reading, base, scenario_out)
     if reading.snapshot is None and (scenario_out is None or out is not None):
-        raise FormatError(reading.not_enough, remedy=_SETTINGS_ALONE if reading.configurations else _MORE)
+        raise FormatError(reading.not_enough, remedy=_SETTINGS_ALONE if reading.settings_files else _MORE)
     if out is not None and reading.snapshot is not None:
         write_snapshot(reading.snapshot, out)
         sys.stdout.write(f"{out}: {reading.text}\n")
@@ -127,12 +127,12 @@ def _write_scenario(reading: "Reading", base: str, path: Path) -> None:
     from planner.share.scenario_file import scenario_file
     from planner.workspace.opening import open_snapshot
 
-    if not reading.configurations:
+    if not reading.settings_files:
         raise FormatError("The files hold no settings file.", remedy="Add broker.conf, or leave out --scenario-out.")
     name, over = open_snapshot(base) if base else ("", reading.snapshot)
     if over is None:
         raise FormatError("A scenario needs a snapshot.", remedy="Name one with --base, or add outputs of the cluster.")
-    scenario, wrong = scenario_of(reading.configurations, over)
+    scenario, wrong = scenario_of(reading.settings_files, over)
     for text in wrong:
         sys.stderr.write(f"not used: {text}\n")
     write_file(path, scenario_file(scenario, snapshot_digest(over), name or over.info.cluster))

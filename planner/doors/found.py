@@ -84,5 +84,5 @@ def _names(pieces: list[Piece]) -> Iterator[str]:
 def _configurations(pieces: list[Piece]) -> Iterator[str]:
     texts = {"runtime": "settings of a running broker", "dynamic": "dynamic settings"}
     for one in pieces:
-        if isinstance(one, kinds.Configuration) and (one.values or one.misspelt or one.foreign):
+        if isinstance(one, kinds.Configuration) and one.is_of_brokers:
             yield texts.get(one.form, f"{count(len(one.values), 'setting')} in {one.source.file}")

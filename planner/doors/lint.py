@@ -131,11 +131,7 @@ def lint_file(
         FormatError: It cannot be read, or has none of the settings that the planner knows.
     """
     reading = read_outputs(path, release=release.name)
-    files = [
-        one
-        for one in reading.configurations
-        if one.values or one.misspelt or one.invalid or one.read_false or one.variables
-    ]
+    files = reading.settings_files
     if not files:
         raise FormatError(
             " ".join(["It holds no settings of Pulsar's load balancer.", *reading.not_used[:_MOST_SAID]]),

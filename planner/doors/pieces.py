@@ -189,6 +189,11 @@ class Configuration(Piece):
     variables: Mapping[str, bool] = field(default_factory=dict)
     repeated: Sequence[str] = ()
 
+    @property
+    def is_of_brokers(self) -> bool:
+        """Whether it has any setting of the load balancer, right or wrong; a file of a proxy or a bookie has none."""
+        return bool(self.values or self.misspelt or self.invalid or self.read_false or self.variables)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IsolationPolicies(Piece):

@@ -412,7 +412,7 @@ def _of_whole(
 
 
 def _not_enough(made: Together) -> str:
-    if not made.brokers and not made.of(Configuration):
+    if not made.brokers and not any(one.is_of_brokers for one in made.of(Configuration)):
         return f"Nothing in the files says what brokers there are. {_ENOUGH}"
     if not made.brokers:
         return "The files hold settings alone."

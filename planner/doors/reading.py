@@ -61,6 +61,11 @@ class Reading:
     not_enough: str = ""
 
     @property
+    def settings_files(self) -> tuple[Configuration, ...]:
+        """The settings files that have any setting of the load balancer."""
+        return tuple(one for one in self.configurations if one.is_of_brokers)
+
+    @property
     def text(self) -> str:
         """What was found, as one line."""
         return ", ".join(self.found) or "nothing that is known"

@@ -209,7 +209,7 @@ def _show(reading: Reading) -> None:
     st.markdown("\n".join(f"- {plain(one)}" for one in reading.found) or "Nothing that is known.")
     if reading.snapshot is not None:
         _offer(reading)
-    elif reading.configurations:
+    elif reading.settings_files:
         _offer_settings(reading)
     else:
         st.warning(plain(reading.not_enough), icon=":material/hourglass_empty:")
@@ -222,7 +222,7 @@ def _show(reading: Reading) -> None:
         if texts:
             st.markdown(f"**{title}**")
             note_list(texts)
-    if reading.snapshot is not None or not reading.configurations:
+    if reading.snapshot is not None or not reading.settings_files:
         _missing(reading)
 
 
@@ -264,7 +264,7 @@ def _offer_settings(reading: Reading) -> None:
     if view is None:
         st.info("These are settings. Open a snapshot first, or add outputs of the cluster.", icon=":material/tune:")
         return
-    scenario, wrong = scenario_of(reading.configurations, view.captured)
+    scenario, wrong = scenario_of(reading.settings_files, view.captured)
     note_list(wrong)
     name = plain(view.saved.name)
     if not scenario.settings:

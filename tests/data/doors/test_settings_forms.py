@@ -310,3 +310,12 @@ def test_an_override_that_brokers_refuse_is_named() -> None:
     assert "a setting that the planner does not use" in why
     [why] = read("pulsar-admin brokers update-dynamic-config --config=loadBalancerEnabled --value=false\n").not_used
     assert "overrides loadBalancerEnabled, which brokers refuse" in why
+
+
+def test_the_file_of_a_proxy_has_no_settings_of_the_load_balancer(tmp_path: Path) -> None:
+    """It was found to hold 0 settings, with the advice to make a scenario of them."""
+    (tmp_path / "proxy.conf").write_text("brokerServiceURL=pulsar://a:6650\nservicePort=6650\n", encoding="utf-8")
+    reading = read_outputs(tmp_path / "proxy.conf")
+    assert reading.found == ()
+    assert reading.not_enough.startswith("Nothing in the files says what brokers there are.")
+    assert "the load balancer does not read brokerServiceURL" in reading.not_used[0]
