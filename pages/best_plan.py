@@ -236,6 +236,8 @@ def _start(view: state.Current) -> state.Current | None:
 def draw(view: state.Current) -> None:
     """Draw the page."""
     show_switched_off(view.captured)
+    if doubt := best_plan.doubt(view):
+        st.warning(plain(names.short(doubt)), icon=":material/report:")
     top = st.container()
     start = _start(view)
     if start is None:

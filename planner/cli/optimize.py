@@ -220,6 +220,7 @@ class _Answer:
 
     def print_json(self) -> None:
         """Print everything as JSON."""
+        from planner.explain.doubt import doubt_sentence
         from planner.optimize.answer import peak_without_groups
         from planner.share.carry_out import document
         from planner.share.export import json_text
@@ -236,7 +237,7 @@ class _Answer:
             basis=self.basis,
             offer=self.offer,
         )
-        sys.stdout.write(json_text(found))
+        sys.stdout.write(json_text({**found, "doubt": doubt_sentence(self.plan.snapshot)}))
 
     def print_script(self, *, back: bool) -> None:
         """Print a script that carries the plan out, or undoes it."""
@@ -256,6 +257,7 @@ class _Answer:
 
 def _text(name: str, offer: "Offer", waves: "Sequence[Wave]") -> str:
     """Return a plan for people to read."""
+    from planner.explain.doubt import doubt_sentence
     from planner.explain.switched_off import switched_off
     from planner.optimize.answer import peak_without_groups
     from planner.optimize.offer import nearly_as_low
@@ -266,6 +268,7 @@ def _text(name: str, offer: "Offer", waves: "Sequence[Wave]") -> str:
     off = [one.text for one in switched_off(plan.snapshot)]
     lasting = f" {offer.lasting}." if offer.lasting else ""
     lines = [f"Snapshot   {name}", f"Plan       {plan.digest()[:_SHORT]}", "", *off, f"{summary(plan)}{lasting}"]
+    lines += [found] if (found := doubt_sentence(plan.snapshot)) else []
     lines += [found] if (found := nearly_as_low(plan)) else []
     lines += [plan.limit] if plan.question.under_percent is None else []
     lines += [offer.constraint.sentence] if offer.constraint else []

@@ -4,11 +4,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-import numpy as np
-
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count
 from planner.explain.diagnosis import diagnose
+from planner.explain.doubt import doubt_of
 from planner.explain.finding import Finding
 from planner.explain.health import within
 from planner.explain.outcome import Outcome
@@ -206,7 +205,7 @@ def fix(trials: Trials, outcome: Outcome, progress: Callable[[int], None] = lamb
     added = [one for one in useful if one.action.kind == "brokers"]
     free = [one for one in single if one.action.kind not in _BOUGHT]
     offered = _offered(trials, free)
-    doubt = _doubt(outcome)
+    doubt = doubt_of(outcome)
     buys = needed and not doubt
     if buys and not (offered and _ends_below(offered[0])):
         free = useful
@@ -233,17 +232,6 @@ def _is_better(one: Trial, pair: Trial) -> bool:
     """Say whether a pair is better than a trial; with splits, in what lasts as long as they do."""
     verdict = judge(one.after, pair.after)
     return verdict.word == "better" and (not pair.splits or lasts(verdict))
-
-
-def _doubt(outcome: Outcome) -> str:
-    """Return what cannot be right about the broker that is used most, first or last; empty for nothing.
-
-    What is shed from it at first, and every move off it, rests on the wrong measurement.
-    """
-    usages = [usage for usage in (outcome.reported_usage[0], outcome.reported_usage[-1]) if np.isfinite(usage).any()]
-    busiest = {outcome.series.brokers[int(np.nanargmax(usage))] for usage in usages}
-    wrong = (one for one in diagnose(outcome) if one.code == "impossible_measurement" and one.severity == "high")
-    return next((one.title for one in wrong if not busiest.isdisjoint(one.brokers)), "")
 
 
 def _ends_below(trial: Trial) -> bool:

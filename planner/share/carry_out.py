@@ -72,8 +72,8 @@ class Basis:
 
     def asked(self, program: Sequence[str]) -> list[Command]:
         """Return what the edits ask of an operator."""
-        cluster = self.captured.info.cluster
-        return [command for edit in self.scenario.edits for command in edit.commands(cluster, program)]
+        cluster, edits = self.captured.info.cluster, [edit.over(self.captured) for edit in self.scenario.edits]
+        return [command for edit in edits for command in edit.commands(cluster, program)]
 
 
 def steps(

@@ -174,10 +174,10 @@ def plan_commands(trace: Trace, options: CommandOptions | None = None) -> tuple[
     """Return what to do for a plan, in order."""
     how = options or CommandOptions()
     changes, dynamic = changed_settings(trace), trace.start.info.dynamic_settings
-    edits = trace.scenario.edits
+    edits, cluster = trace.scenario.edits, trace.start.info.cluster
     assumed = [f"Assumption: {text}" for text in (edit.assumption() for edit in edits) if text]
     notes = [Command(section="notes", note=note) for note in (*assumed, *trace.notes)]
-    asked = [command for edit in edits for command in edit.commands(trace.start.info.cluster, how.program)]
+    asked = [command for edit in edits for command in edit.over(trace.start).commands(cluster, how.program)]
     work = [*_splits(trace, how), *_unloads(trace, how)]
     if needs_restart(changes) and any(command.words for command in work):
         before = [command for command in asked if command.section != "leaving"]

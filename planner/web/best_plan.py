@@ -8,7 +8,9 @@ import numpy as np
 import streamlit as st
 
 from planner.cluster.errors import PlannerError
+from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import percent
+from planner.explain.doubt import doubt_sentence
 from planner.optimize.absorb import left_by, settled, surviving
 from planner.optimize.answer import best_plan, peak_without_groups
 from planner.optimize.offer import Offer, offer_of, with_alternative
@@ -204,6 +206,17 @@ def offer(plan: Plan) -> Offer | None:
     """Return what is offered of a plan; None while it is tried, which is said."""
     words = "Simulating what Pulsar makes of the plan"
     return tasks.answer(_offered(plan), lambda _, stopped: offer_of(plan, cancelled=stopped), words)
+
+
+def doubt(view: state.Current) -> str:
+    """Return what cannot be right about the measurements that plans rest on; empty where nothing is known."""
+    return _doubt(view.digest, view.snapshot)
+
+
+@st.cache_resource(max_entries=24, show_spinner=False)
+def _doubt(digest: str, _snapshot: Snapshot) -> str:
+    del digest
+    return doubt_sentence(_snapshot)
 
 
 def alternative(offered: Offer) -> Offer | None:

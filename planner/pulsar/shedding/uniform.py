@@ -19,6 +19,7 @@ from planner.cluster.names import MAX_UNLOAD_PERCENTAGE, MIN_UNLOAD_MESSAGE, MIN
 from planner.cluster.releases import Switch
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.units import MIB
 from planner.pulsar.shedding.needs import MESSAGE_RATES, THROUGHPUT
 from planner.pulsar.shedding.profile import Gate, Profile, Remedy, lower_threshold_remedy
 from planner.pulsar.shedding.selection import (
@@ -51,41 +52,106 @@ _EPSILON = 1e-6
 
 _WITHIN = ReasonCode(
     "uniform.within",
-    "{rate_msg_per_s:.0f} msg/s and {throughput_bytes_per_s:.0f} B/s; over all brokers the largest message rate is"
+    "{rate_msg_per_s:.0f} msg/s and {throughput_mib_per_s:.2f} MiB/s; over all brokers the largest message rate is"
     " {difference_percent:.1f} % above the smallest (limit {difference_limit_percent:.1f} %) and the largest throughput"
     " is {ratio:.2f} times the smallest (limit {ratio_limit:.2f})",
 )
-_NOT_HIGHEST = ReasonCode(
-    "uniform.not_highest",
-    "{value:.0f} in + out per second; {other} has the most, and only that broker sheds in a cycle",
-)
-_SINGLE = ReasonCode("uniform.single_bundle", "it has the most traffic ({value:.0f}), but only {bundles:.0f} bundle")
-_TOO_LITTLE = ReasonCode(
-    "uniform.below_minimum",
-    (
-        "it has the most traffic, but the share of the difference to move, {quota:.0f}, is below the minimum "
-        "{minimum:.0f}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Reasons:
+    """What is said of a comparison by one measure, and how much of it is one unit there."""
+
+    per_unit: float
+    donor: ReasonCode
+    not_highest: ReasonCode
+    single: ReasonCode
+    too_little: ReasonCode
+    no_fit: ReasonCode
+    taken: ReasonCode
+    too_big: ReasonCode
+    enough: ReasonCode
+
+
+_RATE = _Reasons(
+    per_unit=1.0,
+    donor=ReasonCode(
+        "uniform.msg_rate_donor",
+        "its message rate is {difference_percent:.1f} % above that of {other}, more than {limit_percent:.1f} %:"
+        " up to {quota:.0f} msg/s leave",
+        acts=True,
+    ),
+    not_highest=ReasonCode(
+        "uniform.not_highest",
+        "{value:.0f} msg/s in + out; {other} has the most, and only that broker sheds in a cycle",
+    ),
+    single=ReasonCode(
+        "uniform.single_bundle",
+        "it has the most traffic ({value:.0f} msg/s), but only {bundles:.0f} bundle",
+    ),
+    too_little=ReasonCode(
+        "uniform.below_minimum",
+        "it has the most traffic, but the share of the difference to move, {quota:.0f} msg/s, is below the"
+        " minimum {minimum:.0f} msg/s",
+    ),
+    no_fit=ReasonCode(
+        "uniform.no_candidate",
+        "it has the most traffic, but none of its bundles fits into the {quota:.0f} msg/s that may leave",
+    ),
+    taken=ReasonCode(
+        "uniform.bundle_taken",
+        "{value:.1f} msg/s fits into the {left:.0f} msg/s left to move",
+        acts=True,
+    ),
+    too_big=ReasonCode(
+        "uniform.bundle_too_big",
+        "{value:.1f} msg/s is more than the {left:.0f} msg/s left to move",
+    ),
+    enough=ReasonCode(
+        "uniform.bundle_limit",
+        "{value:.1f} msg/s; {limit:.0f} bundles are already chosen, the maximum per cycle",
     ),
 )
-_NO_FIT = ReasonCode(
-    "uniform.no_candidate", "it has the most traffic, but none of its bundles fits into the {quota:.0f} that may leave"
+_THROUGHPUT = _Reasons(
+    per_unit=MIB,
+    donor=ReasonCode(
+        "uniform.throughput_donor",
+        "its throughput is {ratio:.2f} times that of {other}, more than {limit_ratio:.2f}: up to {quota:.2f} MiB/s"
+        " leave",
+        acts=True,
+    ),
+    not_highest=ReasonCode(
+        "uniform.throughput_not_highest",
+        "{value:.2f} MiB/s in + out; {other} has the most, and only that broker sheds in a cycle",
+    ),
+    single=ReasonCode(
+        "uniform.throughput_single_bundle",
+        "it has the most traffic ({value:.2f} MiB/s), but only {bundles:.0f} bundle",
+    ),
+    too_little=ReasonCode(
+        "uniform.throughput_below_minimum",
+        "it has the most traffic, but the share of the difference to move, {quota:.2f} MiB/s, is below the"
+        " minimum {minimum:.2f} MiB/s",
+    ),
+    no_fit=ReasonCode(
+        "uniform.throughput_no_candidate",
+        "it has the most traffic, but none of its bundles fits into the {quota:.2f} MiB/s that may leave",
+    ),
+    taken=ReasonCode(
+        "uniform.throughput_bundle_taken",
+        "{value:.2f} MiB/s fits into the {left:.2f} MiB/s left to move",
+        acts=True,
+    ),
+    too_big=ReasonCode(
+        "uniform.throughput_bundle_too_big",
+        "{value:.2f} MiB/s is more than the {left:.2f} MiB/s left to move",
+    ),
+    enough=ReasonCode(
+        "uniform.throughput_bundle_limit",
+        "{value:.2f} MiB/s; {limit:.0f} bundles are already chosen, the maximum per cycle",
+    ),
 )
-_RATE_DONOR = ReasonCode(
-    "uniform.msg_rate_donor",
-    "its message rate is {difference_percent:.1f} % above that of {other}, more than {limit_percent:.1f} %:"
-    " up to {quota:.0f} msg/s leave",
-    acts=True,
-)
-_THROUGHPUT_DONOR = ReasonCode(
-    "uniform.throughput_donor",
-    "its throughput is {ratio:.2f} times that of {other}, more than {limit_ratio:.2f}: up to {quota:.0f} B/s leave",
-    acts=True,
-)
-_TAKEN = ReasonCode("uniform.bundle_taken", "{value:.1f} fits into the {left:.0f} left to move", acts=True)
-_TOO_BIG = ReasonCode("uniform.bundle_too_big", "{value:.1f} is more than the {left:.0f} left to move")
-_ENOUGH_BUNDLES = ReasonCode(
-    "uniform.bundle_limit", "{value:.1f}; {limit:.0f} bundles are already chosen, the maximum per cycle"
-)
+_MEASURES = (_RATE, _THROUGHPUT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +209,7 @@ def _for_switched_off(config: Settings) -> Remedy | None:
     return Remedy(f"Set {said}, the defaults: 0 switches a comparison off.", changes)
 
 
+_SHARE = Gate("that no bundle fits into the share to move", (MAX_UNLOAD_PERCENTAGE,))
 _PROFILE = Profile(
     needs=(MESSAGE_RATES, THROUGHPUT),
     bounds={
@@ -170,9 +237,10 @@ _PROFILE = Profile(
     measure="msg_rate",
     most_bundles=_MAX_UNLOAD_BUNDLE_NUM_PER_SHEDDING,
     gates={
-        _TOO_LITTLE: Gate("the minimum to move", (MIN_UNLOAD_MESSAGE, MIN_UNLOAD_MESSAGE_THROUGHPUT)),
-        _SINGLE: ONLY_BUNDLE,
-        _NO_FIT: Gate("that no bundle fits into the share to move", (MAX_UNLOAD_PERCENTAGE,)),
+        _RATE.too_little: Gate("the minimum to move", (MIN_UNLOAD_MESSAGE,)),
+        _THROUGHPUT.too_little: Gate("the minimum to move", (MIN_UNLOAD_MESSAGE_THROUGHPUT,)),
+        **dict.fromkeys([one.single for one in _MEASURES], ONLY_BUNDLE),
+        **dict.fromkeys([one.no_fit for one in _MEASURES], _SHARE),
         **BUNDLE_GATES,
     },
     calmer=_calmer,
@@ -228,16 +296,16 @@ class UniformLoadShedder:
             minima = [*quotas]
         beyond_left = 1000 if config.release.has(LARGER_FITS) else 0
         if rate_limit > 0 and difference_percent > rate_limit:
-            donor = (_RATE_DONOR, (difference_percent, rate_limit), quotas[0], minima[0], beyond_left)
+            donor = (_RATE, (difference_percent, rate_limit), quotas[0], minima[0], beyond_left)
             traffic = (rates, rate, snapshot.bundles.msg_rate_per_s(term=SHORT_TERM))
             moves = _shed(snapshot, memory, config, order, traffic, donor, reasons)
         elif ratio_limit > 0 and ratio > ratio_limit:
             beyond_left = 0 if together else beyond_left
-            donor = (_THROUGHPUT_DONOR, (ratio, ratio_limit), quotas[1], minima[1], beyond_left)
+            donor = (_THROUGHPUT, (ratio, ratio_limit), quotas[1], minima[1], beyond_left)
             traffic = (throughputs, throughput, snapshot.bundles.throughput_bytes_per_s(term=SHORT_TERM))
             moves = _shed(snapshot, memory, config, order, traffic, donor, reasons)
         elif order:
-            compared_all = (rate[active], throughput[active], difference_percent, rate_limit, ratio, ratio_limit)
+            compared_all = (rate[active], throughput[active] / MIB, difference_percent, rate_limit, ratio, ratio_limit)
             reasons.append(block(_WITHIN, active, values=compared_all))
         scores = np.full(len(snapshot.brokers), np.nan)
         scores[active] = rate[active]
@@ -252,22 +320,23 @@ def _shed(
     config: Settings,
     order: Sequence[int],
     traffic: tuple[_Spread, FloatArray, FloatArray],
-    donor_reason: tuple[ReasonCode, tuple[float, float], int, float, int],
+    donor_reason: tuple[_Reasons, tuple[float, float], int, float, int],
     reasons: list[ReasonBlock],
 ) -> list[Move]:
     """Shed from the broker with the most; what is left to move is an `int`, and values are truncated as it shrinks."""
     spread, of_broker, of_bundle = traffic
-    code, compared, quota, minimum, beyond_left = donor_reason
+    said, compared, quota, minimum, beyond_left = donor_reason
+    unit = said.per_unit
     donor = spread.highest
     others = [i for i in order if i != donor]
     if others:
-        reasons.append(block(_NOT_HIGHEST, others, values=(of_broker[others],), others=donor))
+        reasons.append(block(said.not_highest, others, values=(of_broker[others] / unit,), others=donor))
     bundles = int(snapshot.reported_counts()[donor])
     if bundles <= 1:
-        reasons.append(block(_SINGLE, donor, values=(spread.most, bundles)))
+        reasons.append(block(said.single, donor, values=(spread.most / unit, bundles)))
         return []
     if quota < minimum:
-        reasons.append(block(_TOO_LITTLE, donor, values=(quota, minimum)))
+        reasons.append(block(said.too_little, donor, values=(quota / unit, minimum / unit)))
         return []
     donors = rank_donors(snapshot, np.array([donor]), of_bundle, memory, config, reasons)
     most_bundles = config.integer(_MAX_UNLOAD_BUNDLE_NUM_PER_SHEDDING)
@@ -289,14 +358,19 @@ def _shed(
             left = _wrapped(left - to_int(-falling[fits]))
     too_big = np.flatnonzero(passed)
     beyond = range(at, len(falling))
-    for kind, rows in ((_TAKEN, taken), (_TOO_BIG, too_big), (_ENOUGH_BUNDLES, beyond)):
+    values = donors.values / unit
+    for kind, rows, than in (
+        (said.taken, taken, limits / unit),
+        (said.too_big, too_big, limits / unit),
+        (said.enough, beyond, limits),
+    ):
         if len(rows):
-            reasons.append(block(kind, donor, donors.bundles[rows], (donors.values[rows], limits[rows])))
+            reasons.append(block(kind, donor, donors.bundles[rows], (values[rows], than[rows])))
     if not taken:
-        reasons.append(block(_NO_FIT, donor, values=(quota,)))
+        reasons.append(block(said.no_fit, donor, values=(quota / unit,)))
         return []
-    reasons.append(block(code, donor, values=(*compared, quota), others=spread.lowest))
-    return moves_of(snapshot, _TAKEN, donors.bundles[taken], (donors.values[taken], limits[taken]))
+    reasons.append(block(said.donor, donor, values=(*compared, quota / unit), others=spread.lowest))
+    return moves_of(snapshot, said.taken, donors.bundles[taken], (values[taken], limits[taken] / unit))
 
 
 def _wrapped(value: int) -> int:

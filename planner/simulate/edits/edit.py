@@ -130,6 +130,11 @@ class Edit:
         """
         raise NotImplementedError
 
+    def over(self, snapshot: Snapshot) -> "Edit":
+        """Return the edit with what it leaves to the cluster at the start, as commands need it."""
+        del snapshot
+        return self
+
     def commands(self, cluster: str, program: Sequence[str]) -> Iterator[Command]:
         """Yield what an operator does to make it so, apart from unloads and splits; those follow from the simulation.
 

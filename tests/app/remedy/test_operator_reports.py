@@ -1,5 +1,6 @@
 """What operators asked about load balancing in public: the cause is named, and what is recommended works."""
 
+import re
 from itertools import pairwise
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from planner.cluster.hashing import topic_hash
 from planner.cluster.ranges import FULL_HIGH
 from planner.cluster.snapshot import Snapshot
+from planner.explain.doubt import doubt_sentence
 from planner.explain.split_advice import split_advice
 from planner.formats.reading import read_snapshot
 from planner.optimize.answer import best_plan
@@ -272,3 +274,31 @@ def neighbours(names: list[str]) -> list[tuple[str, str]]:
 
 def middle_of(one: int, two: int) -> int:
     return (one + two) // 2
+
+
+class TestAWrongMeasurement:
+    def test_every_command_doubts_it(self) -> None:
+        """Fix it and Overview did, and the best plan did not."""
+        rows = bundles("p/d", (1, 2, 3) * 4)
+        seen = Asked(cluster(3, rows, cpu_percent=(150.0, 20.0, 20.0)))
+        assert "b1:8080 reports more CPU usage" in seen.fix().sentence
+        assert "untrue: b1:8080 reports more CPU usage" in doubt_sentence(seen.snapshot)
+        assert not doubt_sentence(cluster(3, rows))
+
+
+class TestUniformLoadShedder:
+    def test_its_numbers_have_units(self) -> None:
+        rows = bundles("p/d", (1,) * 2 + (2, 3), 40.0, msg_per_s=100.0) + bundles("p/e", (1,) * 2 + (2, 3), 0.1)
+        shedder = {SHEDDING: CLASS["UniformLoadShedder"]}
+        off = {"loadBalancerMsgRateDifferenceShedderThreshold": 0.0, "maxUnloadPercentage": 0.1}
+        limits = {"loadBalancerMsgThroughputMultiplierDifferenceShedderThreshold": 1.5}
+        seen = Asked(cluster(3, rows, settings={**shedder, **off, **limits}))
+        names = seen.outcome.trace.cycles[0].view.brokers.name, seen.outcome.trace.cycles[0].view.bundle_names
+        said = " ".join(
+            reason.text
+            for block in seen.outcome.trace.decision(0).shedding.reasons
+            for reason in block.rows(*names)
+            if reason.code.code.startswith("uniform.")
+        )
+        assert "MiB/s that may leave" in said or "MiB/s left to move" in said
+        assert not re.search(r"\d{6}", said), "throughput is in MiB/s"
