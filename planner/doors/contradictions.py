@@ -20,6 +20,7 @@ from planner.doors.pieces import Brokers, BrokerTopics, LoadReport, Metrics, Top
 from planner.doors.words import BUNDLE
 from planner.history.assumed import listed
 
+_OF_BROKERS: Final = "/broker-time-average/"
 _APART: Final = 0.05
 _LEAST: Final = 1.0
 _LATEST_MS: Final = 30 * MS_PER_MIN
@@ -54,6 +55,12 @@ class Contradictions:
     def _add_all(self, texts: Iterable[str]) -> None:
         for text in texts:
             self.add(text)
+
+    def averages(self, paths: Iterable[str], brokers: Collection[str]) -> None:
+        """Note averages of brokers that are not there."""
+        named = [path.partition(_OF_BROKERS)[2] for path in paths if _OF_BROKERS in path]
+        if gone := [name for name in named if name not in brokers]:
+            self.add(f"Averages of {listed(gone)} are not used, because no broker is called so.")
 
     def newer_report(self, before: LoadReport, after: LoadReport) -> LoadReport:
         """Return the newer one of two reports of a broker; one that is there twice is one."""

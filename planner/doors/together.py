@@ -183,6 +183,7 @@ def together(pieces: Sequence[Piece], cluster: str = "") -> Together:
     _take_owned(made)
     for topics in (*made.of(kinds.BrokerTopics), *made.of(kinds.TopicStatsOf)):
         made.said.parts(topics)
+    said.averages([one.path for one in made.of(kinds.Averages)], made.brokers)
     for note in domain_notes(_domains(made)):
         said.add(note)
     made.said.check_metrics(made.metrics, made.placed.topics)

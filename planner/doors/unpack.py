@@ -74,6 +74,10 @@ _MARKED_UP: Final = (
     (re.compile(rb"(?m)(?<=[\]}])(?:</[a-z]+>)+[ \t]*$"), b""),
 )
 """Marks of Markdown and HTML on the line of an answer, and what to put there."""
+_ANSWERED: Final = re.compile(
+    rb"(?m)((?:pulsar-admin|pulsarctl) [^\n{}\[\"']{3,300}?)[ \t]+(?=\{[ \t]*\"[^\n]*\}[ \t]*$)"
+)
+"""A command, and its answer on the same line, as pages without line ends show them."""
 _RELEASE: Final = re.compile(rb"(?m)^(\"?\d+\.\d+\.\d+[\w.+-]*+\"?)(?=[$#] )")
 """A release without a line end, and the prompt after it."""
 _OF_PAGE: Final = re.compile(rb"(?m)^([a-z_:]\w*+\{[^\n]*\})[ \t]*\n[ \t]*(?=[-+]?[\d.]+(?:[eE][-+]?\d+)?[ \t]*$)")
@@ -203,6 +207,7 @@ def _as_printed(data: bytes) -> bytes:
     if b"`" in data or b"<" in data:
         for mark, instead in _MARKED_UP:
             data = mark.sub(instead, data)
+    data = _ANSWERED.sub(rb"\1\n", data)
     if len(_OF_PAGE.findall(data)) * 2 >= data.count(b"\n"):
         data = _OF_PAGE.sub(rb"\1 ", data)
     if data[:1] in (b" ", b"\t"):

@@ -15,6 +15,13 @@ from planner.doors.words import topic_in
 _PERIOD: Final = "ratePeriodInSecond"
 _RELATIVE: Final = "relativeToPublishRate"
 _MOST: Final = 2**63
+DEFAULT_RATE: Final[Json] = {
+    DISPATCH_THROTTLING_RATE_IN_MSG: -1,
+    DISPATCH_THROTTLING_RATE_IN_BYTE: -1,
+    _RELATIVE: False,
+    _PERIOD: 1,
+}
+"""What `DispatchRate` has where an answer leaves a field out."""
 _OF_QUOTAS: Final = frozenset(["msgRateIn", "msgRateOut", "bandwidthIn", "bandwidthOut", "memory", "dynamic"])
 _DEFAULT_QUOTA: Final = {
     "msgRateIn": 40.0,
@@ -43,11 +50,11 @@ def _read_rate(chunk: Chunk) -> Iterator[Piece]:
         yield NotUsed(source=chunk.source, why=why)
         return
     kind = _KINDS[which[1]] if which else "dispatch"
-    _check(chunk.value, str(chunk.source))
+    check_rate(chunk.value, str(chunk.source))
     yield DispatchLimit(source=chunk.source, kind=kind, target=target, rate=chunk.value)
 
 
-def _check(rate: Json, where: str) -> None:
+def check_rate(rate: Json, where: str) -> None:
     """Refuse a limit with a value that is none.
 
     Raises:

@@ -45,6 +45,7 @@ _ENTRY: Final = re.compile(r"(?ms)^([\w.-]+):\n----\n(.*?)\s*(?=^[\w.-]+:\n----\
 _NAMED: Final = re.compile(rf"(?:name|key|option|line|regexp): *[\"']?\^?(?:{PREFIX})?(?:{'|'.join(sorted(KNOWN))})\b")
 """A setting whose name is a value: of a list of variables, of a task of Ansible."""
 _LINE: Final = "line"
+_WITH_VALUES: Final = ("ConfigMap", "Secret")
 _HOLDERS: Final = frozenset(["env", "envFrom", "environment", "literals", "configData", "args"])
 """What only a component has, so that its name counts."""
 _SHOWN: Final = ("name", "component", "kind")
@@ -132,17 +133,21 @@ def _read(chunk: Chunk) -> Iterator[Piece]:
     found = SettingsFound(str(chunk.source))
     for document in documents:
         found.visit(document, (), 0)
-    if not found.values:
+    if not found.values and not any(map(is_known, found.elsewhere)):
         why = "YAML without settings of brokers that the planner uses"
         yield NotUsed(source=chunk.source, why=why, is_expected=not found.others)
         return
     if found.others:
         why = f"settings of {listed(found.others)} are not those of brokers"
         yield NotUsed(source=chunk.source, why=why, is_expected=True)
+    if missing := found.missing:
+        why = f"{listed(missing)} left out: the text names only where the values are; add the ConfigMap or Secret"
+        yield NotUsed(source=chunk.source, why=why)
     if found.differing:
         why = f"brokers differ in {listed(found.differing)}; the first one counts"
         yield NotUsed(source=chunk.source, why=why)
-    yield configuration(found.values.items(), chunk.source, "file")
+    if found.values:
+        yield configuration(found.values.items(), chunk.source, "file")
 
 
 class SettingsFound:
@@ -152,15 +157,23 @@ class SettingsFound:
         values: The settings, the first value of each.
         differing: Those that have several values.
         others: Components that have settings of their own.
+        elsewhere: Settings whose value is in a ConfigMap or Secret, and those of which all values are variables.
     """
 
     def __init__(self, where: str) -> None:
         self.values: dict[str, Any] = {}
         self.differing: dict[str, None] = {}
         self.others: dict[str, None] = {}
+        self.elsewhere: dict[str, None] = {}
+        self._there: set[str] = set()
         self._where = where
         self._seen: set[int] = set()
         self._kept: list[Any] = []
+
+    @property
+    def missing(self) -> list[str]:
+        """Settings that are only named, and ConfigMaps and Secrets that the document does not hold."""
+        return [name for name in self.elsewhere if name not in self.values and name not in self._there]
 
     def visit(self, node: Any, path: tuple[str, ...], depth: int) -> None:
         """Look for settings in a part of a document.
@@ -176,23 +189,28 @@ class SettingsFound:
             raise FormatError("The YAML text has too many parts.", where=self._where, remedy="Leave out the others.")
         if isinstance(node, list):
             self._take(_of_list(node), path)
+            self._note(node, path)
             for tree in _of_dotted(node):
                 self.visit(tree, path, depth + 1)
             for item in node:
                 self.visit(item, path, depth + 1)
             return
         names = (*path, *_called(node))
+        if node.get("kind") in _WITH_VALUES:
+            self._there.update(names)
         node = _unsealed(node)
         self._take(node, names)
         for key, value in node.items():
-            inside = (*names, str(key))
-            if isinstance(value, str) and str(key) in _NESTED:
-                for document in documents_in(value, self._where):
-                    self.visit(document, inside, depth + 1)
-            elif isinstance(value, str) and (str(key) == _LINE or str(key).endswith(_FILES)):
-                self._take(dict(_properties(value)), inside)
-            else:
-                self.visit(value, inside, depth + 1)
+            self._visit_part(str(key), value, (*names, str(key)), depth + 1)
+
+    def _visit_part(self, key: str, value: Any, path: tuple[str, ...], depth: int) -> None:
+        if isinstance(value, str) and key in _NESTED:
+            for document in documents_in(value, self._where):
+                self.visit(document, path, depth)
+        elif isinstance(value, str) and (key == _LINE or key.endswith(_FILES)):
+            self._take(dict(_properties(value)), path)
+        else:
+            self.visit(value, path, depth)
 
     def _take(self, given: Mapping[Any, Any], path: tuple[str, ...]) -> None:
         plain = {str(name): value for name, value in given.items() if _is_plain(value)}
@@ -210,6 +228,20 @@ class SettingsFound:
         for setting, value in given_here.items():
             if self.values.setdefault(setting, value) != value and is_known(setting):
                 self.differing[setting] = None
+
+    def _note(self, items: list[Any], path: tuple[str, ...]) -> None:
+        """Take note of variables of brokers whose value is in another place."""
+        if any(is_other(name) for name in path):
+            return
+        for item in items:
+            if not isinstance(item, dict):
+                continue
+            name = str(item.get("name", "")).removeprefix(PREFIX)
+            if isinstance(item.get("valueFrom"), dict) and is_known(name):
+                self.elsewhere[name] = None
+            for held in (item.get(kind) for kind in ("configMapRef", "secretRef")):
+                if isinstance(held, dict) and isinstance(held.get("name"), str):
+                    self.elsewhere[held["name"]] = None
 
 
 def _is_plain(value: Any) -> bool:

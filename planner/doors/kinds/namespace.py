@@ -7,11 +7,14 @@ from planner.cluster.errors import FormatError
 from planner.doors.boundaries import boundaries_in
 from planner.doors.chunks import Chunk
 from planner.doors.kind import LIKELY, NO, SURE, Kind
-from planner.doors.pieces import AntiAffinityGroup, NamespaceBundles, NamespacePolicies
+from planner.doors.kinds.limits import DEFAULT_RATE, check_rate
+from planner.doors.pieces import AntiAffinityGroup, NamespaceBundles, NamespacePolicies, NotUsed, Piece
 
 _OF_POLICIES: Final = frozenset(
     ["auth_policies", "replication_clusters", "topicDispatchRate", "subscriptionDispatchRate", "backlog_quota_map"]
 )
+_LIMITS: Final = ("topicDispatchRate", "clusterDispatchRate", "subscriptionDispatchRate", "replicatorDispatchRate")
+_SHOWN: Final = 80
 _GROUP_COMMAND: Final = "get-anti-affinity-group"
 
 
@@ -48,13 +51,35 @@ def _recognise_policies(chunk: Chunk) -> int:
     return SURE if found > 1 else LIKELY if found and "bundles" in keys else NO
 
 
-def _read_policies(chunk: Chunk) -> Iterator[NamespacePolicies]:
+def _read_policies(chunk: Chunk) -> Iterator[Piece]:
     value = chunk.value
     bundles = value.get("bundles")
     is_absent = bundles is None or (isinstance(bundles, dict) and bundles.get("boundaries") in (None, []))
     if not is_absent:
         _check_bundles(bundles, f"{chunk.source}: bundles")
-    yield NamespacePolicies(source=chunk.source, policies=value, namespace=chunk.namespace)
+    wrong = {field: why for field in _LIMITS if (why := _wrong_limit(value.get(field)))}
+    for field, why in wrong.items():
+        yield NotUsed(source=chunk.source, why=f"{field} of a namespace left out: {why}. Save the answer unchanged")
+    kept = {field: given for field, given in value.items() if field not in wrong}
+    yield NamespacePolicies(source=chunk.source, policies=kept, namespace=chunk.namespace)
+
+
+def _wrong_limit(limits: object) -> str:
+    """Return why the limits of clusters are none; empty where they are some, or not set."""
+    if limits is None:
+        return ""
+    if not isinstance(limits, dict):
+        return "it is not an object"
+    for cluster, rate in limits.items():
+        if rate is None:
+            continue
+        if not isinstance(rate, dict):
+            return f"that of {cluster[:_SHOWN]} is not an object"
+        try:
+            check_rate({**DEFAULT_RATE, **rate}, "")
+        except FormatError as error:
+            return f"{error.what.rstrip('.')} for {cluster[:_SHOWN]}"
+    return ""
 
 
 def _recognise_group(chunk: Chunk) -> int:

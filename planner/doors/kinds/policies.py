@@ -98,7 +98,13 @@ def _read_domains(chunk: Chunk) -> Iterator[FailureDomains]:
     if chunk.is_json:
         value = chunk.value
         named = _ONE_DOMAIN.search(chunk.source.command)
-        yield FailureDomains(source=chunk.source, domains={named[1]: value} if named and "brokers" in value else value)
+        domains = {named[1]: value} if named and "brokers" in value else value
+        for name, domain in domains.items():
+            brokers = domain.get("brokers") if isinstance(domain, dict) else None
+            if not isinstance(brokers, list) or not all(isinstance(broker, str) for broker in brokers):
+                what = "'brokers' is not a list of texts."
+                raise FormatError(what, where=f"{chunk.source}: {name}", remedy="Save the answer unchanged.")
+        yield FailureDomains(source=chunk.source, domains=domains)
         return
     rows = [found for line in chunk.lines if (found := _DOMAIN_LINE.fullmatch(line))]
     yield FailureDomains(source=chunk.source, domains={row[1]: {"brokers": _listed(row[2])} for row in rows})

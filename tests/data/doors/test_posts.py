@@ -294,3 +294,23 @@ def test_the_newer_dispatch_limit_counts_before_the_older_one() -> None:
     snapshot = read(text).snapshot
     assert snapshot is not None
     assert [one.rate.msg_per_period for one in snapshot.policies.dispatch_rates] == [1]
+
+
+def test_an_answer_on_the_line_of_its_command_is_read() -> None:
+    """Pages lose the ends of lines in code; it was called a command without its answer."""
+    edges = '"boundaries": [ "0x00000000", "0x80000000", "0xffffffff" ], "numBundles": 2'
+    policies = f'{{ "auth_policies": {{ }}, "replication_clusters": [], "bundles": {{ {edges} }} }}'
+    reading = read(f"$ pulsar-admin namespaces policies acme/app {policies}\n$ {ASKED}\n{OWNED}\n")
+    assert reading.found == ("bundles of 1 broker", "policies of 1 namespace")
+    assert not reading.not_used
+    bundles = read(f"pulsar-admin namespaces bundles acme/app {{ {edges} }}")
+    assert bundles.found == ("bundles of 1 namespace",)
+
+
+@pytest.mark.parametrize("field", ["topicDispatchRate", "subscriptionDispatchRate", "replicatorDispatchRate"])
+def test_limits_of_policies_that_are_none_are_named(field: str) -> None:
+    given: tuple[object, ...] = ([], "x", {"east": 7}, {"east": {"dispatchThrottlingRateInMsg": "many"}})
+    for wrong in given:
+        policies = {"replication_clusters": ["east"], "backlog_quota_map": {}, field: wrong}
+        text = f"$ {ASKED}\n{OWNED}\n$ pulsar-admin namespaces policies acme/app\n{json.dumps(policies)}\n"
+        assert any(f"{field} of a namespace left out" in one for one in read(text).not_used)

@@ -319,3 +319,50 @@ def test_the_file_of_a_proxy_has_no_settings_of_the_load_balancer(tmp_path: Path
     assert reading.found == ()
     assert reading.not_enough.startswith("Nothing in the files says what brokers there are.")
     assert "the load balancer does not read brokerServiceURL" in reading.not_used[0]
+
+
+STATEFUL_SET = """apiVersion: apps/v1
+kind: StatefulSet
+metadata:
+  name: broker
+spec:
+  template:
+    spec:
+      containers:
+        - name: broker
+          envFrom:
+            - configMapRef:
+                name: broker-config
+          env:
+            - name: PULSAR_PREFIX_loadBalancerSheddingEnabled
+              value: "false"
+            - name: advertisedAddress
+              valueFrom: {fieldRef: {fieldPath: status.podIP}}
+            - name: loadBalancerSheddingIntervalMinutes
+              valueFrom: {configMapKeyRef: {name: other, key: minutes}}
+"""
+CONFIG_MAP = """---
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: broker-config
+data:
+  loadBalancerNamespaceMaximumBundles: "64"
+"""
+
+
+def test_settings_that_a_manifest_only_names_are_said() -> None:
+    """They were left out in silence."""
+    alone = read(STATEFUL_SET)
+    [why] = [one for one in alone.not_used if "names only where" in one]
+    assert "broker-config, loadBalancerSheddingIntervalMinutes left out" in why
+    both = read(STATEFUL_SET + CONFIG_MAP)
+    [why] = [one for one in both.not_used if "names only where" in one]
+    assert "broker-config" not in why
+    assert both.configurations[0].values == {
+        "loadBalancerSheddingEnabled": "false",
+        "loadBalancerNamespaceMaximumBundles": "64",
+    }
+    other = read(STATEFUL_SET.replace("broker", "proxy"))
+    assert not other.configurations
+    assert not any("names only where" in one for one in other.not_used)
