@@ -38,6 +38,8 @@ _MOST_VALUE_BYTES = 64 * MIB
 _MOST_CHUNKS = 200_000
 _LONGEST_LINE = 4_096
 _LONGEST_PROMPT = 400
+_SURELY_ANSWER_BYTES = 200
+"""Length from which on an object stands for itself, in a log line as well."""
 
 
 @dataclass
@@ -237,9 +239,10 @@ def _end_of_json(data: bytes, start: int) -> int:
             end = start + int(place[1]) - 1  # it counts the first sign that follows
             end = _rstripped(data, end)
             # What follows on the same line belongs to it only if it is another JSON text, as when one is pasted twice,
-            # or a prompt.
+            # or a prompt; or if this one is surely an answer, which tools print without an end of line.
             rest = data[end : end + _LONGEST_PROMPT]
-            goes_on = rest.lstrip(b" \t")[:1] in (b"", b"\n", b"{", b"[", b",", b"]")
+            is_answer = end - start >= _SURELY_ANSWER_BYTES and data[start : start + 1] == b"{"
+            goes_on = is_answer or rest.lstrip(b" \t")[:1] in (b"", b"\n", b"{", b"[", b",", b"]")
             return end if goes_on or GLUED.match(rest) else 0
         return _next_command(data, start) if _JSON_FOLLOWS.match(data, start) is not None else 0
     except (UnicodeDecodeError, RecursionError):

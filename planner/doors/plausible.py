@@ -51,7 +51,7 @@ def of_report(broker: str, one: LoadReport) -> Iterator[str]:
         elif limit > most:
             yield f"The load report of {broker} says that the limit of {name} is {limit:,.6g} {unit}: check the unit."
     heap_mib, rate = _plain(one.report.get("memory"), "usage"), _plain(one.report, "msgRateIn")
-    if 0 < heap_mib * MIB < _LEAST_BYTES:
+    if 0 < heap_mib * MIB < _LEAST_BYTES and not one.parts:  # tables have percentages
         yield f"The load report of {broker} says that memory in use is {heap_mib:,.6g} MiB: check the unit."
     cpu_percent = _plain(one.report.get("cpu"), "usage")
     if rate > _BUSY and 0 < cpu_percent < 1:

@@ -74,7 +74,8 @@ _NOISE: Final = re.compile(
     rf"Every [\d.]+s: .*{_CLOCK}|Script (?:started|done) on |\++ (?:set|echo|for|sleep|cd|export|read|test|date|\[)\b|"
     r"\{(?:code|noformat|quote|panel)(?::[\w|=. ]{0,80})?\}\s*$|\(END\)\s*$|"
     r"(?:```|~~~)\w*\s*$|</?(?:details|summary|p|pre|code|br|div)\b[^{}=]*>\s*$|\+[-+]+\+\s*$|[=*_#]{3,}\s*$|-{4,}\s*$|(?:\[.{1,60}\]|\S{0,60})[$#>]\s*$|%\s*$|"
-    # logs
+    # logs, those of java.util.logging with a line for the place
+    rf"[A-Z][a-z]{{2}} \d{{1,2}}, \d{{4}} \d{{1,2}}:\d\d:\d\d [AP]M [\w.$]+ \w+$|(?:INFO|SEVERE): |"
     rf"\d{{4}}-\d\d-\d\d[T ]{_CLOCK}|\[\d{{4}}-\d\d-\d\d|{_CLOCK}[.,]\d{{3}} \[)"
 )
 LOGGED_SETTINGS: Final = "ServiceConfiguration"

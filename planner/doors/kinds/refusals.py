@@ -12,7 +12,7 @@ _EXTENSIBLE: Final = "ExtensibleLoadManager"
 _ERROR_LINE: Final = re.compile(
     r"^\s*(?:---.*error occurred|Stacktrace:|at [\w.$]+\(|\w+(?:\.\w+)+(?:Exception|Error)\b|HTTP \d{3}\b|Reason: |"
     r"Message: |null$|rc \d+$|Caused by: |\.\.\. \d+ more|command terminated with exit code|javax?\.|org\.|curl: \(|"
-    r"no org id$|err-mimir-|\[--- stacktrace|Error: |Error response)"
+    r"Node does not exist: /|no org id$|err-mimir-|\[--- stacktrace|Error: |Error response)"
 )
 _OF_SERVER: Final = re.compile(r"\s*--- An unexpected error occurred in the server ---")
 """What brokers write above the trace of an error, whatever the width at which its lines were broken."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from planner.cluster.digest import snapshot_digest
-from planner.doors.read import Given, read_given
+from planner.doors.read import Given, read_given, read_outputs
 from planner.doors.reading import Reading
 
 INPUTS = Path(__file__).parent / "inputs"
@@ -314,3 +314,52 @@ def test_limits_of_policies_that_are_none_are_named(field: str) -> None:
         policies = {"replication_clusters": ["east"], "backlog_quota_map": {}, field: wrong}
         text = f"$ {ASKED}\n{OWNED}\n$ pulsar-admin namespaces policies acme/app\n{json.dumps(policies)}\n"
         assert any(f"{field} of a namespace left out" in one for one in read(text).not_used)
+
+
+def test_groups_of_metrics_without_a_list_are_the_same_metrics() -> None:
+    """The tool of 3.3.5 prints them one behind the other; they were JSON of an unknown kind."""
+    one, other = (read_outputs(INPUTS / "metrics_in_json" / name) for name in ("groups_3_3.txt", "one_line_4_2.json"))
+    assert one.found == other.found == ("metrics of 1 broker",)
+    assert one.snapshot is not None
+    assert other.snapshot is not None
+    assert one.snapshot.brokers.cpu_usage_percent.tolist() == other.snapshot.brokers.cpu_usage_percent.tolist()
+    assert one.snapshot.bundle_names == other.snapshot.bundle_names
+
+
+def test_a_small_share_of_memory_is_no_wrong_unit(tmp_path: Path) -> None:
+    """Tables have percentages, and 11 % is no 11 MiB."""
+    table = (INPUTS / "monitor_brokers/modular_4_0.txt").read_text()
+    (tmp_path / "a.txt").write_text(table.replace("19.84", "11.22"))
+    reading = read_outputs(tmp_path / "a.txt", INPUTS / "owned/lines_4_2.txt")
+    assert not [one for one in reading.contradictions if "check the unit" in one]
+
+
+def test_a_node_that_is_not_there_is_an_answer(tmp_path: Path) -> None:
+    prompt = "[zk: 127.0.0.1:2181(CONNECTED) 1] "
+    (tmp_path / "a.txt").write_text(
+        f"{prompt}ls /loadbalance/bundle-data/a/b\nNode does not exist: /loadbalance/bundle-data/a/b\n"
+    )
+    [said] = read_outputs(tmp_path / "a.txt").not_used
+    assert said.endswith("an error: Node does not exist: /loadbalance/bundle-data/a/b.")
+
+
+@pytest.mark.parametrize("topics", ["pretty_2_10.10.2.0.11_8080.json", "one_line_4_0.broker-0.json"])
+def test_answers_without_an_end_of_line_are_told_apart(topics: str, tmp_path: Path) -> None:
+    """A script appends the answers of several commands to one file; the first ends where the next begins."""
+    answer = (INPUTS / "broker_topics" / topics).read_text().rstrip()
+    brokers = (INPUTS / "brokers/lines_4_2.txt").read_text()
+    (tmp_path / "all.txt").write_text(f"{answer}{brokers}")
+    reading = read_outputs(tmp_path / "all.txt")
+    assert not [one for one in reading.not_used if "unknown kind" in one]
+    assert any(one.startswith("a list of ") for one in reading.found)
+
+
+def test_the_log_of_java_is_no_answer(tmp_path: Path) -> None:
+    """Tools of 3.3 print it above each answer."""
+    said = (
+        "Nov 28, 2026 11:24:56 AM io.opentelemetry.api.GlobalOpenTelemetry maybeAutoConfigureAndSetGlobal\nINFO: found"
+    )
+    (tmp_path / "a.txt").write_text(f"{said}\n{(INPUTS / 'brokers/lines_4_2.txt').read_text()}")
+    reading = read_outputs(tmp_path / "a.txt")
+    assert reading.found[0].startswith("a list of ")
+    assert reading.not_used == ()
