@@ -69,6 +69,13 @@ def _doubtful(cause: Finding, other: Finding, case: Outcome) -> bool:
     return not np.isfinite(usage).any() or float(np.nanmean(usage)) < limit
 
 
+def _by_memory(cause: Finding, other: Finding, case: Outcome) -> bool:
+    """Say whether both concern a broker; more brokers help where those are full that memory does not fill."""
+    if other.code != "out_of_capacity":
+        return _brokers(cause, other, case)
+    return set(other.brokers) <= set(cause.brokers)
+
+
 def _another_decides(cause: Finding, other: Finding, case: Outcome) -> bool:
     """Say whether a fallback decides by other thresholds; TransferShedder, if extensible, decides in any case."""
     del cause
@@ -144,8 +151,18 @@ EXPLAINS: Final[Mapping[str, tuple[frozenset[str], Scope]]] = {
         _first_broker,
     ),
     "memory_stays": (
-        frozenset({"clients_cut_off", "held_by_gate", "idle_bundles_shed", "ping_pong", "unload_storm"}),
-        _brokers,
+        frozenset(
+            {
+                "clients_cut_off",
+                "fighting_strategies",
+                "held_by_gate",
+                "idle_bundles_shed",
+                "out_of_capacity",
+                "ping_pong",
+                "unload_storm",
+            }
+        ),
+        _by_memory,
     ),
     "out_of_capacity": (
         frozenset(

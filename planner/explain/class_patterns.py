@@ -21,6 +21,7 @@ from planner.pulsar.manager.class_names import (
     ClassName,
     class_name,
 )
+from planner.pulsar.shedding.registry import SHEDDERS, fallback_shedder, has_shedder
 
 _DECIDES: Final = {
     LOAD_SHEDDING_STRATEGY: "which bundles are shed",
@@ -35,6 +36,8 @@ def class_not_loaded(case: Outcome) -> Iterator[Finding]:
     for given in _asked(case):
         if given.kind == "missing" and given.given.strip():
             yield _missing(case, given)
+        elif given.kind == "official" and given.like.rpartition(".")[2] in _lacking(case, given.setting):
+            yield _not_yet(case, given)
 
 
 def own_class(case: Outcome) -> Iterator[Finding]:
@@ -132,6 +135,46 @@ def _asked(case: Outcome) -> Iterator[ClassName]:
             setting == LOAD_PLACEMENT_STRATEGY and case.load_manager is LoadManager.EXTENSIBLE
         ):
             yield class_name(setting, config.text(setting))
+
+
+def _lacking(case: Outcome, setting: str) -> set[str]:
+    """Return the strategies of a setting that the release that decides does not have."""
+    release = case.trace.settings.release
+    lacking = [one for one in SHEDDERS if not has_shedder(release, one)]
+    names = {LOAD_SHEDDING_STRATEGY: [one.name for one in lacking]}
+    names[LOAD_PLACEMENT_STRATEGY] = [one.profile.paired_placement for one in lacking if one.profile.paired_placement]
+    return set(names.get(setting, ()))
+
+
+def _not_yet(case: Outcome, given: ClassName) -> Finding:
+    """Return that a class came with a later release than the one that decides."""
+    config, name = case.trace.settings, given.like.rpartition(".")[2]
+    usual = config.of(given.setting).default
+    here = f"Pulsar {config.release.name}"
+    instead = (
+        f"{here} logs an error, and {fallback_shedder(case.load_manager).name} decides"
+        if given.setting == LOAD_SHEDDING_STRATEGY
+        else f"the load manager of {here} cannot be created"
+    )
+    return Finding(
+        code="class_not_loaded",
+        title=f"{here} does not have {name}",
+        evidence=(
+            f"{given.setting} is {given.given}, which came with a later release: {instead}. Everything here shows what"
+            f" {name} would decide."
+        ),
+        remedy=f"Set {given.setting} to {usual}, the default, and restart the brokers one after the other; or upgrade.",
+        severity="high",
+        settings=(given.setting,),
+        changes={one: str(config.of(one).default) for one in _asked_for(case, name)},
+    )
+
+
+def _asked_for(case: Outcome, name: str) -> Iterator[str]:
+    """Yield the settings that name a strategy: shedding and placement go together."""
+    for given in _asked(case):
+        if given.kind == "official" and given.like.rpartition(".")[2] == name:
+            yield given.setting
 
 
 def _missing(case: Outcome, given: ClassName) -> Finding:

@@ -13,6 +13,7 @@ from planner.cluster.names import (
     BROKER_OVERLOADED_THRESHOLD_PERCENTAGE,
     CPU_RESOURCE_WEIGHT,
     DIRECT_MEMORY_RESOURCE_WEIGHT,
+    LOAD_SHEDDING_STRATEGY,
     MEMORY_RESOURCE_WEIGHT,
     OVERRIDE_BROKER_NIC_SPEED_GBPS,
     REPORT_UPDATE_MAX_INTERVAL_MINUTES,
@@ -266,11 +267,14 @@ def memory_stays(case: Outcome) -> Iterator[Finding]:
     what, setting = ("heap", MEMORY_RESOURCE_WEIGHT) if of_heap else ("direct memory", DIRECT_MEMORY_RESOURCE_WEIGHT)
     shed = [e for e in case.trace.events if e.kind == "shed" and e.source == view.name[first]]
     remedy = f"Set {setting} to 0, so that the {what} does not count."
+    changes: dict[str, str | float] = {setting: 0.0}
     if unweighted:
-        other = offered_shedders(case.load_manager, config.release)[0].name
+        other = offered_shedders(case.load_manager, config.release)[0]
         remedy = (
-            f"{case.shedder} of Pulsar {config.release.name} ignores the weights: use {other}, and set {setting} to 0."
+            f"{case.shedder} of Pulsar {config.release.name} ignores the weights: use {other.name}, and set {setting}"
+            " to 0."
         )
+        changes = {LOAD_SHEDDING_STRATEGY: other.java_class, **changes}
     yield Finding(
         code="memory_stays",
         title=f"{view.name[first]} is above the threshold by its {what}, which no bundle takes along",
@@ -284,7 +288,7 @@ def memory_stays(case: Outcome) -> Iterator[Finding]:
         severity="high" if shed else "medium",
         brokers=tuple(view.name[int(at)] for at in order),
         settings=(setting,),
-        changes={} if unweighted else {setting: 0.0},
+        changes=changes,
     )
 
 

@@ -26,6 +26,23 @@ from planner.cluster.text import count
 from planner.cluster.units import MIB
 from planner.pulsar.load.usage import USAGE_WEIGHTS, weighted_usage
 from planner.pulsar.placement.avg import PLANNED_DESTINATIONS, BundleKey, bundle_keys
+from planner.pulsar.shedding.avg_reasons import (
+    BY_SIZE,
+    CLOSE,
+    COUNTING,
+    DONOR,
+    DONOR_BY_SIZE,
+    EMPTY,
+    MIDDLE,
+    NO_FIT,
+    NO_FIT_BY_SIZE,
+    RECEIVER,
+    TAKEN,
+    TAKEN_BY_SIZE,
+    TOO_BIG,
+    TOO_LITTLE,
+    UNSORTED,
+)
 from planner.pulsar.shedding.needs import MESSAGE_RATES, THROUGHPUT, USAGE
 from planner.pulsar.shedding.profile import ROOM, Counters, Gate, HeldBack, NeverReached, Profile, Quiet, Remedy, Tally
 from planner.pulsar.shedding.selection import (
@@ -41,49 +58,6 @@ _AVG_SHEDDER_HIGH_THRESHOLD = "loadBalancerAvgShedderHighThreshold"
 _AVG_SHEDDER_HIT_COUNT_HIGH_THRESHOLD = "loadBalancerAvgShedderHitCountHighThreshold"
 _AVG_SHEDDER_HIT_COUNT_LOW_THRESHOLD = "loadBalancerAvgShedderHitCountLowThreshold"
 _AVG_SHEDDER_LOW_THRESHOLD = "loadBalancerAvgShedderLowThreshold"
-
-_MIDDLE = ReasonCode("avg.middle", "score {score:.1f}: the middle broker of an odd number, paired with itself")
-_CLOSE = ReasonCode(
-    "avg.close", "score {score:.1f}, paired with {other}: difference {difference:.1f} < {low:.0f}; counters cleared"
-)
-_COUNTING = ReasonCode(
-    "avg.counting",
-    "score {score:.1f}, paired with {other}: difference {difference:.1f} >= {low:.0f}; low hits {hits_low:.0f} of"
-    " {needed_low:.0f}, high hits {hits_high:.0f} of {needed_high:.0f}: neither broker has enough",
-)
-_TOO_LITTLE = ReasonCode(
-    "avg.below_minimum",
-    (
-        "score {score:.1f}, paired with {other}, hit often enough, but the share of the difference to move "
-        "is too small: {msg_per_s:.0f} msg/s <= {min_msg_per_s:.0f} and {mib_per_s:.2f} <= "
-        "{min_mib_per_s:.2f} MiB/s"
-    ),
-)
-_NO_FIT = ReasonCode(
-    "avg.no_candidate",
-    (
-        "score {score:.1f}, paired with {other}, hit often enough, but no bundle fits: at most {quota:.0f} "
-        "per second may move"
-    ),
-)
-_DONOR = ReasonCode(
-    "avg.donor",
-    "score {score:.1f}, {difference:.1f} above {other}, hit often enough: up to {quota:.0f} per second move there",
-    acts=True,
-)
-_RECEIVER = ReasonCode(
-    "avg.receiver", "score {score:.1f}, {difference:.1f} below {other}: receives bundles from it", acts=True
-)
-_TAKEN = ReasonCode(
-    "avg.bundle_taken", "{value:.1f} per second fits into the {left:.1f} left to move to {other}", acts=True
-)
-_TOO_BIG = ReasonCode("avg.bundle_too_big", "{value:.1f} per second is more than the {left:.1f} left to move")
-_EMPTY = ReasonCode("avg.bundle_without_traffic", "{value:.1f} per second: nothing to move")
-
-
-_UNSORTED = ReasonCode(
-    "avg.unsorted", "score {score:.1f}: Pulsar fails to sort the brokers, because it compares only whole points"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +224,7 @@ class _Counters:
             counts = np.array(hits, dtype=np.float64)
             waiting = pairs[~fired]
             numbers = (waiting.difference, low, counts[:, 0], needed[0], counts[:, 1], needed[1])
-            waiting.add_reasons(reasons, _COUNTING, *numbers)
+            waiting.add_reasons(reasons, COUNTING, *numbers)
         return fired
 
 
@@ -288,7 +262,8 @@ def _full(state: AvgState, brokers: Sequence[str], config: Settings) -> Iterator
 
 
 def _spent(decision: SheddingDecision) -> dict[int, tuple[bool, float]]:
-    acts = {_DONOR: True, _RECEIVER: True, _TOO_LITTLE: False, _NO_FIT: False}
+    acts = {DONOR: True, DONOR_BY_SIZE: True, RECEIVER: True}
+    acts |= {TOO_LITTLE: False, NO_FIT: False, NO_FIT_BY_SIZE: False}
     found = {}
     for group in decision.reasons:
         if group.code in acts:
@@ -313,7 +288,7 @@ def _held_back(quiet: Iterable[Quiet], config: Settings) -> HeldBack | None:
     held: list[tuple[float, float, str, int]] = []
     for one in quiet:
         for part in one.decision.reasons:
-            if part.code == _TOO_LITTLE:
+            if part.code == TOO_LITTLE:
                 rows = zip(part.brokers.tolist(), part.values.tolist(), strict=True)
                 numbers = [(one.brokers[at], dict(zip(part.code.fields, row, strict=True))) for at, row in rows]
                 held += [(v["msg_per_s"], v["mib_per_s"], broker, one.cycle) for broker, v in numbers]
@@ -402,14 +377,16 @@ _PROFILE = Profile(
     judges_by="resource usage of pairs of brokers",
     held_back=_held_back,
     gates={
-        _TOO_LITTLE: Gate("the minimum to move", (MIN_UNLOAD_MESSAGE, MIN_UNLOAD_MESSAGE_THROUGHPUT)),
-        _COUNTING: Gate(
+        TOO_LITTLE: Gate("the minimum to move", (MIN_UNLOAD_MESSAGE, MIN_UNLOAD_MESSAGE_THROUGHPUT)),
+        COUNTING: Gate(
             "the hit counters",
             (_AVG_SHEDDER_HIT_COUNT_LOW_THRESHOLD, _AVG_SHEDDER_HIT_COUNT_HIGH_THRESHOLD),
             passes=True,
         ),
-        _NO_FIT: Gate("that no bundle fits into the share to move", (MAX_UNLOAD_PERCENTAGE,)),
-        _UNSORTED: Gate("that Pulsar fails to sort the brokers"),
+        **dict.fromkeys(
+            (NO_FIT, NO_FIT_BY_SIZE), Gate("that no bundle fits into the share to move", (MAX_UNLOAD_PERCENTAGE,))
+        ),
+        UNSORTED: Gate("that Pulsar fails to sort the brokers"),
         **BUNDLE_GATES,
     },
     counters=Counters(cycles_to_know=_cycles_to_know, after_unloads=_after_unloads, least=_least, full=_full),
@@ -468,15 +445,15 @@ class AvgShedder:
         try:
             ranked = _ranked(_score_order(snapshot, active, most_brokers), points, config.release)
         except ContradictoryOrderError:
-            reasons.append(block(_UNSORTED, active, values=(points[active],)))
+            reasons.append(block(UNSORTED, active, values=(points[active],)))
             state = replace(memory.state, most_brokers=most_brokers)
             return memory.with_state(state), SheddingDecision((), tuple(reasons), scores, ())
         pairs = _Pairs.of(snapshot, ranked, points)
         counters = _Counters(memory.state)
         apart = counters.count(pairs, low, high)
         middle = ~apart & (pairs.low == pairs.high)
-        pairs[middle].add_reasons(reasons, _MIDDLE)
-        pairs[~apart & ~middle].add_reasons(reasons, _CLOSE, pairs.difference[~apart & ~middle], low)
+        pairs[middle].add_reasons(reasons, MIDDLE)
+        pairs[~apart & ~middle].add_reasons(reasons, CLOSE, pairs.difference[~apart & ~middle], low)
         needed = (
             config.integer(_AVG_SHEDDER_HIT_COUNT_LOW_THRESHOLD),
             config.integer(_AVG_SHEDDER_HIT_COUNT_HIGH_THRESHOLD),
@@ -511,7 +488,7 @@ def _even_out(
     by_rate = rate_quota > min_rate
     enough = by_rate | (throughput_quota > min_throughput)
     too_little = (rate_quota[~enough], min_rate, throughput_quota[~enough] / MIB, min_throughput / MIB)
-    pairs[~enough].add_reasons(reasons, _TOO_LITTLE, *too_little)
+    pairs[~enough].add_reasons(reasons, TOO_LITTLE, *too_little)
     pairs, by_rate = pairs[enough], by_rate[enough]
     quota = np.where(by_rate, rate_quota[enough], throughput_quota[enough])
     if not len(pairs):
@@ -526,19 +503,30 @@ def _even_out(
     donors = rank_donors(snapshot, pairs.high, value, memory, config, reasons)
     fit = _fitting(donors, quota)
     destinations = np.repeat(pairs.low, np.diff(donors.bounds))
-    for code, which in ((_TAKEN, fit.taken), (_TOO_BIG, fit.too_big), (_EMPTY, ~fit.taken & ~fit.too_big)):
-        numbers = (donors.values, fit.left)[: len(code.fields)]
-        add_reasons(reasons, code, which, donors.owners, *numbers, bundles=donors.bundles, others=destinations)
     gives = fit.count > 0
-    giving, without = pairs[gives], pairs[~gives]
+    of_rate = rated[donors.owners]
+    for mine, of_pairs, said, unit in ((of_rate, by_rate, {}, 1.0), (~of_rate, ~by_rate, BY_SIZE, MIB)):
+        for code, which in ((TAKEN, fit.taken), (TOO_BIG, fit.too_big), (EMPTY, ~fit.taken & ~fit.too_big)):
+            numbers = (donors.values / unit, fit.left / unit)[: len(code.fields)]
+            where = {"bundles": donors.bundles, "others": destinations}
+            add_reasons(reasons, said.get(code, code), which & mine, donors.owners, *numbers, **where)
+        giving, without = pairs[of_pairs & gives], of_pairs & ~gives
+        if len(giving):
+            points, wanted = giving.points[giving.high], quota[of_pairs & gives] / unit
+            numbers = (points, giving.difference, wanted)
+            reasons.append(block(said.get(DONOR, DONOR), giving.high, values=numbers, others=giving.low))
+        pairs[without].add_reasons(reasons, said.get(NO_FIT, NO_FIT), quota[without] / unit)
+    giving = pairs[gives]
     if len(giving):
-        low, high, points = giving.low, giving.high, giving.points
-        reasons.append(block(_DONOR, high, values=(points[high], giving.difference, quota[gives]), others=low))
-        reasons.append(block(_RECEIVER, low, values=(points[low], giving.difference), others=high))
-    without.add_reasons(reasons, _NO_FIT, quota[~gives])
+        numbers = (giving.points[giving.low], giving.difference)
+        reasons.append(block(RECEIVER, giving.low, values=numbers, others=giving.high))
     chosen = donors.bundles[fit.taken]
     to = [snapshot.brokers.name[i] for i in destinations[fit.taken].tolist()]
-    moves = moves_of(snapshot, _TAKEN, chosen, (donors.values[fit.taken], fit.left[fit.taken]), to)
+    values, left = donors.values[fit.taken], fit.left[fit.taken]
+    by_rate_moves = moves_of(snapshot, TAKEN, chosen, (values, left), to)
+    by_size_moves = moves_of(snapshot, TAKEN_BY_SIZE, chosen, (values / MIB, left / MIB), to)
+    rows = zip(by_rate_moves, by_size_moves, of_rate[fit.taken].tolist(), strict=True)
+    moves = [one if by_rate_too else other for one, other, by_rate_too in rows]
     if config.release.has(PLANNED_DESTINATIONS):
         return moves, {}  # the moves are the plans, and last as long as the cycle that carries them out
     return moves, dict(zip(bundle_keys(snapshot, chosen, config.release), to, strict=True))

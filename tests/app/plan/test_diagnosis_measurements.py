@@ -156,7 +156,10 @@ def test_a_full_cluster_stays_full_with_one_wrong_measurement() -> None:
 
 def test_old_releases_ignore_the_weight() -> None:
     finding = found(full_of_memory("OverloadShedder", 0.0, "3.0.7"), 12)["memory_stays"]
-    assert finding.changes == {}
+    assert finding.changes == {
+        "loadBalancerLoadSheddingStrategy": "org.apache.pulsar.broker.loadbalance.impl.ThresholdShedder",
+        "loadBalancerDirectMemoryResourceWeight": 0.0,
+    }
     assert "ignores the weights: use ThresholdShedder" in finding.remedy
 
 

@@ -1,6 +1,7 @@
 """What operators asked about load balancing in public: the cause is named, and what is recommended works."""
 
 import re
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from planner.cluster.hashing import topic_hash
 from planner.cluster.ranges import FULL_HIGH
 from planner.cluster.snapshot import Snapshot
+from planner.explain.diagnosis import diagnose
 from planner.explain.doubt import doubt_sentence
 from planner.explain.split_advice import split_advice
 from planner.formats.reading import read_snapshot
@@ -302,3 +304,59 @@ class TestUniformLoadShedder:
         )
         assert "MiB/s that may leave" in said or "MiB/s left to move" in said
         assert not re.search(r"\d{6}", said), "throughput is in MiB/s"
+
+
+class TestMemoryThatFillsEveryBroker:
+    @staticmethod
+    def full() -> Snapshot:
+        """OverloadShedder of 3.0.7 compares direct memory without its weight, and no bundle takes it along."""
+        rows = bundles("p/d", (1, 2, 3) * 6, 3.0)
+        made = cluster(3, rows, settings={SHEDDING: CLASS["OverloadShedder"]}, release="3.0.7")
+        used = np.array([3_900.0, 3_850.0, 3_700.0])
+        return made.with_columns(brokers=replace(made.brokers, direct_memory_usage_mib=used))
+
+    def test_it_is_the_only_cause(self) -> None:
+        """More brokers were advised beside it, with a headroom of 3.5 for full brokers."""
+        codes = Asked(self.full()).codes
+        assert "memory_stays" in codes
+        assert not {"out_of_capacity", "fighting_strategies", "ping_pong", "unload_storm"} & set(codes)
+
+    def test_its_remedy_is_tried(self) -> None:
+        seen = Asked(self.full())
+        tried = seen.tried("memory_stays")
+        assert tried.trial is not None
+        assert set(tried.trial.action.settings) == {SHEDDING, "loadBalancerDirectMemoryResourceWeight"}
+        assert tried.trial.after.thrashing_percent < tried.trial.before.thrashing_percent
+        assert "rolling restart that it needs is included" in tried.finding.tried
+
+    def test_brokers_that_other_resources_fill_need_capacity(self) -> None:
+        rows = bundles("p/d", (1, 2, 3) * 6, 15.5)
+        made = cluster(3, rows, settings={SHEDDING: CLASS["OverloadShedder"]}, release="3.0.7")
+        assert "out_of_capacity" in Asked(made).codes
+
+
+class TestAStrategyThatCameLater:
+    def test_it_is_named_as_a_class_that_cannot_be_loaded(self) -> None:
+        """A cluster of 3.0.2 was decided by AvgShedder, which it does not have, without a finding."""
+        both = {SHEDDING: CLASS["AvgShedder"], PLACEMENT: CLASS["AvgShedder"]}
+        rows = bundles("p/d", (1,) * 8 + (2, 3) * 2, 9.0, msg_per_s=900.0)
+        found = [
+            one
+            for one in diagnose(Asked(cluster(3, rows, settings=both, release="3.0.2")).outcome)
+            if one.code == "class_not_loaded"
+        ]
+        assert {one.title for one in found} == {"Pulsar 3.0.2 does not have AvgShedder"}
+        assert {"OverloadShedder decides" in found[0].evidence, "cannot be created" in found[1].evidence} == {True}
+        assert set(found[0].changes) == {SHEDDING, PLACEMENT}
+        assert "class_not_loaded" not in Asked(cluster(3, rows, settings=both, release="3.0.7")).codes
+
+
+class TestReasonsOfAvgShedder:
+    def test_a_pair_that_is_compared_by_throughput_is_told_in_its_unit(self) -> None:
+        """It said that at most 4800000 per second may move."""
+        both = {SHEDDING: CLASS["AvgShedder"], PLACEMENT: CLASS["AvgShedder"]}
+        rows = [row for at in (1, 2, 3) for row in bundles(f"t/n{at}", (at,) * 8, 6.0, msg_per_s=90.0)]
+        seen = Asked(cluster(4, rows, settings=both, cpu_percent=(62, 60, 61, 3), release="3.0.7"))
+        said = " ".join(event.why for event in seen.outcome.trace.events)
+        assert "MiB/s fits into the" in said
+        assert not re.search(r"\d{6}", said)
