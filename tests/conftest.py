@@ -49,6 +49,11 @@ _LONGEST = (
     "tests/data/replay/test_replay_command.py",
     "tests/app/pages/test_every_widget.py",
     "tests/data/replay/test_replay_jobs.py",
+    "tests/app/namespaces/test_fix_agrees.py",
+    "tests/app/optimize/test_best_plan.py::test_what_groups_cost_is_told",
+    "tests/app/namespaces/test_public_reports.py",
+    "tests/app/optimize",
+    "tests/app/remedy",
 )
 """What takes longest, so that it begins first and the workers end together."""
 
@@ -59,7 +64,12 @@ _LONGEST_IN_WINDOWS = (
 )
 """The same of those that need a browser, which come last: the longest in the end would leave one worker alone."""
 
-_TOGETHER = ("tests/app/cli/test_wheel.py", "tests/data/replay/test_replay_command.py")
+_TOGETHER = (
+    "tests/app/cli/test_wheel.py",
+    "tests/data/replay/test_replay_command.py",
+    "tests/app/namespaces/test_public_reports.py",
+    "tests/data/weeks/test_weeks.py",
+)
 """Files whose tests share something that takes seconds to make: one worker makes it."""
 
 

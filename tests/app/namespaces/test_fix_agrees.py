@@ -4,24 +4,13 @@ from collections.abc import Sequence
 
 import pytest
 
-from planner.cluster.snapshot import Snapshot
-from planner.explain.outcome import Outcome
 from planner.explain.split_advice import split_advice
-from planner.namespaces.advice import BundleAdvice, advisable, bundle_advice
 from planner.pulsar.manager.splits import next_splits
-from planner.remedy.trials import Trials
-from planner.remedy.tried import Fix, diagnosed, fix
+from planner.remedy.tried import diagnosed
 from planner.simulate.edits.registry import BundleSplit
-from planner.simulate.run import simulate
-from planner.simulate.scenario import unchanged
-from tests.app.namespaces.random_clusters import random_cluster
+from tests.app.namespaces.asked import ONE_WORKER, about, advised, fixed
 
-
-def asked(seed: int) -> tuple[Snapshot, Outcome, Fix, dict[str, BundleAdvice]]:
-    snapshot = random_cluster(seed)
-    outcome = Outcome(simulate(snapshot, unchanged(snapshot.info.pulsar_version)))
-    best = fix(Trials(snapshot, outcome.trace.scenario, outcome), outcome)
-    return snapshot, outcome, best, {name: bundle_advice(snapshot, name) for name in advisable(snapshot)}
+pytestmark = pytest.mark.xdist_group(ONE_WORKER)
 
 
 def split_namespaces(edits: tuple[object, ...]) -> set[str]:
@@ -35,11 +24,16 @@ SOME = (0, 9, 33, 37, 49, 141)
 """Clusters in which splits are offered, that end above a limit, or that have topics no cut helps; and calm ones."""
 
 
-@pytest.mark.parametrize("seeds", [SOME, pytest.param(range(60), marks=pytest.mark.slow)], ids=["some", "all"])
+@pytest.mark.parametrize(
+    "seeds",
+    [*((seed,) for seed in SOME), pytest.param(range(60), marks=pytest.mark.slow)],
+    ids=[*map(str, SOME), "all"],
+)
 def test_a_split_that_is_offered_is_advised(seeds: Sequence[int]) -> None:
     """Fix it, and findings, offer no split of a namespace of which the page Namespaces says to keep its bundles."""
     for seed in seeds:
-        snapshot, outcome, best, advice = asked(seed)
+        snapshot, outcome = about(seed).snapshot, about(seed).outcome
+        best, advice = fixed(seed), advised(seed)
         offered = [one.action.edits for one in (best.best, *best.others) if one is not None]
         offered += [one.edits for one in diagnosed(outcome)]
         for name in set().union(*map(split_namespaces, offered)):
@@ -60,8 +54,7 @@ def test_a_split_that_is_offered_is_advised(seeds: Sequence[int]) -> None:
 
 @pytest.mark.parametrize("seed", [49, 141])
 def test_a_split_that_is_no_cut_is_advised_in_words(seed: int) -> None:
-    *_, advice = asked(seed)
-    (said,) = (one for one in advice.values() if one.split is not None)
+    (said,) = (one for one in advised(seed).values() if one.split is not None)
     assert said.split is not None
     assert not said.cuts_help
     assert said.sentence.startswith("Split globex/orders/0x")

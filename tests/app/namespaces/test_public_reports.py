@@ -3,21 +3,20 @@
 import pytest
 
 from planner.explain.outcome import Outcome
-from planner.namespaces.advice import bundle_advice
 from planner.namespaces.impact import growing, split_forecasts
 from planner.namespaces.population import population_of
 from planner.share.bundle_advice import advice_scenario, advice_text, recreated_sentence
 from planner.simulate.judge import judge
 from planner.simulate.run import simulate
 from planner.simulate.scenario import unchanged
+from tests.app.namespaces.asked import of_report
 from tests.app.namespaces.public_reports import REPORTS, cluster, topics
 
 
 @pytest.mark.parametrize("report", REPORTS)
 def test_table_forecast_and_verdict_agree(report: str) -> None:
     namespace, made = REPORTS[report]
-    snapshot = made()
-    advice = bundle_advice(snapshot, namespace)
+    snapshot, advice = made(), of_report(report)
     trace = simulate(snapshot, growing(snapshot, 1, 1))
     (splits,) = [one.splits for one in split_forecasts(trace, trace.end) if one.namespace == namespace] or [0]
     maximum = snapshot.settings.integer("loadBalancerNamespaceMaximumBundles")
@@ -48,14 +47,12 @@ def test_table_forecast_and_verdict_agree(report: str) -> None:
     ],
 )
 def test_the_verdict_names_what_counts(report: str, said: str) -> None:
-    namespace, made = REPORTS[report]
-    assert said in bundle_advice(made(), namespace).sentence
+    assert said in of_report(report).sentence
 
 
 def test_splits_that_leave_a_full_namespace_alone_are_not_announced() -> None:
     """The row of 128 bundles, the most there may be, had 124 that will split, while none did."""
-    namespace, made = REPORTS["128 bundles, all above a limit (issue 9484)"]
-    advice = bundle_advice(made(), namespace)
+    advice = of_report("128 bundles, all above a limit (issue 9484)")
     of = {row.bundles: cost for row, cost in zip(advice.counts, advice.costs, strict=True)}
     assert advice.edits
     assert "Splits by command are not held to loadBalancerNamespaceMaximumBundles = 128" in advice.notes[-1]
@@ -65,15 +62,14 @@ def test_splits_that_leave_a_full_namespace_alone_are_not_announced() -> None:
 
 
 def test_a_number_to_recreate_with_says_what_it_brings() -> None:
-    namespace, made = REPORTS["eight partitions on two of three brokers (issue 10143)"]
-    advice = bundle_advice(made(), namespace)
+    advice = of_report("eight partitions on two of three brokers (issue 10143)")
     assert advice.recommended > advice.now.bundles
     assert ". Simulated, once it has settled: better: " in recreated_sentence(advice)
 
 
 def test_shares_of_a_namespace_without_traffic_are_shares_of_its_topics() -> None:
-    namespace, made = REPORTS["transaction coordinators without traffic (pull request 22953)"]
-    assert "It has no traffic, so each topic counts the same." in advice_text(bundle_advice(made(), namespace))
+    advice = of_report("transaction coordinators without traffic (pull request 22953)")
+    assert "It has no traffic, so each topic counts the same." in advice_text(advice)
 
 
 @pytest.mark.parametrize(("listed", "said"), [(0, "a/b has no topics yet"), (5, "")])

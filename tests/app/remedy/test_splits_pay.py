@@ -8,26 +8,22 @@ import pytest
 from planner.cluster.snapshot import Snapshot
 from planner.explain.diagnosis import diagnose
 from planner.explain.outcome import Outcome
-from planner.namespaces.advice import BundleAdvice, advisable, bundle_advice
+from planner.namespaces.advice import advisable
 from planner.remedy.candidates import namespace_splits, of_finding
 from planner.remedy.fewest import MOST, fewest
 from planner.remedy.trials import KEPT, Trial, Trials, lasts
-from planner.remedy.tried import fix, tried_findings
+from planner.remedy.tried import tried_findings
 from planner.simulate.edits.registry import AnyEdit, BundleSplit
 from planner.simulate.judge import gains, judge, share_gone
 from planner.simulate.run import simulate
 from planner.simulate.scenario import unchanged
-from tests.app.namespaces.public_reports import REPORTS
+from tests.app.namespaces.asked import ONE_WORKER, about, advised, fixed, of_report
 from tests.app.namespaces.random_clusters import few_bundles, random_cluster
 
 
 def trials_of(snapshot: Snapshot) -> tuple[Trials, Outcome]:
     outcome = Outcome(simulate(snapshot, unchanged(snapshot.info.pulsar_version)))
     return Trials(snapshot, outcome.trace.scenario, outcome), outcome
-
-
-def advised(snapshot: Snapshot) -> list[BundleAdvice]:
-    return [bundle_advice(snapshot, name) for name in advisable(snapshot)]
 
 
 def of_many_splits(trials: Trials, outcome: Outcome) -> list[Trial]:
@@ -101,43 +97,40 @@ def test_clients_that_are_spared_once_are_no_reason_to_split(made: Callable[[int
         assert trial.text.endswith("Not offered: clients are spared once, but bundles never merge again.")
 
 
+@pytest.mark.xdist_group(ONE_WORKER)
 def test_splits_that_pulsar_makes_anyway_may_spare_clients() -> None:
     """Four automatic splits disconnected 132 topics; two at the right places leave fewer bundles and cut no topic."""
-    namespace, made = REPORTS["outstanding partitions (PIP-143)"]
-    advice = bundle_advice(made(), namespace)
+    advice = of_report("outstanding partitions (PIP-143)")
     assert advice.cut is not None
     assert advice.cut.further < 0
     assert advice.cuts_help
     assert "Tried: better: 132 topics fewer disconnected." in advice.sentence
-    (said,) = (one for one in advised(random_cluster(43)) if one.split is not None)
+    (said,) = (one for one in advised(43).values() if one.split is not None)
     assert "Pulsar makes as many bundles by itself, later. Tried: better: 17 topics fewer" in said.sentence
 
 
 def test_cuts_that_gain_too_little_say_so() -> None:
     """They were said to bring nothing, because a trial without unloading stood for both."""
-    namespace, made = REPORTS["partitions on one broker (issue 386)"]
-    said = bundle_advice(made(), namespace).sentence
+    said = of_report("partitions on one broker (issue 386)").sentence
     assert (
         "it is 50 %, but that gains too little for splits, which last forever. Tried: trade-off: highest usage" in said
     )
 
 
+@pytest.mark.xdist_group(ONE_WORKER)
 @pytest.mark.parametrize(
     "seeds", [(9, 37, 43), pytest.param(range(20, 30), marks=pytest.mark.slow)], ids=["some", "more"]
 )
 def test_what_is_offered_lasts_as_long_as_its_splits(seeds: Sequence[int]) -> None:
     for seed in seeds:
-        snapshot = random_cluster(seed)
-        trials, outcome = trials_of(snapshot)
-        best = fix(trials, outcome)
-        advice = advised(snapshot)
+        best, outcome = fixed(seed), about(seed).outcome
         offered = [
             best.best,
             best.pair,
             *best.others,
-            *(one.trial for one in tried_findings(diagnose(outcome), trials)),
+            *(one.trial for one in tried_findings(diagnose(outcome), about(seed).trials)),
         ]
-        offered += [trial for one in advice for trial in (one.cut, one.split)]
+        offered += [trial for one in advised(seed).values() for trial in (one.cut, one.split)]
         for trial in offered:
             if trial is not None and trial.splits and trial.offered:
                 assert lasts(trial.verdict) or trial.calms or trial.further <= 0, (seed, trial.text)
