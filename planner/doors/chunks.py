@@ -86,7 +86,8 @@ class Chunk:
     @property
     def broker(self) -> str:
         """The broker that what surrounds it names; empty where none is."""
-        return self.about if BROKER.fullmatch(self.about) else broker_in(f"x {self.source.command}")
+        named = next((one for one in (self.about, self.source.command) if BROKER.fullmatch(one)), "")
+        return named or broker_in(f"x {self.source.command}")
 
     @property
     def namespace(self) -> str:

@@ -27,6 +27,7 @@ from planner.doors.pieces import (
     Configuration,
     Metrics,
     NotUsed,
+    OwnedBundles,
     Piece,
     Source,
     TopicStatsOf,
@@ -314,9 +315,9 @@ def _reading(pieces: Sequence[Piece], cluster: str, release: str, now_ms: int) -
     assumed = [*(one.text for one in pieces if isinstance(one, Assumed)), *made.who.assumed]
     assumed += [
         f"{one.source}: it does not say which broker or namespace it is about. Put the command above it, or name the "
-        "file after it."
+        "file after it. A loop must print the name before each answer."
         for one in made.who.unknown
-        if not isinstance(one, Configuration)
+        if not isinstance(one, Configuration) and (one.bundles if isinstance(one, OwnedBundles) else True)
     ]
     reading = Reading(None, found, (), tuple(assumed), tuple(made.said.texts), not_used, files)
     if not made.brokers or not (any(made.owned.values()) or made.placed.topics or (made.owned and made.known)):

@@ -74,6 +74,11 @@ _MARKED_UP: Final = (
     (re.compile(rb"(?m)(?<=[\]}])(?:</[a-z]+>)+[ \t]*$"), b""),
 )
 """Marks of Markdown and HTML on the line of an answer, and what to put there."""
+_ECHOED: Final = re.compile(
+    rb"(?m)^([A-Za-z0-9][\w.-]*:\d{2,5}):?[ \t]*\n"
+    rb"(?=[^\s\[{]+/0x[0-9a-f]{8}_0x[0-9a-f]{8}[ \t]{2,}\[|# (?:HELP|TYPE) |(?:pulsar|jvm)_\w+\{)"
+)
+"""The name of a broker alone on a line, as a loop prints it before each answer."""
 _ANSWERED: Final = re.compile(
     rb"(?m)((?:pulsar-admin|pulsarctl) [^\n{}\[\"']{3,300}?)[ \t]+(?=\{[ \t]*\"[^\n]*\}[ \t]*$)"
 )
@@ -208,6 +213,7 @@ def _as_printed(data: bytes) -> bytes:
         for mark, instead in _MARKED_UP:
             data = mark.sub(instead, data)
     data = _ANSWERED.sub(rb"\1\n", data)
+    data = _ECHOED.sub(rb"== \1 ==\n", data)
     if len(_OF_PAGE.findall(data)) * 2 >= data.count(b"\n"):
         data = _OF_PAGE.sub(rb"\1 ", data)
     if data[:1] in (b" ", b"\t"):

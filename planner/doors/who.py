@@ -32,6 +32,8 @@ _NOT_A_NAME: Final = re.compile(r"[^A-Za-z0-9]+")
 _GENERIC: Final = re.compile(
     r"^(?:(?:pulsar-admin|namespaces?|bundles?|policies|policy|anti-?affinity|group|get|ns)[._ -]+)+", re.IGNORECASE
 )
+_LOOP: Final = re.compile(r"\bfor \w+ in |\bwhile |\bxargs\b|\bparallel\b|\$\{?\w+|--(?:admin-)?url\s*$")
+"""What says that a command is asked of several brokers, one after the other."""
 _DEFAULT_PORT: Final = 8080
 _LOCAL: Final = ("", "localhost")
 _OF_BROKERS = (LoadReport, TopBundles, OwnedBundles, BrokerTopics, Metrics, Configuration)
@@ -170,6 +172,8 @@ class Who:
         """Name a broker by the file name, or by the bundles that other pieces say it owns."""
         if not isinstance(piece, _OF_BROKERS) or piece.broker:
             return piece
+        if isinstance(piece, OwnedBundles | Metrics) and _LOOP.search(piece.source.command):  # of all of them
+            return piece
         if broker := self._by_file(piece):
             return replace(piece, broker=broker)
         mine = set(bundles_of(piece))
@@ -206,6 +210,9 @@ class Who:
                 pieces[at] = replace(piece, broker=address)
                 continue
             alias = _alias(piece)
+            if _LOOP.search(piece.source.command):
+                self.unknown.append(piece)
+                continue
             if len(self.brokers) == 1 and (not alias or not self._aliases):
                 broker = next(iter(self.brokers))
                 self.assumed[f"{piece.source} does not name its broker; it is taken for {broker}."] = None

@@ -61,9 +61,20 @@ def _plain(value: str) -> str:
     return found[2] if found else value.strip("\"'") if value.count('"') == 1 or value.count("'") == 1 else value
 
 
+_LISTED: Final = re.compile(r", ?(?=[A-Za-z]\w*=)")
+"""Between the fields of an object, as Java prints it."""
+_AS_READ: Final = re.compile(r"\bproperties=\{[^{}]*\}")
+_CUT_NAME: Final = re.compile(r", ?[A-Za-z]\w*$")
+"""The beginning of a name, where a line of fields was broken."""
+_NOTHING: Final = ("=<null>", "=null")
+
+
 def _units(line: str) -> list[str]:
     """Return the assignments of a line of systemd or of a message, which may have several; another line alone."""
     given = line.strip()
+    if len(_LISTED.findall(given)) > 1:
+        parts = [part for part in _LISTED.split(_AS_READ.sub("", given)) if not part.endswith(_NOTHING)]
+        return [_CUT_NAME.sub("", part).rstrip(" ,)") for part in parts]
     if not given.startswith(_SYSTEMD):
         places = [found.start(1) for found in _ASSIGNED.finditer(line)]
         parts = [line[low:high].rstrip("; ,\t") for low, high in pairwise([0, *places[1:], len(line)])]
