@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import repeat
+from types import MappingProxyType
 
 import numpy as np
 
@@ -27,7 +28,9 @@ class Positions(Mapping[str, int]):
     @staticmethod
     def of(names: tuple[str, ...], position: Mapping[str, int]) -> "Positions":
         """Return the positions of names that a mapping already tells."""
-        return Positions(names, dict(position), np.arange(len(names)))
+        # A dictionary copies itself in one piece; `dict` asks any other mapping for each of its names.
+        known = position.copy() if isinstance(position, MappingProxyType) else dict(position)
+        return Positions(names, known, np.arange(len(names)))
 
     def renumbered(self, names: tuple[str, ...], followed: Int64Array, made: Sequence[int]) -> "Positions":
         """Return the positions after a renumbering.

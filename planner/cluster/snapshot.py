@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import ConfigDict, Field
 
-from planner.cluster.arrays import BoolArray, Int64Array, IntArray, frozen
+from planner.cluster.arrays import BoolArray, Int64Array, IntArray, frozen, sorted_places
 from planner.cluster.hashing import (
     grouped_map_order,
     hash_map_buckets,
@@ -322,8 +322,9 @@ class Snapshot:
 
     @cached_property
     def _owned(self) -> tuple[Int64Array, Int64Array]:
-        order = np.argsort(self.bundles.owner, kind="stable")
-        starts = np.searchsorted(self.bundles.owner, np.arange(len(self.brokers) + 1), sorter=order)
+        order = sorted_places(self.bundles.owner, len(self.brokers))
+        edges = np.arange(len(self.brokers) + 1, dtype=self.bundles.owner.dtype)
+        starts = np.searchsorted(self.bundles.owner, edges, sorter=order)
         return frozen(order), frozen(starts)
 
     @cached_property
@@ -343,7 +344,7 @@ class Snapshot:
 
     @cached_property
     def _in_namespaces(self) -> tuple[Int64Array, Int64Array]:
-        order = np.argsort(self.bundles.namespace, kind="stable")
+        order = sorted_places(self.bundles.namespace, len(self.namespaces))
         edges = np.arange(len(self.namespaces) + 1, dtype=self.bundles.namespace.dtype)
         return frozen(order), frozen(np.searchsorted(self.bundles.namespace, edges, sorter=order))
 

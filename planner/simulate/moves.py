@@ -79,7 +79,7 @@ class _Walk:
     def leave(self, event: Event, source: str) -> None:
         if not event.destination:
             self.open[event.bundle] = len(self.made)
-        self.made.append(replace(event, source=source))
+        self.made.append(event if event.source == source else replace(event, source=source))
         self.broker[event.bundle] = event.destination or source
 
     def close(self, event: Event) -> None:

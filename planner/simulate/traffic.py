@@ -531,9 +531,9 @@ class Traffic:
         """Renumber the bundles of topics, so many before, and find the topics of the new ones."""
         if len(gone) == 1:
             changed = self.topics.of_bundle(int(gone[0]))
-            bundle = self.topics.bundle.copy()
-            behind = bundle > gone[0]  # one after the other: an array of shifts would be as large as the column
-            for _ in range(int(new.sum()) - 1):
+            behind, more = self.topics.bundle > gone[0], int(new.sum()) - 1
+            bundle = self.topics.bundle + behind if more else self.topics.bundle.copy()
+            for _ in range(more - 1):  # one after the other: an array of shifts would be as large as the column
                 bundle += behind
         else:
             moved = np.full(before + 1, -1, dtype=np.int32)  # the last one is for topics of no bundle

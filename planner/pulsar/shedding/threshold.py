@@ -254,14 +254,14 @@ def _advance(
     snapshot: Snapshot, order: Sequence[int], usage: Sequence[float], known: Mapping[str, float], config: Settings
 ) -> tuple[dict[str, float], float]:
     """Advance the averaged usage of every broker by one sample; return it and its mean, summed in Pulsar's order."""
-    history = config.number(HISTORY_RESOURCE_PERCENTAGE)
+    history, names = config.number(HISTORY_RESOURCE_PERCENTAGE), snapshot.brokers.name
     ema: dict[str, float] = {}
-    total = 0.0
+    total, rest = 0.0, 1 - history
     for i in order:
-        name = snapshot.brokers.name[i]
+        name, now = names[i], usage[i]
         before = known.get(name)
-        ema[name] = usage[i] if before is None else before * history + (1 - history) * usage[i]
-        total += ema[name]
+        ema[name] = value = now if before is None else before * history + rest * now
+        total += value
     return ema, total / len(order) if order else 0.0
 
 
