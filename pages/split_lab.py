@@ -1,5 +1,6 @@
 """Split lab: where a bundle would be cut, by which algorithm, and what becomes of the request."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,10 +29,14 @@ from planner.pulsar.splitting import automatic_extensible, automatic_modular
 from planner.pulsar.splitting.manual import HOT, LARGEST, SplitCommand, SplitOutcome, Verdict, answer
 from planner.pulsar.splitting.protocol import SplitAlgorithm
 from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS, split_algorithm
+from planner.remedy.split import tried_split
+from planner.remedy.trials import Trials
+from planner.share.link import canonical_text
 from planner.simulate.admin_commands import quoted, split_command
-from planner.web import address, scenario_history, state
+from planner.web import address, scenario_history, state, tasks
 from planner.web.page import Page, Subject
 from planner.web.setting_form import setting_form
+from planner.web.task import Report, Stopped
 from planner.web.widgets import chart, show_error, show_notes, table
 
 _MOST_POSITIONS = 200
@@ -45,7 +50,14 @@ _SHORT = {
     Verdict.UNANSWERED: "gets no response",
     Verdict.UNKNOWN: "depends on topics",
 }
-_BOXES = {"Worth it": st.success, "Not worth it": st.warning, "No need": st.info, "Not known": st.info}
+_TRYING = "Looks worth it"
+_BOXES = {
+    _TRYING: st.info,
+    "Worth it": st.success,
+    "Not worth it": st.warning,
+    "No need": st.info,
+    "Not known": st.info,
+}
 _VERDICTS = {
     Verdict.SPLIT: "would be split",
     Verdict.UNCHANGED: "would not change, although the request succeeds",
@@ -192,11 +204,27 @@ def _positions() -> tuple[int, ...] | None:
     return read_positions(address.text("positions", "Positions", max_chars=2_000, placeholder=hint, help=help_)) or None
 
 
+def _advice(view: state.Current, position: int, config: Settings) -> SplitAdvice:
+    """Return whether a split is worth it; what looks so is tried, as everywhere, and until then is said to be tried."""
+    advice = split_advice(view.snapshot, position, config)
+    if advice.verdict != "Worth it":
+        return advice
+    scenario = scenario_history.present(view).with_steps()
+    key = f"split {view.digest}{position} {canonical_text(scenario)}"
+    snapshot = view.captured
+
+    def look(_: Report, stopped: Stopped) -> SplitAdvice:
+        return tried_split(Trials(snapshot, scenario, cancelled=stopped), position)
+
+    found = tasks.answer(key, look, "Simulating the split")
+    return replace(advice, verdict=_TRYING) if found is None else found
+
+
 def _results(view: state.Current, outcome: SplitOutcome, command: SplitCommand, config: Settings) -> None:
     """Draw what Pulsar answers, the boundaries over the topics, the children, and the command."""
     snapshot = view.snapshot
     position = snapshot.bundle_position.get(outcome.bundle, -1)
-    advice = split_advice(snapshot, position, config) if position >= 0 else None
+    advice = _advice(view, position, config) if position >= 0 else None
     if advice is None:
         st.markdown(_explain(outcome, command))
     else:

@@ -36,6 +36,7 @@ from planner.pulsar.shedding.registry import offered_shedders, shedder_by_name
 from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
 from planner.pulsar.splitting.request import topics_listed
 from planner.remedy.action import Action, Kind, settings_action, words_of
+from planner.remedy.split import split_action
 from planner.simulate.edits.registry import (
     BalancerHold,
     BundleMoves,
@@ -281,9 +282,7 @@ def _splits(snapshot: Snapshot, config: Settings) -> Iterator[Action]:
         best = advice.best
         if advice.verdict != "Worth it" or best is None:
             continue
-        name = snapshot.bundle_names[bundle]
-        edit = BundleSplit(bundle=name, algorithm=best.algorithm, positions=best.positions or (), unload=True)
-        yield Action(kind="split", words=f"Split {name} by {best.algorithm}", edits=(edit,))
+        yield split_action(snapshot.bundle_names[bundle], best)
         found += 1
         if found == _SPLITS:
             return

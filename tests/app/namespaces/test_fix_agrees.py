@@ -2,13 +2,19 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
 
 from planner.explain.split_advice import split_advice
+from planner.namespaces.advice import bundle_advice
 from planner.pulsar.manager.splits import next_splits
+from planner.remedy.split import split_action, tried_split
+from planner.remedy.trials import Trials
 from planner.remedy.tried import diagnosed
 from planner.simulate.edits.registry import BundleSplit
+from planner.simulate.scenario import unchanged
 from tests.app.namespaces.asked import ONE_WORKER, about, advised, fixed
+from tests.app.namespaces.random_clusters import random_cluster
 
 pytestmark = pytest.mark.xdist_group(ONE_WORKER)
 
@@ -50,6 +56,25 @@ def test_a_split_that_is_offered_is_advised(seeds: Sequence[int]) -> None:
         at_once = {order.bundle.rpartition("/")[0] for order in next_splits(snapshot, snapshot.settings).splits}
         played = {one.bundle.rpartition("/")[0] for one in outcome.trace.events if one.kind == "split"}
         assert at_once <= played, seed
+
+
+@pytest.mark.parametrize("seed", [5, 9, 15, 34])
+def test_split_lab_calls_no_split_worth_it_that_the_judge_does_not(seed: int) -> None:
+    """It followed limits alone: of 36 splits that it called worth it, 29 were worse or no better when simulated."""
+    snapshot = random_cluster(seed)
+    trials = Trials(snapshot, unchanged(snapshot.info.pulsar_version))
+    largest = np.argsort(-snapshot.bundles.throughput_bytes_per_s(), kind="stable")[:6].tolist()
+    looked = [at for at in largest if split_advice(snapshot, at, snapshot.settings).verdict == "Worth it"]
+    assert looked
+    for at in looked:
+        found, name = tried_split(trials, at), snapshot.bundle_names[at]
+        assert found.best is not None
+        trial = trials.try_out(split_action(name, found.best))
+        assert trial is not None
+        assert (found.verdict == "Worth it") is trial.is_worth_it
+        assert found.sentence.endswith(trial.text)
+        if found.verdict == "Worth it":
+            assert not bundle_advice(snapshot, name.rpartition("/")[0]).sentence.startswith("Keep")
 
 
 @pytest.mark.parametrize("seed", [49, 141])
