@@ -253,7 +253,7 @@ def _best_of(data: bytes, name: str) -> list[Piece]:
     text = data.decode("utf-8", "replace")
     as_it_is = worth = worth_of(best)
     width = 0
-    for readings in readings_of(text) if not as_it_is.is_whole else ():
+    for readings in readings_of(text) if not (as_it_is.is_whole and _is_json(data, name)) else ():
         for joined, at in readings if not width else ():
             pieces = list(_of_text(joined.encode(), name))
             found = worth_of(pieces)
@@ -274,6 +274,11 @@ def _best_of(data: bytes, name: str) -> list[Piece]:
         said = f"{name}: its longest lines end at column {cut}. If a terminal cut them, save the output to a file."
         best.append(Assumed(source=Source(name), text=said))
     return best
+
+
+def _is_json(data: bytes, name: str) -> bool:
+    """Say whether a text is JSON alone, which cannot be read as a whole if its lines were broken."""
+    return all(chunk.is_json for chunk in chunks_of(data, name))
 
 
 def _of_zip(given: Given, depth: int) -> Iterator[Piece]:

@@ -97,7 +97,7 @@ class Worth:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all of the text was read, so that no other reading of it can be better."""
+        """Whether all of the text was read."""
         return self.used > 0 and not self.not_read and not self.stray
 
     def is_better_than(self, other: "Worth") -> bool:

@@ -244,11 +244,12 @@ ALLOWED = {
     "load_report": r"(?:startTimestamp|(?:nonP|p)ersistentTopicsEnabled) "  # facts that no decision reads
     r"|loadManagerClassName (?:dropped|= None)",  # older releases do not report it
     "topic_stats": r"(?:publishers|consumers) = \[\]|subscriptions = \{\}|/(?:\*|s) dropped",  # no clients
-    "isolation": r"namespaces/\* = 'x'|primary/\* = 'x'|primary = \[\]|\* dropped",  # other expressions
+    # other expressions
+    "isolation": r"^policy-a dropped|namespaces/\* = 'x'|primary/\* = 'x'|primary = \[\]|\* dropped",
     "dispatch_limit": r"dispatchThrottlingRateInMsg = -1",  # no limit
     "domains": r"dropped|brokers = \[\]|brokers/\* = 'x'",  # another domain, or none; a finding names unknown brokers
-    "policies_of_namespace": r"DispatchRate(?:/east)? (?:dropped|= None)|DispatchRate = \{\}|/east/\w+ dropped"
-    r"|InMsg = -1|east = \{\}",  # no limit
+    # no limit
+    "policies_of_namespace": r"DispatchRate(?:/\w+)? (?:dropped|= None|= \{\})|Rate/\w+/\w+ dropped|InMsg = -1",
     "settings_of_broker/dynamic": r"dropped",  # what is not overridden
     "settings_file": r"dropped",  # what a file leaves out has its default
     "settings_in_yaml": r"dropped",

@@ -1,0 +1,8 @@
+resource "helm_release" "pulsar" {
+  values = [<<-EOT
+    broker:
+      configData:
+        loadBalancerNamespaceMaximumBundles: "256"
+  EOT
+  ]
+}
