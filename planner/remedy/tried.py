@@ -15,7 +15,7 @@ from planner.remedy.action import Action, both
 from planner.remedy.candidates import candidates, more_brokers, moves_after, of_finding
 from planner.remedy.fewest import fewest
 from planner.remedy.trials import Trial, Trials, by_gain, lasts
-from planner.simulate.edits.registry import NewBrokers
+from planner.simulate.edits.registry import BundleMoves, NewBrokers
 from planner.simulate.judge import judge
 from planner.simulate.price import price_of
 from planner.simulate.scenario import Scenario
@@ -295,7 +295,7 @@ def _with_moves(trials: Trials, one: Trial) -> Iterator[tuple[Trial, Action]]:
 def _more_brokers(trials: Trials) -> tuple[Trial | None, int]:
     """Return the fewest brokers with which nothing ends above the limit, None where none do; and how many were tried.
 
-    Where Pulsar moves too little onto them, the fewest moves that suffice are a part of it.
+    Where Pulsar moves too little onto them, moves are a part of it: those that a finding offers with new brokers, too.
     """
     tried = 0
     enough: dict[int, Trial] = {}
@@ -326,4 +326,10 @@ def _more_brokers(trials: Trials) -> tuple[Trial | None, int]:
             break
         middle = (low + high) // 2
         low, high = (low, middle) if suffice(middle) else (middle, high)
-    return enough[high], tried
+    found = enough[high]
+    if any(isinstance(one, BundleMoves) for one in found.action.edits):
+        alone = trials.try_out(more_brokers(trials.scenario, high))
+        followed = [] if alone is None else [one for one, _ in _with_moves(trials, alone) if _ends_below(one)]
+        tried += len(followed)
+        found = next(iter(_offered(trials, followed)), found)
+    return found, tried

@@ -264,6 +264,17 @@ def test_new_brokers_that_a_finding_asks_for_come_with_moves() -> None:
     assert finding.tried.startswith("Tried: better")
 
 
+def test_one_broker_more_gets_the_same_bundles_from_a_finding_and_from_fix_it() -> None:
+    """Fix it moved one bundle, just below the limit, where the finding moved two and evened both out."""
+    trials, outcome = trials_of(cluster((1.0,), {0: (0.05, 0.05, 0.05, 0.05)}))  # below what shedding moves
+    (finding,) = [one for one in diagnosed(outcome) if one.code == "out_of_capacity"]
+    found = fix(trials, outcome)
+    assert found.brokers == 1
+    assert found.capacity is not None
+    assert tuple(finding.edits) == tuple(found.capacity.action.edits)
+    assert found.capacity.after.end_peak_percent < 60
+
+
 def test_machines_are_bought_only_where_nothing_else_is_enough() -> None:
     """A broker more was the best pair where moves alone end the overload nearly as well."""
     cluster, scenario = uneven()
