@@ -44,6 +44,8 @@ def without_prefixes(data: bytes) -> bytes:
         if all(one is not None and _TIME.sub(b"", one[0]) == start for one in matches):
             return b"\n".join(_without_stamps([_cut(prefix, line) for line in lines if not _ANNOUNCED.match(line)]))
     for number in _NUMBERED[: 1 if len(filled) < _LEAST_LINES else None]:
+        if not filled or not (number.match(filled[0]) or number.match(filled[0] + b" ")):
+            continue  # most texts have no numbers, and many lines
         numbers = [
             int(found[1]) if (found := number.match(line) or number.match(line + b" ")) else -1 for line in filled
         ]
