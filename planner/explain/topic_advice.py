@@ -174,8 +174,8 @@ def _destinations(snapshot: Snapshot, base: str, wanted: int, row: int) -> tuple
     hashes = np.array([topic_hash(f"{base}{PARTITION}{at}") for at in range(wanted)], dtype=np.int64)
     held = sorted(set(mine[bundles_of_hashes(table.low[mine].astype(np.int64), hashes)].tolist()))
     owned = [int(table.owner[at]) for at in held if table.owner[at] >= 0]
-    names = tuple(snapshot.bundle_names[at] for at in held)
-    return names, tuple(snapshot.brokers.name[at] for at in dict.fromkeys(owned)), len(held) - len(owned)
+    names, _ = snapshot.names_of(np.array(held, dtype=np.int64))
+    return tuple(names), tuple(snapshot.brokers.name[at] for at in dict.fromkeys(owned)), len(held) - len(owned)
 
 
 def _against_skew(name: str) -> str:

@@ -63,8 +63,8 @@ def hot_topic(case: Outcome) -> Iterator[Finding]:
     ]
     divisible = [
         int(at)
-        for at in order
-        if hot[at] and partitioned_topic(_name(end, int(rows[at]))) not in topics and at not in skewed
+        for at in order[hot[order]]
+        if partitioned_topic(_name(end, int(rows[at]))) not in topics and at not in skewed
     ]
     for places in (skewed, divisible):
         if places:

@@ -144,7 +144,7 @@ def at_the_end(trace: Trace) -> Snapshot:
     """
     if trace.end_demand is None:
         return trace.end
-    return replace(trace.end, brokers=with_usage(trace.end.brokers, trace.end_demand))
+    return replace(trace.end, brokers=with_usage(trace.end.brokers, trace.end_demand)).sharing(trace.end)
 
 
 def standing(snapshot: Snapshot, config: Settings, assumptions: Assumptions) -> Standing:

@@ -24,7 +24,10 @@ from planner.simulate.measures import (
     summary,
 )
 from planner.simulate.moves import disconnections, relocations, returns, thrashing_percent
+from planner.simulate.run import simulate
+from planner.simulate.scenario import Scenario
 from planner.simulate.trace import Trace
+from planner.simulate.usage_model import at_the_end
 from tests.app.simulate.traces import MB, MINUTE_MS, START_MS, cluster, shed, trace_of
 
 
@@ -259,3 +262,11 @@ class TestComparing:
         row = rows["settled_after_cycles"]
         assert list(row.values) == [None, 1]
         assert list(row.best) == [False, True]
+
+
+def test_the_end_with_its_demand_has_the_names_that_are_known() -> None:
+    """To make those of all bundles of a large cluster once more took a fifth of a diagnosis."""
+    trace = simulate(cluster([0.6, 0.2]), Scenario(cycles=2))
+    end = at_the_end(trace)
+    assert end is not trace.end
+    assert vars(end)["bundle_names"] is trace.end.bundle_names
