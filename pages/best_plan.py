@@ -17,7 +17,7 @@ from planner.optimize.offer import Offer, with_alternative
 from planner.optimize.plan import Plan
 from planner.optimize.question import Question
 from planner.optimize.stability import CYCLES
-from planner.optimize.waves import WAVE_CLIENTS, scenario_of
+from planner.optimize.waves import WAVE_CLIENTS
 from planner.pulsar.shedding.registry import offered_shedders
 from planner.share.carry_out import Basis, best_plan_markdown, best_plan_script, document, moves_csv, of_groups, summary
 from planner.share.commands import CommandOptions
@@ -184,7 +184,7 @@ def _take_away(view: state.Current, offer: Offer, ungrouped: float | None) -> No
         fits = len(waves) + len(plan.splits) <= MOST_STEPS
 
         def take() -> None:
-            scenario_history.change(view, scenario_of(plan, waves, held=False))
+            scenario_history.change(view, best_plan.opened(view, plan, waves))
             registry.go("what_if")
 
         if st.button("Open as a scenario", icon=":material/science:", disabled=not fits):

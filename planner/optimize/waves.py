@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -193,3 +194,33 @@ def scenario_of(
         settings=HELD if held else {},
         cycles=cycles + lasts + (0 if held else REPORTED),
     )
+
+
+def on_top_of(base: Scenario, plan: Scenario, *, settled_min: float = 0.0) -> Scenario:
+    """Return a plan that starts from the edits of a scenario as one scenario: the edits, and then the plan.
+
+    Args:
+        base: The scenario with the edits.
+        plan: The plan as a scenario.
+        settled_min: Minutes of the load balancer's own cycles before the plan; without them it is held from the start,
+            and the plan begins with the last edit.
+
+    Raises:
+        ScenarioError: They have more edits than a scenario may have.
+    """
+    begins_min = settled_min or max((getattr(edit, "at_min", 0.0) for edit in base.edits), default=0.0)
+    steps = [*base.steps]
+    for step in plan.steps:
+        edit = step.edit
+        if isinstance(edit, BalancerHold) and not settled_min:
+            later: Any = replace(edit, duration_min=edit.duration_min + begins_min)
+        else:
+            later = replace(edit, at_min=getattr(edit, "at_min", 0.0) + begins_min)  # type: ignore[call-arg]
+        steps.append(Step(later, step.on))
+    if len(steps) > MOST_STEPS:
+        raise ScenarioError(
+            f"A scenario can have at most {MOST_STEPS:,} edits; this plan and its scenario have {len(steps):,}.",
+            remedy="Allow more clients per wave.",
+        )
+    name, cycles = plan.name or base.name, plan.cycles + math.ceil(begins_min)
+    return replace(base, name=name, steps=tuple(steps), settings={**base.settings, **plan.settings}, cycles=cycles)

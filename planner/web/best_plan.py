@@ -8,6 +8,7 @@ import numpy as np
 import streamlit as st
 
 from planner.cluster.errors import PlannerError
+from planner.cluster.names import SHEDDING_INTERVAL_MINUTES
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import percent
 from planner.explain.doubt import doubt_sentence
@@ -17,7 +18,7 @@ from planner.optimize.offer import Offer, offer_of, with_alternative
 from planner.optimize.plan import Plan, better_of, lowest
 from planner.optimize.question import Question
 from planner.optimize.search import Step
-from planner.optimize.waves import Wave, scenario_of, waves_of
+from planner.optimize.waves import Wave, on_top_of, scenario_of, waves_of
 from planner.share.carry_out import summary
 from planner.simulate.scenario import Scenario
 from planner.web import state, tasks
@@ -31,6 +32,8 @@ AT_ONCE_BUNDLES = 20_000
 USUAL = Question(splits=5)
 """The page's first question, except for the number of moves."""
 
+_SETTLED = " settled"
+"""End of the variant of a cluster after the cycles of a scenario."""
 _FIRST_ROUNDS = 2
 _PROVEN_PERCENT = 0.2
 """Gap to the bound from which on nothing better is looked for."""
@@ -70,7 +73,7 @@ def start_of(view: state.Current, *, after_cycles: bool = False) -> state.Curren
     trace = view.outcome.trace
     if after_cycles:
         end = view.outcome.once("start of a plan", lambda: settled(trace))
-        return replace(view, visible=end, variant=f"{view.variant} settled")
+        return replace(view, visible=end, variant=f"{view.variant}{_SETTLED}")
     variant = _edited(view)
     key, words = f"start {view.digest}{variant}", "Making the edits of the scenario"
     start = tasks.answer(key, lambda _, stopped: left_by(view.captured, trace.scenario, stopped), words)
@@ -294,7 +297,28 @@ def as_scenario(view: state.Current, base: Scenario) -> Scenario | None:
     found = usual(view)
     if found is None:
         return None
-    return replace(base, name="Best plan", steps=(*scenario_of(found.plan).steps, *base.steps))
+    moves = replace(scenario_of(found.plan), name="Best plan", settings={}, cycles=base.cycles)
+    return on_top_of(base, moves)
+
+
+def opened(view: state.Current, plan: Plan, waves: Sequence[Wave]) -> Scenario:
+    """Return a plan as a scenario, after the edits of the one that it starts from.
+
+    Args:
+        view: The cluster that the plan starts from, as `start_of` returns it.
+        plan: The plan.
+        waves: Its waves.
+
+    Raises:
+        ScenarioError: They have more edits than a scenario may have.
+    """
+    carried_out = scenario_of(plan, waves, held=False)
+    if view.outcome is None:
+        return carried_out
+    trace = view.outcome.trace
+    every_min = max(trace.settings.integer(SHEDDING_INTERVAL_MINUTES), 1)
+    settled_min = float(trace.scenario.cycles * every_min) if view.variant.endswith(_SETTLED) else 0.0
+    return on_top_of(trace.scenario, carried_out, settled_min=settled_min)
 
 
 def knee(frontier: Plan) -> int:

@@ -20,6 +20,7 @@ from planner.optimize.search import Step as Point
 from planner.share.link import decode_link, encode_link
 from planner.simulate.edits.move_bundles import MoveBundles
 from planner.simulate.edits.registry import NewBrokers
+from planner.simulate.run import simulate
 from planner.simulate.scenario import Step, unchanged
 from planner.web import best_plan, state
 from planner.web.tasks import ANSWERS
@@ -289,3 +290,23 @@ def test_a_better_plan_is_looked_for_while_the_first_is_shown(
     assert 12 in asked
     assert "better plan" not in _said(test)
     assert _found(test) < first
+
+
+def test_a_plan_for_a_scenario_opens_with_its_edits(
+    page: Callable[..., AppTest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It opened without them, and moved bundles to brokers that were not there."""
+    monkeypatch.setattr("planner.web.registry.go", lambda *_, **__: None)
+    sample = next(one for one in samples() if one.file == "pip-364.json")
+    state.add_sample(sample)
+    joined = unchanged("4.2.4", steps=(Step(NewBrokers(count=2)),), cycles=5)
+    link = {"scenario": encode_link(joined, sample.digest), "with": "1"}
+    test = page("best_plan", snapshot=sample.digest[:12], moves="6", **link)
+    next(one for one in test.button if one.label == "Open as a scenario").click().run()
+    assert not test.exception
+    opened = decode_link(test.query_params["scenario"]).scenario
+    assert opened is not None
+    assert opened.edits[0] == joined.edits[0]
+    moves = [pair for edit in opened.edits if isinstance(edit, MoveBundles) for pair in edit.moves]
+    assert any(to.startswith("added-") for _, to in moves)
+    assert len(simulate(state.snapshot_of(sample.digest), opened).cycles) == opened.cycles

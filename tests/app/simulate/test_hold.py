@@ -8,7 +8,7 @@ from planner.optimize.absorb import left_by
 from planner.optimize.answer import best_plan
 from planner.optimize.offer import offer_of
 from planner.optimize.question import Question
-from planner.optimize.waves import scenario_of, waves_of
+from planner.optimize.waves import on_top_of, scenario_of, waves_of
 from planner.simulate.edits.add_brokers import AddBrokers
 from planner.simulate.edits.hold_balancer import HoldBalancer
 from planner.simulate.moves import relocations, thrashing_percent
@@ -80,3 +80,21 @@ def test_what_is_said_of_a_plan_is_what_it_opens_as() -> None:
     assert offer.verdict is not None
     assert ("thrashing" in offer.verdict.text) is (thrashing_percent(relocations(trace)) > 0)
     assert f"sheds {len(shed)} bundle" in offer.stability.sentence or not shed
+
+
+@pytest.mark.parametrize("settled_min", [0.0, 30.0])
+def test_a_plan_for_a_scenario_opens_with_its_edits(settled_min: float) -> None:
+    """It dropped them, and moved bundles to brokers that were not there."""
+    snapshot = sample("pip-364.json")
+    base = unchanged("4.2.4", steps=(Step(AddBrokers(count=2, at_min=3.0)),))
+    plan = best_plan(left_by(snapshot, base), Question(moves=6))
+    assert any(move.destination.startswith("added-") for move in plan.moves)
+    opened = on_top_of(base, scenario_of(plan, waves_of(plan, 10), held=False), settled_min=settled_min)
+    trace = simulate(snapshot, opened)
+    moved = [event for event in trace.events if event.kind == "moved"]
+    assert [event.bundle for event in moved] == [
+        move.bundle for wave in waves_of(plan, 10) for move in wave.moves if move.bundle in {e.bundle for e in moved}
+    ]
+    begins = snapshot.info.captured_at_ms + (settled_min or 3.0) * 60_000
+    assert moved[0].at_ms >= begins
+    assert len(moved) == len(plan.moves) or settled_min
