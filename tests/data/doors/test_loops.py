@@ -67,5 +67,8 @@ def test_the_fields_of_a_broken_line_of_a_log_are_apart() -> None:
     assert found.values == {
         "loadBalancerEnabled": "false",
         "loadBalancerLoadSheddingStrategy": shedder,
+        "lowerBoundarySheddingEnabled": "false",
         "loadBalancerSheddingIntervalMinutes": "1",
     }
+    [found] = read(f"  {lines[0]}\n").configurations
+    assert found.values == {"loadBalancerEnabled": "false", "loadBalancerLoadSheddingStrategy": shedder}
