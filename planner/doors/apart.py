@@ -66,6 +66,7 @@ def _configuration(fields: dict[str, Any]) -> Configuration:
             "source": Source(**fields["source"]),
             "foreign": tuple(fields["foreign"]),
             "repeated": tuple(fields["repeated"]),
+            "unprefixed": tuple(fields["unprefixed"]),
         }
     )
 

@@ -145,6 +145,7 @@ def lint_file(
         *_values(files, release, source, lines),
         *_read_false(files, release, source, lines),
         *_variables(files, release, source, lines),
+        *_unprefixed(files, release, source, lines),
         *_twice(lines, source, release),
         *_not_read(reading, source),
     ]
@@ -324,6 +325,24 @@ def _variables(files: Sequence[Configuration], release: Release, source: str, li
                 title=f"{name} is a variable",
                 evidence=f"A template or a shell has to fill it in; {counts}. Brokers do not fill in variables.",
                 remedy="Check the file that the brokers read.",
+                settings=(name,),
+                source=source,
+                line=_line_of((name,), lines),
+            )
+
+
+def _unprefixed(files: Sequence[Configuration], release: Release, source: str, lines: Lines) -> Iterator[LintFinding]:
+    """Yield variables of a container that its image ignores."""
+    for one in files:
+        for name in one.unprefixed:
+            if name not in release.settings:
+                continue
+            yield LintFinding(
+                code="setting_without_prefix",
+                severity="medium",
+                title=f"Images of Pulsar ignore {name}",
+                evidence="Without a prefix, they only change lines of their broker.conf, which has none for it.",
+                remedy=f"Write {PREFIX}{name}.",
                 settings=(name,),
                 source=source,
                 line=_line_of((name,), lines),

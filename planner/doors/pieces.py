@@ -177,6 +177,7 @@ class Configuration(Piece):
             it seems to mean true.
         variables: Settings whose value a template or a shell fills in, and whether a default of it is taken.
         repeated: Settings with several values, of which the last one counts.
+        unprefixed: Variables that images of Pulsar ignore: without the prefix, they only change lines of `broker.conf`.
     """
 
     values: Mapping[str, str]
@@ -188,11 +189,13 @@ class Configuration(Piece):
     read_false: Mapping[str, bool] = field(default_factory=dict)
     variables: Mapping[str, bool] = field(default_factory=dict)
     repeated: Sequence[str] = ()
+    unprefixed: Sequence[str] = ()
 
     @property
     def is_of_brokers(self) -> bool:
         """Whether it has any setting of the load balancer, right or wrong; a file of a proxy or a bookie has none."""
-        return bool(self.values or self.misspelt or self.invalid or self.read_false or self.variables)
+        wrong = self.misspelt or self.invalid or self.read_false or self.variables or self.unprefixed
+        return bool(self.values or wrong)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

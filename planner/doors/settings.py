@@ -9,7 +9,7 @@ from planner.cluster.setting import SettingValue
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.doors.pieces import Configuration
-from planner.doors.vocabulary import is_before_and_after, merged
+from planner.doors.vocabulary import PREFIX, is_before_and_after, merged
 from planner.history.assumed import listed
 from planner.pulsar.manager.class_names import OFFICIAL_CLASSES
 from planner.simulate.scenario import Scenario, scenario_from_json, scenario_to_json, unchanged
@@ -27,6 +27,7 @@ def _is_begun(name: str, value: str) -> bool:
 def spelling(files: Sequence[Configuration]) -> Iterator[str]:
     """Yield what is odd about the names in settings files, one sentence for each file."""
     for one in files:
+        yield from _ignored(one)
         for name, meant in one.misspelt.items():
             yield f"{one.source}: {name} is not a setting of Pulsar's load balancer. It may mean {meant}."
         if one.invalid:
@@ -54,6 +55,14 @@ def spelling(files: Sequence[Configuration]) -> Iterator[str]:
                 f"{one.source}: the load balancer does not read {listed(one.foreign)}, so the planner does not use "
                 f"{'it' if len(one.foreign) == 1 else 'them'}."
             )
+
+
+def _ignored(one: Configuration) -> Iterator[str]:
+    """Yield what brokers never see of a file."""
+    if one.unprefixed:
+        them = "it" if len(one.unprefixed) == 1 else "them"
+        names = listed(list(one.unprefixed))
+        yield f"{one.source}: {names} left out. Images of Pulsar ignore {them} without {PREFIX} before the name."
 
 
 def valid(config: Settings, values: Mapping[str, object]) -> tuple[dict[str, SettingValue], list[str]]:

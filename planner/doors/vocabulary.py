@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from planner.cluster.errors import SettingError
+from planner.cluster.files import packaged_rows
 from planner.cluster.releases import REFERENCE
 from planner.cluster.snapshot import MAX_TEXT
 from planner.cluster.switches import hold_of
@@ -19,6 +20,12 @@ KNOWN: Final = frozenset(REFERENCE.settings) | frozenset(REFERENCE.others)
 
 PREFIX: Final = "PULSAR_PREFIX_"
 """How the name of an environment variable begins that the images of Pulsar write into `broker.conf`."""
+
+ONLY_PREFIXED: Final = frozenset(row["name"] for row in packaged_rows("planner.doors", "only_prefixed.csv"))
+"""Settings without a line in the `broker.conf` of Pulsar's images, as 3.3.5 and 4.0.8 ship it.
+
+Without the prefix, images write a variable only into a line that is there.
+"""
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,200}")
 _LIKE: Final = 0.88
@@ -47,15 +54,19 @@ def configuration(
     source: Source,
     form: Literal["runtime", "dynamic", "file"],
     broker: str = "",
+    *,
+    unprefixed: Iterable[str] = (),
 ) -> Configuration:
     """Return the settings among names and values, as brokers read them.
 
     The last value of a name counts, as in Java's properties, and an empty one in a file leaves the default. One that a
-    template fills in is not known, unless it has a default.
+    template fills in is not known, unless it has a default. Left out is what images ignore without the prefix.
     """
-    found = _Sorted(form)
+    found, ignored = _Sorted(form), tuple(dict.fromkeys(unprefixed))
     for given, value in pairs:
         name = given.strip().removeprefix(PREFIX)
+        if name in ignored:
+            continue
         if name in KNOWN:
             found.take(name, _text(value))
         elif _NAME.fullmatch(name) and len(found.foreign) + len(found.misspelt) < _MOST:
@@ -71,7 +82,14 @@ def configuration(
         read_false=found.read_false,
         variables=found.variables,
         repeated=tuple(found.repeated),
+        unprefixed=ignored,
     )
+
+
+def unprefixed_in(names: Iterable[str]) -> list[str]:
+    """Return those of some variables that images ignore without the prefix, and that are not there with it as well."""
+    given = list(names)
+    return [name for name in given if name in ONLY_PREFIXED and f"{PREFIX}{name}" not in given]
 
 
 @dataclass

@@ -16,7 +16,7 @@ from planner.doors.kind import LIKELY, NO, SURE, Kind, no_chunk
 from planner.doors.kinds.manifests import is_other
 from planner.doors.pieces import Configuration, NotUsed, Piece
 from planner.doors.terminal import SETS, letters_of
-from planner.doors.vocabulary import KNOWN, PREFIX, configuration, is_known
+from planner.doors.vocabulary import KNOWN, PREFIX, configuration, is_known, unprefixed_in
 from planner.history.assumed import listed
 
 _NAME: Final = r"[A-Za-z_][A-Za-z0-9_.-]*"
@@ -125,7 +125,8 @@ def _read_options(chunk: Chunk) -> Iterator[Configuration]:
                 *path, setting = name.split(".")
                 if not any(map(is_other, path)):
                     pairs.append((setting, _plain(value)))
-    yield configuration([(name, value) for name, value in pairs if is_known(name)], chunk.source, "file")
+    known = [(name, value) for name, value in pairs if is_known(name)]
+    yield configuration(known, chunk.source, "file", unprefixed=unprefixed_in(name for name, _ in known))
 
 
 def _read_changes(chunk: Chunk) -> Iterator[Piece]:

@@ -12,7 +12,7 @@ from planner.cluster.units import MIB
 from planner.doors.chunks import Chunk
 from planner.doors.kind import LIKELY, MAYBE, NO, SURE, Kind
 from planner.doors.pieces import NotUsed, Piece
-from planner.doors.vocabulary import KNOWN, PREFIX, configuration, is_known
+from planner.doors.vocabulary import KNOWN, PREFIX, configuration, is_known, unprefixed_in
 from planner.history.assumed import listed
 
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -48,6 +48,8 @@ _LINE: Final = "line"
 _WITH_VALUES: Final = ("ConfigMap", "Secret")
 _HOLDERS: Final = frozenset(["env", "envFrom", "environment", "literals", "configData", "args"])
 """What only a component has, so that its name counts."""
+_OF_IMAGES: Final = frozenset(["env", "environment", "literals", "configData", "data"])
+"""Under which the variables of a container stand."""
 _SHOWN: Final = ("name", "component", "kind")
 
 
@@ -147,7 +149,7 @@ def _read(chunk: Chunk) -> Iterator[Piece]:
         why = f"brokers differ in {listed(found.differing)}; the first one counts"
         yield NotUsed(source=chunk.source, why=why)
     if found.values:
-        yield configuration(found.values.items(), chunk.source, "file")
+        yield configuration(found.values.items(), chunk.source, "file", unprefixed=found.unprefixed)
 
 
 class SettingsFound:
@@ -165,10 +167,17 @@ class SettingsFound:
         self.differing: dict[str, None] = {}
         self.others: dict[str, None] = {}
         self.elsewhere: dict[str, None] = {}
+        self._bare: dict[str, None] = {}
+        self._prefixed: set[str] = set()
         self._there: set[str] = set()
         self._where = where
         self._seen: set[int] = set()
         self._kept: list[Any] = []
+
+    @property
+    def unprefixed(self) -> list[str]:
+        """Variables that images ignore, as they lack the prefix."""
+        return [name for name in self._bare if name not in self._prefixed]
 
     @property
     def missing(self) -> list[str]:
@@ -208,18 +217,22 @@ class SettingsFound:
             for document in documents_in(value, self._where):
                 self.visit(document, path, depth)
         elif isinstance(value, str) and (key == _LINE or key.endswith(_FILES)):
-            self._take(dict(_properties(value)), path)
+            self._take(dict(_properties(value)), path, is_file=True)
         else:
             self.visit(value, path, depth)
 
-    def _take(self, given: Mapping[Any, Any], path: tuple[str, ...]) -> None:
+    def _take(self, given: Mapping[Any, Any], path: tuple[str, ...], *, is_file: bool = False) -> None:
         plain = {str(name): value for name, value in given.items() if _is_plain(value)}
         if not any(map(is_known, plain)):
             return
         if other := next((name for name in reversed(path) if is_other(name)), ""):
             self.others[other] = None
             return
-        prefixed = any(name.startswith(PREFIX) for name in plain)
+        if not is_file and not _OF_IMAGES.isdisjoint(path):
+            self._bare |= dict.fromkeys(unprefixed_in(plain))
+        with_prefix = {name.removeprefix(PREFIX) for name in plain if name.startswith(PREFIX)}
+        self._prefixed |= with_prefix
+        prefixed = bool(with_prefix)
         # Images write those with the prefix last, and the first value counts here.
         given_here: dict[str, Any] = {}
         for name in sorted(plain, key=lambda one: not one.startswith(PREFIX)):

@@ -95,7 +95,8 @@ def _pieces_of(chunk: Chunk, tree: Any, unknown: Iterable[str] = ()) -> Iterator
     found.visit(tree, 0)
     found.take_maps(tree)
     if found.settings.values:
-        yield configuration(found.settings.values.items(), chunk.source, "file")
+        settings = found.settings
+        yield configuration(settings.values.items(), chunk.source, "file", unprefixed=settings.unprefixed)
     yield from found.pieces
     if found.unknown:
         why = f"{listed(found.unknown)} left out: variables, whose values stand elsewhere; use terraform show -json"

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from planner.doors.lint import lint_file
 from planner.doors.read import Given, read_given, read_outputs
 from planner.doors.reading import Reading
 from planner.doors.vocabulary import is_before_and_after
@@ -366,3 +367,39 @@ def test_settings_that_a_manifest_only_names_are_said() -> None:
     other = read(STATEFUL_SET.replace("broker", "proxy"))
     assert not other.configurations
     assert not any("names only where" in one for one in other.not_used)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("values.yaml", "broker:\n  configData:\n    {}: '5000'\n    loadBalancerEnabled: 'true'\n"),
+        ("compose.yml", "services:\n  broker:\n    environment:\n      - {}=5000\n      - loadBalancerEnabled=true\n"),
+        ("map.yaml", "apiVersion: v1\nkind: ConfigMap\ndata:\n  {}: '5000'\n  loadBalancerEnabled: 'true'\n"),
+        ("run.sh", "docker run -e {}=5000 -e loadBalancerEnabled=true apachepulsar/pulsar:4.0.8 bin/pulsar broker\n"),
+        (
+            "main.tf",
+            'resource "helm_release" "a" {{\n set {{\n  name = "broker.configData.{}"\n  value = "5000"\n }}\n}}\n',
+        ),
+    ],
+)
+def test_variables_that_images_ignore_are_left_out(name: str, text: str, tmp_path: Path) -> None:
+    """The broker.conf of Pulsar's images has no line for some settings: without the prefix, nothing sets them."""
+    path = tmp_path / name
+    path.write_text(text.format("minUnloadMessage"), encoding="utf-8")
+    [found] = read_outputs(path).configurations
+    assert "minUnloadMessage" not in found.values
+    assert found.unprefixed == ("minUnloadMessage",)
+    assert any("ignore it without PULSAR_PREFIX_" in one for one in read_outputs(path).not_used)
+    assert "setting_without_prefix" in {one.code for one in lint_file(path)}
+    path.write_text(text.format("PULSAR_PREFIX_minUnloadMessage"), encoding="utf-8")
+    [found] = read_outputs(path).configurations
+    assert found.values["minUnloadMessage"] == "5000"
+    assert found.unprefixed == ()
+
+
+def test_a_settings_file_needs_no_prefix(tmp_path: Path) -> None:
+    (tmp_path / "broker.conf").write_text("minUnloadMessage=5000\n", encoding="utf-8")
+    (tmp_path / "map.yaml").write_text("kind: ConfigMap\ndata:\n  broker.conf: |\n    minUnloadMessage=5000\n")
+    for name in ("broker.conf", "map.yaml"):
+        [found] = read_outputs(tmp_path / name).configurations
+        assert found.values == {"minUnloadMessage": "5000"}
