@@ -301,7 +301,7 @@ def test_a_link_without_a_release_is_decided_by_the_reference_and_says_so(page: 
     cluster = load_sample(next(sample for sample in samples() if sample.title.startswith("AvgShedder")))
     found = replace(cluster, info=replace(cluster.info, pulsar_version="4.0.8"))
     saved = state.workspace().add(found, "another release")
-    link = encode_link(Scenario(cycles=2), saved.digest, saved.name)
+    link = encode_link(Scenario(cycles=2, pulsar_version=REFERENCE.name), saved.digest, saved.name)
     test = page("what_if", scenario=link)
     said = texts(test).replace("\\", "")
     assert "The cluster runs Pulsar 4.0.8. Decisions follow the rules and defaults of 4.2.4." in said
