@@ -96,7 +96,9 @@ class Job:
 def job_to_json(job: Job) -> str:
     """Return a job as text, the same for the same job."""
     content: dict[str, Any] = {field.name: getattr(job, field.name) for field in fields(job)}
-    content["scenarios"] = [scenario_to_json(scenario) for scenario in job.scenarios]
+    content["scenarios"] = [
+        {**scenario_to_json(one), "pulsar_version": one.pulsar_version} for one in job.scenarios
+    ]  # jobs of earlier versions left out the reference
     content |= {"format": _FORMAT, "version": 1}
     return sealed_json(content)
 

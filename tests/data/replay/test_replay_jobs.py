@@ -38,7 +38,8 @@ from planner.replay.kernel import combined_digest
 from planner.replay.queries import ReplayResults
 from planner.replay.results import result_files
 from planner.replay.runners import run_local
-from planner.replay.spec import Job, job_to_json, tasks_of
+from planner.replay.spec import Job, job_from_json, job_to_json, tasks_of
+from planner.simulate.scenario import Scenario
 from tests.data.replay.replays import EVERY_MINUTE, OFTEN, SHEDDING, make_job, wait_for
 from tests.data.replay.spark_servers import free_port
 
@@ -176,6 +177,13 @@ def test_a_killed_process_of_the_pool(replay_history: Path, jobs_folder: Path) -
     status = wait_for(stored)
     assert (status.state, status.what, status.done) == ("done", "", 26)
     assert status.digest == digest_of_the_long_job(replay_history)
+
+
+def test_a_job_keeps_which_release_decides(replay_history: Path) -> None:
+    """A scenario that leaves it to the cluster came back as one of the reference."""
+    scenarios = (Scenario(name="own"), Scenario(name="asked", pulsar_version="4.2.4"))
+    job = replace(make_job(replay_history), scenarios=scenarios)
+    assert job_from_json(job_to_json(job)).scenarios == scenarios
 
 
 @pytest.mark.parametrize(
