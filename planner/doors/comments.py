@@ -5,11 +5,11 @@ from typing import Final
 
 from planner.cluster.units import MIB
 from planner.doors.terminal import WORDS
-from planner.doors.vocabulary import KNOWN, PREFIX
+from planner.doors.vocabulary import NAMED
 
 _LARGEST: Final = 4 * MIB
 """More than any settings file has."""
-_SETS: Final = re.compile(rf"(?m)^(?:{PREFIX})?(?:{'|'.join(sorted(KNOWN))})=".encode())
+_SETS: Final = re.compile(rf"(?m)^{NAMED}=".encode())
 _COMMENT: Final = re.compile(rb"(?m)^[ \t]*#.*")
 _OF_ROOT: Final = re.compile(rf"# (?:\S*/)?(?:{WORDS}|sudo|cat|docker|podman|helm|oc|grep|env|printenv)\s".encode())
 """A command behind the prompt of root, which looks like a comment."""

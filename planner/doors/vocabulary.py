@@ -21,6 +21,9 @@ KNOWN: Final = frozenset(REFERENCE.settings) | frozenset(REFERENCE.others)
 PREFIX: Final = "PULSAR_PREFIX_"
 """How the name of an environment variable begins that the images of Pulsar write into `broker.conf`."""
 
+NAMED: Final = rf"(?:{PREFIX})?(?:{'|'.join(sorted(KNOWN))})"
+"""Pattern of the name of a setting, with or without the prefix."""
+
 ONLY_PREFIXED: Final = frozenset(row["name"] for row in packaged_rows("planner.doors", "only_prefixed.csv"))
 """Settings without a line in the `broker.conf` of Pulsar's images, as 3.3.5 and 4.0.8 ship it.
 

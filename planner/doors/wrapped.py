@@ -23,7 +23,7 @@ from planner.doors.pieces import (
     TopicNames,
 )
 from planner.doors.terminal import WIDTHS, command_of, said
-from planner.doors.vocabulary import KNOWN, PREFIX
+from planner.doors.vocabulary import NAMED
 from planner.doors.words import BROKER, BUNDLE, TOPIC
 from planner.pulsar.manager.class_names import OFFICIAL_CLASSES
 
@@ -60,7 +60,7 @@ _NEW: Final = re.compile(r"\s*[\[{]|\s*$")
 """How a line begins that goes on with no command."""
 _BEGINS: Final = re.compile(
     rf"\s*(?:#|\{{[%{{]|//\s|"
-    rf"(?:export\s+|-e\s+|- )?(?:{PREFIX})?(?:{'|'.join(sorted(KNOWN))})\s*[=:]|\"?{TOPIC.pattern}|"
+    rf"(?:export\s+|-e\s+|- )?{NAMED}\s*[=:]|\"?{TOPIC.pattern}|"
     rf"[a-z_:]\w*(?:\{{| [-+0-9NI])|\{{__name__=|{BUNDLE.pattern}\s|{BROKER.pattern}$|"
     rf"{_OF_JAVA}|{_OF_CSV}|{_OF_MONITOR}|{_OF_LOG}|{_OF_PROMTOOL})|"
     r"\s+(?:- )?[\w.-]+:(?:\s|$)"

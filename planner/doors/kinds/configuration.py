@@ -16,25 +16,24 @@ from planner.doors.kind import LIKELY, NO, SURE, Kind, no_chunk
 from planner.doors.kinds.manifests import is_other
 from planner.doors.pieces import Configuration, NotUsed, Piece
 from planner.doors.terminal import SETS, letters_of
-from planner.doors.vocabulary import KNOWN, PREFIX, configuration, is_known, unprefixed_in
+from planner.doors.vocabulary import KNOWN, NAMED, PREFIX, configuration, is_known, unprefixed_in
 from planner.history.assumed import listed
 
 _NAME: Final = r"[A-Za-z_][A-Za-z0-9_.-]*"
 _SET: Final = r"(?:export\s+|declare\s+-x\s+|-e\s+|--env\s+|[-*]\s+|Environment=)?[\"']?"
 _KNOWN: Final = "|".join(sorted(KNOWN))
-_NAMED: Final = rf"(?:{PREFIX})?(?:{_KNOWN})"
 _OF_SHELL: Final = re.compile(r"\s*(?:export\s|declare\s|-e\s|--env\s|-\s|Environment=|[\"'])")
 # Java's properties may also be written with a colon or a space.
 _CONF_LINE: Final = re.compile(
     rf"\s*(?:{_SET}(?!Environment=)({_NAME})\s*=(?!=)\s*(.*?)|({_KNOWN})(?:\s*:\s*| {{1,2}}(?=\S))(.*?)|"
-    rf"(?:[^\s=:]+:)?(?:[0-9]+:)?({_NAMED})\s*=\s*(.*?))\s*"
+    rf"(?:[^\s=:]+:)?(?:[0-9]+:)?({NAMED})\s*=\s*(.*?))\s*"
 )
 _OPTION: Final = r"(?:^|\s)(?:-e|--env|--set(?:-string|-literal)?)[ =]"
 _OPTIONS_LINE: Final = re.compile(
-    rf"(?!\s*(?:-e|--env)[ =]\S+\s*\\?$).*{_OPTION}[\"']?(?:[^\s\"']*[.,])?{_NAMED}=.*|\s*\[(?:.*\s)?{_NAMED}=.*\]\s*"
+    rf"(?!\s*(?:-e|--env)[ =]\S+\s*\\?$).*{_OPTION}[\"']?(?:[^\s\"']*[.,])?{NAMED}=.*|\s*\[(?:.*\s)?{NAMED}=.*\]\s*"
 )
 _SHELL_LINE: Final = re.compile(
-    rf"\s*(?:ENV\s+(?:.*\s)?{_NAMED}(?:=|\s).*|set\s+(?:-\w+\s+)+{_NAMED}\s+.*|"
+    rf"\s*(?:ENV\s+(?:.*\s)?{NAMED}(?:=|\s).*|set\s+(?:-\w+\s+)+{NAMED}\s+.*|"
     r"(?:FROM|COPY|ADD|WORKDIR|USER|EXPOSE|LABEL|ARG|ENTRYPOINT|CMD|VOLUME) \S.*)"
 )
 """`ENV` and what else a Dockerfile has, and `set -x` of the shell `fish`."""
@@ -45,7 +44,7 @@ _DYNAMIC: Final = "dynamic-config"
 _RUNTIME: Final = "runtime"
 _MOST_DYNAMIC: Final = 60
 """A runtime configuration has hundreds of settings; overrides are few."""
-_ASSIGNED: Final = re.compile(rf"(?<![^\s;,])({_NAMED}\s*=(?!=))")
+_ASSIGNED: Final = re.compile(rf"(?<![^\s;,])({NAMED}\s*=(?!=))")
 _SYSTEMD: Final = "Environment="
 _OF_IMAGES: Final = "PULSAR_"
 """How names begin that only containers have: of memory, of options, of settings."""

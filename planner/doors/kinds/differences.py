@@ -11,10 +11,10 @@ from planner.doors.kind import NO, SURE, Kind
 from planner.doors.kinds.configuration import pairs_of
 from planner.doors.kinds.manifests import is_other
 from planner.doors.pieces import Configuration
-from planner.doors.vocabulary import KNOWN, PREFIX, configuration
+from planner.doors.vocabulary import NAMED, configuration
 
 _MARK: Final = re.compile(r"@@ -\d|\d+(?:,\d+)?[acd]\d+(?:,\d+)?$|\+\+\+ ")
-_CHANGED: Final = re.compile(rf"[-+<>] *(?:{PREFIX})?(?:{'|'.join(sorted(KNOWN))})\s*[=:]")
+_CHANGED: Final = re.compile(rf"[-+<>] *{NAMED}\s*[=:]")
 _OF_YAML: Final = re.compile(r"(\s*[\w.-]+): +([\"'])(.*)\2\s*")
 """A value in quotation marks, which YAML takes away."""
 _HEADER: Final = re.compile(r"(?:---|\+\+\+) ")

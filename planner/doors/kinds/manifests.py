@@ -12,7 +12,7 @@ from planner.cluster.units import MIB
 from planner.doors.chunks import Chunk
 from planner.doors.kind import LIKELY, MAYBE, NO, SURE, Kind
 from planner.doors.pieces import NotUsed, Piece
-from planner.doors.vocabulary import KNOWN, PREFIX, configuration, is_known, unprefixed_in
+from planner.doors.vocabulary import NAMED, PREFIX, configuration, is_known, unprefixed_in
 from planner.history.assumed import listed
 
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -39,10 +39,10 @@ _SUFFIX: Final = re.compile(
     r"(?:[-_](?:config-?map|config|env))?(?:\.(?:ya?ml|conf|properties|env|tpl))*$", re.IGNORECASE
 )
 """What follows the name of a component in that of its ConfigMap or file."""
-_VARIABLE: Final = re.compile(rf'"(?:{PREFIX})?(?:{"|".join(sorted(KNOWN))})='.encode())
+_VARIABLE: Final = re.compile(rf'"{NAMED}='.encode())
 _DESCRIBED: Final = re.compile(r"(?m)^Data\n====\n")
 _ENTRY: Final = re.compile(r"(?ms)^([\w.-]+):\n----\n(.*?)\s*(?=^[\w.-]+:\n----\n|^BinaryData\n|^Events:|\Z)")
-_NAMED: Final = re.compile(rf"(?:name|key|option|line|regexp): *[\"']?\^?(?:{PREFIX})?(?:{'|'.join(sorted(KNOWN))})\b")
+_NAMED: Final = re.compile(rf"(?:name|key|option|line|regexp): *[\"']?\^?{NAMED}\b")
 """A setting whose name is a value: of a list of variables, of a task of Ansible."""
 _LINE: Final = "line"
 _WITH_VALUES: Final = ("ConfigMap", "Secret")

@@ -7,7 +7,7 @@ from typing import Final
 from planner.doors.chunks import Chunk
 from planner.doors.kind import LIKELY, MAYBE, NO, Kind
 from planner.doors.pieces import NotUsed, Piece
-from planner.doors.vocabulary import KNOWN, PREFIX
+from planner.doors.vocabulary import NAMED
 
 _METRICS: Final = "use what brokers print at /metrics, or a Prometheus that asks for it"
 _UNREAD: Final = "which no decision reads"
@@ -53,7 +53,7 @@ _LINES: Final[Mapping[str, re.Pattern[str]]] = {
 """What the first line of a text shows it to be."""
 _OF_POWERSHELL: Final = re.compile(r"(?m)^\w+ *: (?:@\{\w+=|\{[^{}\n]*\.\.\.\})")
 _NO_POWERSHELL: Final = "an object as PowerShell prints it, which leaves parts out; add | ConvertTo-Json -Depth 9"
-_SETTING: Final = re.compile(rf"(?m)^\s*(?:{PREFIX})?(?:{'|'.join(sorted(KNOWN))})\s*[=:]")
+_SETTING: Final = re.compile(rf"(?m)^\s*{NAMED}\s*[=:]")
 _LOOKED_AT: Final = 4_096
 _NAMES: Final = re.compile(rb'\s*"[\w.-]+"\s*')
 

@@ -10,7 +10,7 @@ from planner.doors.chunks import Chunk
 from planner.doors.kind import NO, SURE, Kind
 from planner.doors.kinds.manifests import SettingsFound, documents_in
 from planner.doors.pieces import AntiAffinityGroup, Configuration, DispatchLimit, NotUsed, Piece
-from planner.doors.vocabulary import KNOWN, PREFIX, configuration, is_known
+from planner.doors.vocabulary import NAMED, PREFIX, configuration, is_known
 from planner.doors.words import NAMESPACE
 from planner.history.assumed import listed
 
@@ -19,11 +19,10 @@ _BLOCK: Final = re.compile(
     r"\s*(?:=\s*)?\{|^\s*[a-z]\w*\s*=\s*\{\s*$"
 )
 """A block of Terraform, Terragrunt or Nomad, or a map as files of variables have it."""
-_NAMED: Final = rf"(?:{PREFIX})?(?:{'|'.join(sorted(KNOWN))})"
 _OURS: Final = re.compile(
-    rf'(?m)^\s*resource\s+"(?:helm_release|pulsar_\w+)"|^\s*"?{_NAMED}"?\s*=|[\s{{(]name\s*=\s*"(?:[\w-]+\.)*{_NAMED}"'
+    rf'(?m)^\s*resource\s+"(?:helm_release|pulsar_\w+)"|^\s*"?{NAMED}"?\s*=|[\s{{(]name\s*=\s*"(?:[\w-]+\.)*{NAMED}"'
 )
-_OF_JSON: Final = re.compile(rf'"(?:helm_release|pulsar_namespace)"|"(?:[\w-]+\.)*{_NAMED}"')
+_OF_JSON: Final = re.compile(rf'"(?:helm_release|pulsar_namespace)"|"(?:[\w-]+\.)*{NAMED}"')
 _ROOTS: Final = frozenset(["resource", "module", "locals", "variable", "provider", "terraform", "data", "output", "//"])
 _HEREDOC: Final = re.compile(r"<<-?\s*([A-Za-z_]\w*)\s*$")
 _TOKEN: Final = re.compile(
