@@ -33,7 +33,8 @@ def scenario_file(scenario: Scenario, digest: str = "", snapshot_name: str = "")
     document = {
         "kind": _KIND,
         "snapshot": {"digest": digest, "name": snapshot_name},
-        "scenario": {**json.loads(canonical_text(scenario)), **_release(scenario)},
+        # The release that decides is named in full, so that the scenario can be used alone.
+        "scenario": {**json.loads(canonical_text(scenario)), "pulsar_version": scenario.pulsar_version},
     }
     text = _PAIR.sub(r"[\1, \2]", json.dumps(document, indent=2, ensure_ascii=False)) + "\n"
     if (size := len(text.encode())) > MOST_BYTES:
@@ -79,11 +80,6 @@ def read_scenario_file(data: bytes, name: str = "") -> LinkedScenario:
     return LinkedScenario(
         scenario=scenario, scenario_digest=scenario_digest(scenario), snapshot_digest=digest, snapshot_name=called
     )
-
-
-def _release(scenario: Scenario) -> dict[str, str]:
-    """Return the release that decides, which a file names in full, so that its scenario can be used alone."""
-    return {"pulsar_version": scenario.pulsar_version}
 
 
 def _snapshot(value: Any, name: str) -> tuple[str, str]:
