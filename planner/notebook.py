@@ -17,7 +17,6 @@ import pyarrow as pa
 from planner.capture import run as capturing
 from planner.capture.options import CaptureOptions
 from planner.cluster.errors import ReplayError, SettingError
-from planner.cluster.releases import REFERENCE
 from planner.cluster.releases import release as named
 from planner.cluster.snapshot import Snapshot
 from planner.doors.lint import lint_file, lint_snapshot
@@ -213,14 +212,14 @@ def lint(target: Snapshot | str | PathLike[str], release: str = "") -> tuple[Lin
 
     Args:
         target: A snapshot, or a settings file.
-        release: Whose brokers read the file, such as `4.0.8`; the newest known by default.
+        release: Whose brokers read the file, such as `4.0.8`; by default that of the images in it, else the newest.
 
     Raises:
         PlannerError: It cannot be read, or holds no settings of the load balancer.
     """
     if isinstance(target, Snapshot):
         return lint_snapshot(target, target.info.cluster)
-    return lint_file(Path(target), named(release or REFERENCE.name))
+    return lint_file(Path(target), named(release) if release else None)
 
 
 @singledispatch

@@ -29,16 +29,15 @@ def lint(
     Args:
         targets: Snapshots (a folder, .zip, .json, or a sample by its file name, title or digest) or broker.conf files.
         snapshot: Cluster on which remedies for a broker.conf are tried.
-        release: Release whose brokers read a broker.conf, such as 4.0.8; by default that of the snapshot, or 4.2.4.
+        release: Release whose brokers read a broker.conf, such as 4.0.8; by default that of the snapshot, that
+            of the images in the file, or 4.2.4.
         severity: The least severity that counts.
         as_json: Print the findings as JSON.
         sarif: Print the findings as SARIF 2.1.0.
     """
     from planner.cluster.errors import FormatError
-    from planner.cluster.release_notes import stands_in
-    from planner.cluster.releases import REFERENCE
     from planner.cluster.releases import release as named
-    from planner.doors.lint import lint_file, lint_snapshot
+    from planner.doors.lint import lint_file, lint_snapshot, release_in_file
     from planner.share.export import json_text
     from planner.share.lint import lint_document, lint_sarif, lint_text, worst_first
 
@@ -47,14 +46,17 @@ def lint(
     if release and not release[0].isdigit():
         raise FormatError(f"There is no release {release[:50]!r}.", remedy="Use a release such as 4.0.8.")
     cluster = opened(snapshot)[1] if snapshot else None
-    of = named(release or (cluster.info.pulsar_version if cluster else REFERENCE.name))
-    if release and (other := stands_in(release)):
-        sys.stderr.write(f"note: For Pulsar {release[:50]}, the rules and defaults are those of {other}.\n")
+    told = release or (cluster.info.pulsar_version if cluster else "")
+    if release:
+        _note_rules(release)
     found: list[LintFinding] = []
     for target in targets:
         path = Path(target)
         if path.is_file() and path.suffix not in (".zip", ".json"):
-            found += lint_file(path, of, cluster, snapshot)
+            if not told and (of_images := release_in_file(path)):
+                sys.stderr.write(f"note: {target} has images of Pulsar {of_images}, so that release counts.\n")
+                _note_rules(of_images)
+            found += lint_file(path, named(told) if told else None, cluster, snapshot)
         else:
             found += lint_snapshot(opened(target)[1], target)
     shown = worst_first(found, severity)
@@ -63,3 +65,10 @@ def lint(
     else:
         sys.stdout.write(lint_text(shown))
     return int(bool(shown))
+
+
+def _note_rules(release: str) -> None:
+    from planner.cluster.release_notes import stands_in
+
+    if other := stands_in(release):
+        sys.stderr.write(f"note: For Pulsar {release[:50]}, the rules and defaults are those of {other}.\n")

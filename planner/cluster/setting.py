@@ -127,7 +127,9 @@ class Setting:
     def _number(self, given: str | float, value: object) -> float:
         try:
             number = float(given)
-        except (ValueError, OverflowError):
+        except ValueError:
+            raise self._refuse(value, f"{OF_TYPE} {self.kind}.") from None
+        except OverflowError:
             number = math.nan
         if not math.isfinite(number):
             raise self._refuse(value, "Use a finite number.")

@@ -27,7 +27,7 @@ MOST_CPU_S = 60
 
 _PATIENCE_S = 120
 _ASKED = "asked.json"
-_TEXTS = ("found", "assumed", "contradictions", "not_used")
+_TEXTS = ("found", "assumed", "contradictions", "not_used", "expected")
 
 
 def read_outputs_apart(
@@ -67,6 +67,7 @@ def _configuration(fields: dict[str, Any]) -> Configuration:
             "foreign": tuple(fields["foreign"]),
             "repeated": tuple(fields["repeated"]),
             "unprefixed": tuple(fields["unprefixed"]),
+            "releases": tuple(fields["releases"]),
         }
     )
 

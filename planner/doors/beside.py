@@ -167,7 +167,7 @@ def _left(pieces: Sequence[Piece], why_not: str) -> Iterator[str]:
 def _take_release(made: Mixed, found: Together) -> None:
     if not found.of(kinds.Version):
         return
-    version, before = found.version, made.snapshot.info.pulsar_version
+    version, before = found.running, made.snapshot.info.pulsar_version
     if version == before:
         return
     decides = release(version)

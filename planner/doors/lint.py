@@ -3,17 +3,20 @@
 import difflib
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from planner.cluster.errors import FormatError, SettingError
-from planner.cluster.releases import REFERENCE, RELEASES, Release, releases_with
+from planner.cluster.releases import RELEASES, Release, releases_with
+from planner.cluster.releases import release as named
 from planner.cluster.setting import OF_TYPE, conf_value
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
+from planner.doors.images import release_of_images
 from planner.doors.pieces import Configuration
+from planner.doors.places import Lines
 from planner.doors.read import read_outputs
 from planner.doors.reading import Reading
 from planner.doors.settings import applied, spelling, valid
@@ -31,7 +34,6 @@ from planner.share.lint import LintFinding, change_commands
 from planner.simulate.run import simulate
 from planner.simulate.scenario import unchanged
 
-_LINE: Final = re.compile(rf"\s*(?:export\s+)?(?:{PREFIX})?([A-Za-z_][A-Za-z0-9_.-]*)\s*=\s*(.*?)\s*")
 _BALANCER: Final = re.compile(r"load(Balancer?|Manager)[A-Z]")
 """How names begin that only the load balancer has."""
 _LIKE: Final = 0.75
@@ -41,44 +43,6 @@ _RENAMED: Final = 0.95
 """How alike two names of one setting in two releases are: a letter or two differ."""
 _MOST_SAID: Final = 3
 """Notes of a file without settings that an error repeats."""
-
-_YAML_LINE: Final = re.compile(
-    rf"""\s*(?:-\s+)?(?:name:\s*)?["']?(?:{PREFIX})?([A-Za-z_][A-Za-z0-9_.-]*)["']?\s*(?:[:=].*)?"""
-)
-"""A setting of a chart, a manifest or a Compose file; an item of a list may have its value in the next line."""
-
-
-class Lines(Mapping[str, Sequence[int]]):
-    """Lines of each name in a file, from 1 on.
-
-    Attributes:
-        are_properties: Whether each setting is a line `name=value`, so that a shell command can write it.
-    """
-
-    def __init__(self, text: str) -> None:
-        """Find the settings of a text."""
-        numbered = list(enumerate(text.splitlines(), start=1))
-        found = _names_at(numbered, _LINE)
-        self.are_properties = bool(found)
-        self._at = found or _names_at(numbered, _YAML_LINE)
-
-    def __getitem__(self, name: str) -> Sequence[int]:
-        return self._at[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._at)
-
-    def __len__(self) -> int:
-        return len(self._at)
-
-
-def _names_at(numbered: Iterable[tuple[int, str]], form: re.Pattern[str]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
-    for number, line in numbered:
-        match = form.fullmatch(line)
-        if match:
-            found.setdefault(match[1], []).append(number)
-    return found
 
 
 def lint_snapshot(snapshot: Snapshot, source: str) -> tuple[LintFinding, ...]:
@@ -116,22 +80,32 @@ def _of_finding(tried: Tried, plain: Finding, source: str, trials: Trials) -> Li
     )
 
 
+def release_in_file(path: Path) -> str:
+    """Return the release of the images that a settings file names; empty where it names none, or several.
+
+    Raises:
+        FormatError: It cannot be read.
+    """
+    return release_of_images(read_outputs(path).settings_files)[0]
+
+
 def lint_file(
-    path: Path, release: Release = REFERENCE, snapshot: Snapshot | None = None, name: str = ""
+    path: Path, release: Release | None = None, snapshot: Snapshot | None = None, name: str = ""
 ) -> tuple[LintFinding, ...]:
     """Return what is wrong with a `broker.conf`, and, with a cluster that it is for, with that cluster under it.
 
     Args:
         path: The file.
-        release: The release whose brokers read it.
+        release: The release whose brokers read it; by default that of the images that the file names, else the newest.
         snapshot: A cluster on which it is tried.
         name: What that cluster's snapshot is called on the command line.
 
     Raises:
         FormatError: It cannot be read, or has none of the settings that the planner knows.
     """
-    reading = read_outputs(path, release=release.name)
+    reading = read_outputs(path)
     files = reading.settings_files
+    release = release or named(release_of_images(files)[0])
     if not files:
         raise FormatError(
             " ".join(["It holds no settings of Pulsar's load balancer.", *reading.not_used[:_MOST_SAID]]),
@@ -139,7 +113,7 @@ def lint_file(
             remedy="Name a broker.conf or a snapshot.",
         )
     source = str(path)
-    lines = Lines(path.read_text(encoding="utf-8", errors="replace"))
+    lines = Lines(path)
     found = [
         *_names(files, release, source, lines),
         *_values(files, release, source, lines),
@@ -153,11 +127,12 @@ def lint_file(
     if snapshot is not None:
         changed, _ = applied(snapshot, files)
         return (*found, *(_at(one, source, lines) for one in lint_snapshot(changed, name)))
-    named = set(_known(files, release))
+    there = set(_known(files, release))
+    odd = {name for one in files for name in one.read_false}
     for one in setting_findings(config):
-        if named.isdisjoint(one.settings):  # what no file sets has its default, of which brokers say nothing either
+        # What no file sets has its default, of which brokers say nothing either.
+        if there.isdisjoint(one.settings) or odd.issuperset(one.settings):
             continue
-        written = [f"{name}={conf_value(value)}" for name, value in one.changes.items()]
         found.append(
             LintFinding(
                 code=one.code,
@@ -165,45 +140,21 @@ def lint_file(
                 title=one.title,
                 evidence=one.evidence,
                 remedy=one.remedy,
-                command=tuple(_write(text, source, lines) for text in written),
+                command=tuple(lines.written(name, conf_value(value)) for name, value in one.changes.items()),
                 settings=one.settings,
                 source=source,
-                line=_line_of(one.settings, lines),
+                line=lines.last(one.settings),
             )
         )
     return tuple(found)
 
 
 def _at(one: LintFinding, source: str, lines: Lines) -> LintFinding:
-    return replace(one, source=source, line=_line_of(one.settings, lines))
-
-
-def _line_of(settings: Sequence[str], lines: Lines) -> int:
-    return next((lines[name][-1] for name in settings if name in lines), 0)
+    return replace(one, source=source, line=lines.last(one.settings))
 
 
 def _known(files: Sequence[Configuration], release: Release) -> dict[str, str]:
     return {name: value for one in files for name, value in one.values.items() if name in release.settings}
-
-
-def _write(text: str, source: str, lines: Lines) -> str:
-    """Return the shell command that writes a line into a file: in place of the line with its name, or at the end.
-
-    A file of another format, such as values of a chart, is left to a person.
-    """
-    name = text.partition("=")[0]
-    at = lines.get(name, ())
-    if not lines.are_properties:
-        return f"# Write {text} the way that {source} has its settings{f': line {at[-1]}' if at else ''}."
-    if at:
-        changed = text.replace("\\", "\\\\").replace("|", "\\|").replace("&", "\\&")
-        return shlex.join(["sed", "-i", f"{at[-1]}s|.*|{changed}|", source])
-    return f"echo {shlex.quote(text)} >> {shlex.quote(source)}"
-
-
-def _sed(change: str, source: str, lines: Lines) -> tuple[str, ...]:
-    """Return the command that changes a line; none for a file whose lines only a person can change."""
-    return (shlex.join(["sed", "-i", change, source]),) if lines.are_properties else ()
 
 
 def _names(files: Sequence[Configuration], release: Release, source: str, lines: Lines) -> Iterator[LintFinding]:
@@ -224,15 +175,14 @@ def _of_another_release(name: str, release: Release, source: str, lines: Lines) 
     """Return a setting that this release lacks, to be renamed where it has another name there, else deleted."""
     near = difflib.get_close_matches(name, release.settings, n=1, cutoff=_RENAMED)
     renamed = near[0] if near and near[0] not in lines else ""
-    at = _line_of((name,), lines)
-    change = f"{at}s|{name}|{renamed}|" if renamed else f"{at}d"
+    at = lines.last((name,))
     return LintFinding(
         code="setting_of_another_release",
         severity="medium",
         title=f"Pulsar {release.name} does not have {name}",
         evidence=f"Only {_readers(name)} read it.",
         remedy=f"Write {renamed}." if renamed else "Delete the line.",
-        command=_sed(change, source, lines) if at else (),
+        command=lines.renamed(name, renamed) if renamed else lines.deleted([at] if at else []),
         settings=(name,),
         source=source,
         line=at,
@@ -253,15 +203,14 @@ def _readers(name: str) -> str:
 
 
 def _unknown(name: str, meant: str, release: Release, source: str, lines: Lines) -> LintFinding:
-    at = _line_of((name,), lines)
-    change = f"{at}s|{name}|{meant}|" if meant else f"{at}d"
+    at = lines.last((name,))
     return LintFinding(
         code="misspelt_setting" if meant else "unknown_setting",
         severity="medium" if meant else "low",
         title=f"{name} is not a setting of Pulsar {release.name}",
         evidence=f"Brokers ignore it{f'. The nearest name is {meant}' if meant else ''}.",
         remedy=f"Write {meant}." if meant else "Delete the line, or correct the name.",
-        command=_sed(change, source, lines) if at else (),
+        command=lines.renamed(name, meant) if meant else lines.deleted([at] if at else []),
         settings=(name,),
         source=source,
         line=at,
@@ -285,10 +234,10 @@ def _values(files: Sequence[Configuration], release: Release, source: str, lines
                     else "It is out of range."
                 ),
                 remedy=f"{instead} The default is {default or 'empty'}.",
-                command=(_write(f"{name}={default}", source, lines),),
+                command=(lines.written(name, default),),
                 settings=(name,),
                 source=source,
-                line=_line_of((name,), lines),
+                line=lines.last((name,)),
             )
 
 
@@ -305,10 +254,10 @@ def _read_false(files: Sequence[Configuration], release: Release, source: str, l
                 title=f"Brokers read {name} as false",
                 evidence="Any text but true is false: quotes, comments behind it, and words such as yes or 1 as well.",
                 remedy=f"Write {meant}." if means_true else "Write false, or true if that is meant.",
-                command=(_write(f"{name}={meant}", source, lines),),
+                command=(lines.written(name, meant),),
                 settings=(name,),
                 source=source,
-                line=_line_of((name,), lines),
+                line=lines.last((name,)),
             )
 
 
@@ -327,7 +276,7 @@ def _variables(files: Sequence[Configuration], release: Release, source: str, li
                 remedy="Check the file that the brokers read.",
                 settings=(name,),
                 source=source,
-                line=_line_of((name,), lines),
+                line=lines.last((name,)),
             )
 
 
@@ -345,13 +294,13 @@ def _unprefixed(files: Sequence[Configuration], release: Release, source: str, l
                 remedy=f"Write {PREFIX}{name}.",
                 settings=(name,),
                 source=source,
-                line=_line_of((name,), lines),
+                line=lines.last((name,)),
             )
 
 
 def _not_read(reading: Reading, source: str) -> Iterator[LintFinding]:
     """Yield what else a file holds: commands that override settings, damaged lines, answers that are no settings."""
-    known = set(spelling(reading.configurations))
+    known = {*spelling(reading.configurations), *reading.expected}
     for said in (one for one in reading.not_used if one not in known):
         place = _PLACE.match(said, len(Path(source).name))
         why = said[place.end() :] if place else said
@@ -360,7 +309,7 @@ def _not_read(reading: Reading, source: str) -> Iterator[LintFinding]:
             severity="low",
             title="A part of the file was not checked",
             evidence=f"{why[:1].upper()}{why[1:]}",
-            remedy="Check it by hand, or delete it.",
+            remedy="Check it by hand.",
             source=source,
             line=int(place[1] or 0) if place else 0,
         )
@@ -386,7 +335,7 @@ def _twice(lines: Lines, source: str, release: Release) -> Iterator[LintFinding]
                 title=f"{name} is set {len(at)} times",
                 evidence=f"Lines {', '.join(map(str, at))}: brokers read the last one.",
                 remedy="Keep one line.",
-                command=(shlex.join(["sed", "-i", ";".join(f"{one}d" for one in at[:-1]), source]),),
+                command=lines.deleted(at[:-1]),
                 settings=(name,),
                 source=source,
                 line=at[-1],

@@ -150,8 +150,7 @@ def _settings(made: Together) -> Iterator[Missing]:
             "A setting that was changed on the running cluster decides otherwise.",
             f"{_ADMIN} brokers get-all-dynamic-config",
         )
-    reports = made.reports.values()
-    if not made.of(kinds.Version) and not any(one.report.get("brokerVersionString") for one in reports):
+    if not made.version:
         yield Missing(
             "release",
             "the release",

@@ -178,6 +178,7 @@ class Configuration(Piece):
         variables: Settings whose value a template or a shell fills in, and whether a default of it is taken.
         repeated: Settings with several values, of which the last one counts.
         unprefixed: Variables that images of Pulsar ignore: without the prefix, they only change lines of `broker.conf`.
+        releases: Releases that the images beside the settings are of.
     """
 
     values: Mapping[str, str]
@@ -190,6 +191,7 @@ class Configuration(Piece):
     variables: Mapping[str, bool] = field(default_factory=dict)
     repeated: Sequence[str] = ()
     unprefixed: Sequence[str] = ()
+    releases: Sequence[str] = ()
 
     @property
     def is_of_brokers(self) -> bool:

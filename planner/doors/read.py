@@ -18,6 +18,8 @@ from planner.doors.behind import named_by_labels
 from planner.doors.beside import mixed
 from planner.doors.chunks import chunks_of
 from planner.doors.found import found_in
+from planner.doors.images import release_of_images
+from planner.doors.kinds import manifests
 from planner.doors.mended import MENDED_BYTES, mended
 from planner.doors.metrics_reader import lacking_of
 from planner.doors.missing import missing_of
@@ -34,7 +36,7 @@ from planner.doors.pieces import (
     WholeSnapshot,
 )
 from planner.doors.reading import Missing, Reading
-from planner.doors.recognise import pieces_of
+from planner.doors.recognise import kind_of, pieces_of
 from planner.doors.settings import against_runtime, among_files, applied, spelling
 from planner.doors.stamps import without_stamps
 from planner.doors.terminal import may_have_commands
@@ -253,7 +255,7 @@ def _best_of(data: bytes, name: str) -> list[Piece]:
     text = data.decode("utf-8", "replace")
     as_it_is = worth = worth_of(best)
     width = 0
-    for readings in readings_of(text) if not (as_it_is.is_whole and _is_json(data, name)) else ():
+    for readings in readings_of(text) if not (as_it_is.is_whole and _has_grammar(data, name)) else ():
         for joined, at in readings if not width else ():
             pieces = list(_of_text(joined.encode(), name))
             found = worth_of(pieces)
@@ -276,9 +278,9 @@ def _best_of(data: bytes, name: str) -> list[Piece]:
     return best
 
 
-def _is_json(data: bytes, name: str) -> bool:
-    """Say whether a text is JSON alone, which cannot be read as a whole if its lines were broken."""
-    return all(chunk.is_json for chunk in chunks_of(data, name))
+def _has_grammar(data: bytes, name: str) -> bool:
+    """Say whether a text is JSON or YAML alone, which cannot be read as a whole if its lines were broken."""
+    return all(chunk.is_json or kind_of(chunk) is manifests.KIND for chunk in chunks_of(data, name))
 
 
 def _of_zip(given: Given, depth: int) -> Iterator[Piece]:
@@ -310,12 +312,14 @@ def _whole(given: Given) -> Snapshot:
 
 def _reading(pieces: Sequence[Piece], cluster: str, release: str, now_ms: int) -> Reading:
     files = tuple(one for one in pieces if isinstance(one, Configuration) and one.form == "file")
-    not_used = tuple(_left_out([one for one in pieces if isinstance(one, NotUsed)]))
+    left = [one for one in pieces if isinstance(one, NotUsed)]
+    not_used = tuple(_left_out(left))
+    expected = tuple(_left_out([one for one in left if one.is_expected]))
     not_used = (*not_used, *spelling([one for one in pieces if isinstance(one, Configuration)]))
     wholes = [one for one in pieces if isinstance(one, WholeSnapshot)]
     if wholes:
-        return _of_whole(wholes, pieces, files, not_used, now_ms)
-    made = together(pieces, cluster)
+        return replace(_of_whole(wholes, pieces, files, not_used, now_ms), expected=expected)
+    made = together(pieces, cluster, release)
     found = found_in(made.pieces)
     assumed = [*(one.text for one in pieces if isinstance(one, Assumed)), *made.who.assumed]
     assumed += [
@@ -324,11 +328,11 @@ def _reading(pieces: Sequence[Piece], cluster: str, release: str, now_ms: int) -
         for one in made.who.unknown
         if not isinstance(one, Configuration) and (one.bundles if isinstance(one, OwnedBundles) else True)
     ]
-    reading = Reading(None, found, (), tuple(assumed), tuple(made.said.texts), not_used, files)
+    reading = Reading(None, found, (), tuple(assumed), tuple(made.said.texts), not_used, files, expected=expected)
     if not made.brokers or not (any(made.owned.values()) or made.placed.topics or (made.owned and made.known)):
         return replace(reading, missing=tuple(_needed(made)), not_enough=_not_enough(made))
     missing = tuple(missing_of(made))
-    snapshot, assumptions = _built(made, reading, missing, release, now_ms)
+    snapshot, assumptions = _built(made, reading, missing, now_ms)
     return replace(reading, missing=missing, snapshot=snapshot, assumed=assumptions)
 
 
@@ -342,7 +346,7 @@ def _left_out(pieces: Sequence[NotUsed]) -> Iterator[str]:
 
 
 def _built(
-    made: Together, reading: Reading, missing: Sequence[Missing], release: str, now_ms: int
+    made: Together, reading: Reading, missing: Sequence[Missing], now_ms: int
 ) -> tuple[Snapshot, tuple[str, ...]]:
     """Return the snapshot, and what is assumed with it."""
     at_ms, assumed = moment_of(made), list(reading.assumed)
@@ -355,7 +359,7 @@ def _built(
             " wrong."
         )
     assumed += _placed_notes(made)
-    snapshot = snapshot_of_capture(capture_of(made, at_ms, release), source=f"Outputs: {reading.text}")
+    snapshot = snapshot_of_capture(capture_of(made, at_ms), source=f"Outputs: {reading.text}")
     assumed += among_files(reading.configurations)
     notes = [*(one.note for one in missing), *assumed, *reading.contradictions, *reading.not_used]
     notes += against_runtime(made.file, reading.configurations, made.runtime.values())
@@ -364,6 +368,9 @@ def _built(
 
 
 def _placed_notes(made: Together) -> Iterator[str]:
+    of_images, where = release_of_images(made.files)
+    if of_images and not (made.told or made.running):
+        yield f"{where} has images of Pulsar {of_images}; the brokers are assumed to run it."
     for one in made.reports.values():
         if one.is_simple:
             yield (

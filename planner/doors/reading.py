@@ -49,6 +49,7 @@ class Reading:
         not_used: What was not read, with the reason, one sentence each.
         configurations: Settings files, in the order of the files.
         not_enough: Why there is no snapshot; empty where there is one.
+        expected: What of `not_used` is no loss.
     """
 
     snapshot: Snapshot | None
@@ -59,6 +60,7 @@ class Reading:
     not_used: tuple[str, ...] = ()
     configurations: tuple[Configuration, ...] = ()
     not_enough: str = ""
+    expected: tuple[str, ...] = ()
 
     @property
     def settings_files(self) -> tuple[Configuration, ...]:

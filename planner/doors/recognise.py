@@ -10,12 +10,13 @@ import msgspec
 from planner.cluster.errors import FormatError
 from planner.cluster.text import count
 from planner.doors.chunks import HEAD_BYTES, Chunk
+from planner.doors.images import releases_in
 from planner.doors.java_text import value_of
 from planner.doors.kind import LIKELY, NO, Kind
 from planner.doors.kinds import configuration, manifests
 from planner.doors.mended import closed
 from planner.doors.notations import in_json
-from planner.doors.pieces import Assumed, NotUsed, Piece, Source
+from planner.doors.pieces import Assumed, Configuration, NotUsed, Piece, Source
 from planner.doors.registry import KINDS
 from planner.doors.terminal import letters_of
 from planner.doors.words import BROKER, NAMESPACE
@@ -25,7 +26,7 @@ _ABOUT: Final = ("broker", "namespace", "key")
 _INSIDE: Final = ("report", "topics", "value", "bundles", "policies", "response")
 """Under which a line that was recorded, and what *Inspect* of Grafana shows, have the answer."""
 _AT_MS: Final = ("time_ms", "publish_time_ms")
-_COMMENT: Final = re.compile(r"\s*(?:#|//|;)")
+_COMMENT: Final = re.compile(r"\s*(?:#|//|;|!)")
 _ASKED: Final = re.compile(
     r"pulsar-admin .*?\b((?:brokers|broker-stats|clusters|tenants|namespaces|topics)) ([a-z][a-z-]+)"
 )
@@ -59,6 +60,14 @@ def kind_of(chunk: Chunk) -> Kind | None:
 
 def pieces_of(chunk: Chunk, depth: int = 0) -> Iterator[Piece]:
     """Yield what a chunk says; a part that cannot be read is a `NotUsed` with the reason, and the others are read."""
+    for one in _pieces_of(chunk, depth):
+        if isinstance(one, Configuration) and one.form == "file":
+            yield replace(one, releases=releases_in(chunk.data))
+        else:
+            yield one
+
+
+def _pieces_of(chunk: Chunk, depth: int) -> Iterator[Piece]:
     if (other := in_json(chunk)) is not None and _is_answer(other):
         chunk = other
     elif (whole := closed(chunk)) is not None and _is_answer(whole[0]):

@@ -23,6 +23,7 @@ from planner.doors.boundaries import boundaries_in
 from planner.doors.capture_form import CaptureForm
 from planner.doors.commands import UNKNOWN_CLUSTER
 from planner.doors.contradictions import Contradictions
+from planner.doors.images import is_one_release, release_of_images
 from planner.doors.metrics_reader import is_of_any_program
 from planner.doors.metrics_text import as_text
 from planner.doors.pieces import Piece, TopicsOfBundles
@@ -51,6 +52,7 @@ class Together:
         who: How they were named.
         said: Where two of them do not agree.
         called: Name of the cluster as a person gave it; empty where none did.
+        told: The release as a person gave it; empty where none did.
         reports: The load report of each broker.
         tops: The top bundles of each broker.
         owned: The bundles of each broker.
@@ -67,6 +69,7 @@ class Together:
     who: Who
     said: Contradictions
     called: str = ""
+    told: str = ""
     reports: dict[str, kinds.LoadReport] = field(default_factory=dict)
     tops: dict[str, kinds.TopBundles] = field(default_factory=dict)
     owned: dict[str, list[str]] = field(default_factory=dict)
@@ -142,7 +145,12 @@ class Together:
 
     @cached_property
     def version(self) -> str:
-        """The version that the pieces name; empty where none does."""
+        """The version as a person gave it, else that the brokers or their images name; empty where none does."""
+        return self.told or self.running or release_of_images(self.files)[0]
+
+    @cached_property
+    def running(self) -> str:
+        """The version that the brokers name; empty where none does."""
         named = [one.version for one in self.of(kinds.Version)]
         for key in ("brokerVersionString", "brokerVersion"):
             named += [text for one in self.reports.values() if isinstance(text := one.report.get(key), str)]
@@ -156,18 +164,23 @@ class Together:
     @property
     def file(self) -> Mapping[str, str]:
         """The settings that brokers start with: of the first settings file, where there are two of them."""
+        return merged(self.files)
+
+    @property
+    def files(self) -> list[kinds.Configuration]:
+        """The settings files that count: the first one, where there are two of one before and after a change."""
         files = [one for one in self.of(kinds.Configuration) if one.form == "file"]
-        return files[0].values if files and is_before_and_after(files) else merged(files)
+        return files[:1] if is_before_and_after(files) else files
 
 
-def together(pieces: Sequence[Piece], cluster: str = "") -> Together:
+def together(pieces: Sequence[Piece], cluster: str = "", version: str = "") -> Together:
     """Sort pieces by broker and namespace, and resolve what two of them say about one thing."""
     said = Contradictions()
     who = Who(last_answers(_of_one_cluster(pieces, cluster, said), of_cluster, said))
     named = who.named()
     unknown = {id(piece) for piece in who.unknown}
     known = [piece for piece in named if id(piece) not in unknown]
-    made = Together(last_answers(known, of_part, said), who, said, cluster)
+    made = Together(last_answers(known, of_part, said), who, said, cluster, version)
     _leave_out_odd_brokers(made)
     _leave_out_other_programs(made)
     _take_reports(made)
@@ -269,13 +282,17 @@ def _take_reports(made: Together) -> None:
 
 def _compare_versions(made: Together) -> None:
     """Note load reports that name another release than the answer about it."""
-    named = {one.version for one in made.of(kinds.Version)}
+    named = {made.told} if made.told else {one.version for one in made.of(kinds.Version)}
     texts = [one.report.get("brokerVersionString") for one in made.reports.values()]
     others = dict.fromkeys(text for text in texts if isinstance(text, str) and text and text not in named)
     if named and others:
         made.said.add(
             f"Load reports name Pulsar {listed(others)}, but the release is given as {made.version}, which counts."
         )
+    of_images, where = release_of_images(made.files)
+    told = made.told or made.running
+    if of_images and told and not is_one_release(of_images, told):
+        made.said.add(f"{where} has images of Pulsar {of_images}, but the brokers run {told}, which counts.")
 
 
 def _take_configurations(made: Together) -> None:
@@ -470,7 +487,7 @@ def moment_of(made: Together) -> int:
     return max((at for at in times if 0 < at <= LAST_MS), default=0)
 
 
-def capture_of(made: Together, at_ms: int, version: str = "") -> Mapping[str, bytes]:
+def capture_of(made: Together, at_ms: int) -> Mapping[str, bytes]:
     """Return the pieces as the files of a raw capture."""
     form = CaptureForm(made.cluster, at_ms)
     form.brokers(made.brokers)
@@ -489,7 +506,7 @@ def capture_of(made: Together, at_ms: int, version: str = "") -> Mapping[str, by
         form.dispatch_limit(number, limit.kind, limit.target, limit.rate)
     for leader in made.of(kinds.Leader)[-1:]:
         form.add_json("leader", {"brokerId": leader.broker}, "/admin/v2/brokers/leaderBroker")
-    if named := version or made.version:
+    if named := made.version:
         form.add("version.txt", named, "/admin/v2/brokers/version")
     if averages := {one.path: one.values for one in made.of(kinds.Averages)}:
         form.metadata_store({path: json.dumps(values) for path, values in averages.items()})

@@ -110,21 +110,36 @@ def unpacked(data: bytes, file: str) -> bytes:
     Raises:
         FormatError: It is damaged, unfolds to too much, or is not text.
     """
-    for _ in range(_DEEPEST):
-        data = _decompressed(data, file)
-    mark, encoding = next(((m, e) for m, e in _MARKS if data.startswith(m)), (b"", _unmarked(data)))
-    data = data[len(mark) :]
-    if encoding != "utf-8":
-        try:
-            data = data.decode(encoding).encode()
-        except UnicodeError as error:
-            name = encoding[:6].upper()
-            raise FormatError(f"The text is not valid {name}.", where=file, remedy=_AGAIN) from error
+    data = _as_utf8(data, file)
     if is_tar(data):
         return data
     data = _decoded(data)
     _check_is_text(data, file)
     return plain(data)
+
+
+def as_written(data: bytes, file: str) -> tuple[str, bool]:
+    """Return the text of a file line by line as it is, and whether other programs read it without unpacking it.
+
+    Raises:
+        FormatError: It is damaged, or unfolds to too much.
+    """
+    text = _as_utf8(data, file)
+    return text.decode("utf-8", "replace"), data.removeprefix(codecs.BOM_UTF8) == text
+
+
+def _as_utf8(data: bytes, file: str) -> bytes:
+    for _ in range(_DEEPEST):
+        data = _decompressed(data, file)
+    mark, encoding = next(((m, e) for m, e in _MARKS if data.startswith(m)), (b"", _unmarked(data)))
+    data = data[len(mark) :]
+    if encoding == "utf-8":
+        return data
+    try:
+        return data.decode(encoding).encode()
+    except UnicodeError as error:
+        name = encoding[:6].upper()
+        raise FormatError(f"The text is not valid {name}.", where=file, remedy=_AGAIN) from error
 
 
 def _decoded(data: bytes) -> bytes:

@@ -1,0 +1,151 @@
+"""`planner lint` names the line as editors count it, and its commands change that line and nothing else."""
+
+import codecs
+import gzip
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from planner.doors.lint import lint_file
+from planner.doors.read import read_outputs
+
+MISSPELT = "loadBalancerSheddingEnabld"
+RIGHT = "loadBalancerSheddingEnabled"
+BOUND = "loadBalancerNamespaceMaximumBundles"
+FULL = "defaultNumberOfNamespaceBundles"
+SHEDDING = "loadBalancerLoadSheddingStrategy"
+AVG = "org.apache.pulsar.broker.loadbalance.impl.AvgShedder"
+
+
+def in_file(tmp_path: Path, content: str | bytes, name: str = "broker.conf") -> Path:
+    path = tmp_path / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def mend(path: Path) -> None:
+    """Run the commands of the first finding that has some, until none has."""
+    for _ in range(9):
+        commands = next((one.command for one in lint_file(path) if one.command), ())
+        if not commands or commands[0].startswith("#"):
+            return
+        for command in commands:
+            subprocess.run(["sh", "-c", command], check=True)
+
+
+@pytest.mark.parametrize("mark", ["\u2028", "\x0b", "\x0c", "\x85", "\x1c"])
+def test_only_ends_of_lines_end_a_line(tmp_path: Path, mark: str) -> None:
+    """Signs that Python takes for ends of lines moved the number, and `sed` changed another line."""
+    path = in_file(tmp_path, f"# one{mark}two\n{MISSPELT}=true\nloadBalancerEnabled=true\n")
+    assert [one.line for one in lint_file(path)] == [2]
+    mend(path)
+    assert path.read_bytes().decode() == f"# one{mark}two\n{RIGHT}=true\nloadBalancerEnabled=true\n"
+
+
+def test_files_of_windows_keep_their_line_ends(tmp_path: Path) -> None:
+    path = in_file(tmp_path, f"# a\r\n{MISSPELT}=true\r\n{BOUND}=64\r\n")
+    mend(path)
+    assert path.read_bytes() == f"# a\r\n{RIGHT}=true\r\n{BOUND}=64\r\n".encode()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        codecs.BOM_UTF16_LE + f"# a\r\n{MISSPELT}=true\r\n".encode("utf-16-le"),
+        gzip.compress(f"# a\n{MISSPELT}=true\n".encode()),
+        f"# a\r{MISSPELT}=true\r".encode(),
+    ],
+    ids=["UTF-16", "gzip", "old ends of lines"],
+)
+def test_a_file_that_sed_cannot_change_has_its_line_and_no_command(tmp_path: Path, content: bytes) -> None:
+    """The line of a file in UTF-16 was not found, and the commands did nothing."""
+    (found,) = lint_file(in_file(tmp_path, content))
+    assert (found.line, found.command) == (2, ())
+
+
+def test_a_mark_at_the_beginning_hides_no_line(tmp_path: Path) -> None:
+    path = in_file(tmp_path, codecs.BOM_UTF8 + f"{BOUND}=64\n{FULL}=200\n".encode())
+    (found,) = lint_file(path)
+    assert found.line == 2
+    mend(path)
+    assert lint_file(path) == ()
+
+
+CONFIG_MAP = f"""apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: broker
+data:
+  broker.conf: |
+    loadBalancerEnabled=true
+    {BOUND}=64x
+    {MISSPELT}=true
+"""
+
+
+def test_the_commands_leave_a_config_map_valid(tmp_path: Path) -> None:
+    """They replaced whole lines, so that a text in YAML lost its blanks and was YAML no more."""
+    path = in_file(tmp_path, CONFIG_MAP, "map.yaml")
+    mend(path)
+    assert path.read_text() == CONFIG_MAP.replace("64x", "128").replace(MISSPELT, RIGHT)
+    assert read_outputs(path).configurations[0].values[BOUND] == "128"
+
+
+@pytest.mark.parametrize("before", ["export ", "PULSAR_PREFIX_", "export PULSAR_PREFIX_", ""])
+@pytest.mark.parametrize("end", ["\n", ""])
+def test_what_stands_before_a_name_stays(tmp_path: Path, before: str, end: str) -> None:
+    """The prefix and `export` were lost, and a new line was glued to one without an end."""
+    path = in_file(tmp_path, f"{before}{BOUND}=64x\n{before}{SHEDDING}={AVG}{end}")
+    mend(path)
+    every = path.read_text().splitlines()
+    assert every[1:] == [f"{before}{SHEDDING}={AVG}", f"{before}loadBalancerLoadPlacementStrategy={AVG}"]
+    assert every[0].startswith(f"{before}{BOUND}=")
+    assert [one.code for one in lint_file(path) if one.command] == []
+
+
+def test_a_value_on_two_lines_is_left_to_a_person(tmp_path: Path) -> None:
+    path = in_file(tmp_path, f"loadBalancerEnabled=true\n{BOUND}=\\\n  64x\n")
+    (found,) = lint_file(path)
+    assert found.line == 2
+    assert found.command == (f"# Write {BOUND}=128 the way that {path} has its settings: line 2.",)
+
+
+def test_nothing_is_written_behind_a_script(tmp_path: Path) -> None:
+    """What a script writes into a file is in the middle of it; a line at its end would be a command."""
+    text = f"#!/bin/sh\ncat > broker.conf <<EOF\n{SHEDDING}={AVG}\nEOF\nexec bin/pulsar broker\n"
+    path = in_file(tmp_path, text, "start.sh")
+    [found] = [one for one in lint_file(path) if one.code == "fighting_strategies"]
+    assert [command[:1] for command in found.command] == ["#"]
+
+
+def test_a_number_that_is_none_is_of_another_type(tmp_path: Path) -> None:
+    """It was called out of range, although a broker does not start with it."""
+    (found,) = lint_file(in_file(tmp_path, "loadBalancerHistoryResourcePercentage=0,9\n"))
+    assert found.evidence == "It has another type: a broker does not start with it."
+    (found,) = lint_file(in_file(tmp_path, "loadBalancerHistoryResourcePercentage=NaN\n"))
+    assert found.evidence == "It is out of range."
+
+
+def test_a_switch_that_is_read_as_false_is_named_once(tmp_path: Path) -> None:
+    (found,) = lint_file(in_file(tmp_path, f'{RIGHT}="true"\n'))
+    assert found.code == "read_as_false"
+
+
+def test_a_comment_of_javas_properties_is_one(tmp_path: Path) -> None:
+    assert lint_file(in_file(tmp_path, f"loadBalancerEnabled=true\n! {RIGHT}=false\n")) == ()
+
+
+def test_settings_of_other_components_are_no_finding(tmp_path: Path) -> None:
+    """Each file of Compose has them, so that each had a note."""
+    text = f"""services:
+  proxy:
+    environment:
+      {RIGHT}: "false"
+  broker:
+    environment:
+      {RIGHT}: "true"
+"""
+    path = in_file(tmp_path, text, "compose.yaml")
+    assert read_outputs(path).expected == ("compose.yaml: settings of proxy are not those of brokers.",)
+    assert lint_file(path) == ()
