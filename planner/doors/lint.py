@@ -4,6 +4,7 @@ import difflib
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -21,6 +22,7 @@ from planner.doors.read import read_outputs
 from planner.doors.reading import Reading
 from planner.doors.settings import applied, spelling, valid
 from planner.doors.vocabulary import PREFIX
+from planner.doors.without_effect import without_effect
 from planner.explain.diagnosis import diagnose
 from planner.explain.finding import Finding
 from planner.explain.outcome import Outcome
@@ -146,7 +148,26 @@ def lint_file(
                 line=lines.last(one.settings),
             )
         )
+    found += _without_effect(config, there - odd, source, lines)
     return tuple(found)
+
+
+def _without_effect(config: Settings, there: AbstractSet[str], source: str, lines: Lines) -> Iterator[LintFinding]:
+    """Yield settings of a file that change nothing, because what reads them does not run."""
+    for name, why in without_effect(config):
+        if name not in there:
+            continue
+        yield LintFinding(
+            code="setting_without_effect",
+            severity="low",
+            title=f"{name} has no effect",
+            evidence=why,
+            remedy="Delete the line, or set what reads it.",
+            command=lines.deleted([at] if (at := lines.last((name,))) else []),
+            settings=(name,),
+            source=source,
+            line=at,
+        )
 
 
 def _at(one: LintFinding, source: str, lines: Lines) -> LintFinding:

@@ -65,7 +65,7 @@ _LOOKED_AT: Final = 4_096
 _DEEPEST: Final = 4
 _STAMPED_BYTES: Final = 64 * MIB
 """Largest text whose lines are tried without what a logger writes before them."""
-_ENOUGH: Final = "A snapshot needs at least a broker with its load, or the bundles of a namespace and their owners."
+_ENOUGH: Final = "A snapshot needs bundles and their owners, as in load reports of brokers that own some."
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ _LINES: Final[Mapping[str, re.Pattern[str]]] = {
         r"(?:NAMESPACE\s+)?(?:POD\s+)?NAME\s+CPU\(cores\)\s+MEMORY\(bytes\)"
     ),
     "a map as Groovy prints it, without quotation marks; print it with JsonOutput.toJson": re.compile(
-        r"\[\[?[A-Za-z_][\w/.-]*:(?!/).*:.*\]?"
+        r"(?!\[[^][\s:,]+:(\d{2,5})(?:, [^][\s:,]+:\1)*\]$)\[\[?[A-Za-z_][\w/.-]*:(?!/).*:.*\]?"
     ),
     f"a table of CloudWatch; {_METRICS}": re.compile(r"Label,\S+|Full label,\S*"),
     f"a table of Datadog; {_METRICS}": re.compile(r"(?:host|time|timestamp|scope),.*\bmetric\b.*,.*"),

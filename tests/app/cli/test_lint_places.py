@@ -149,3 +149,62 @@ def test_settings_of_other_components_are_no_finding(tmp_path: Path) -> None:
     path = in_file(tmp_path, text, "compose.yaml")
     assert read_outputs(path).expected == ("compose.yaml: settings of proxy are not those of brokers.",)
     assert lint_file(path) == ()
+
+
+EXTENSIBLE = "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl"
+UNIFORM = "org.apache.pulsar.broker.loadbalance.impl.UniformLoadShedder"
+ROUND_ROBIN = "org.apache.pulsar.broker.loadbalance.RoundRobinBrokerSelector"
+
+
+@pytest.mark.parametrize(
+    ("lines", "why"),
+    [
+        (
+            ["loadBalancerMsgRateDifferenceShedderThreshold=10"],
+            "Only UniformLoadShedder reads it, but LeastLongTermMessageRate, ThresholdShedder run.",
+        ),
+        (
+            [f"{SHEDDING}={UNIFORM}", "loadBalancerBrokerThresholdShedderPercentage=20"],
+            "Only ThresholdShedder reads it, but LeastLongTermMessageRate, UniformLoadShedder run.",
+        ),
+        (
+            ["loadBalancerAverageResourceUsageDifferenceThresholdPercentage=20"],
+            "Only LeastResourceUsageWithWeight reads it, but LeastLongTermMessageRate, ThresholdShedder run.",
+        ),
+        (
+            ["loadBalancerBrokerLoadTargetStd=0.1"],
+            "Only the extensible load manager reads it, but the modular one runs.",
+        ),
+        (
+            [f"loadManagerClassName={EXTENSIBLE}", f"{SHEDDING}=", "loadBalancerBrokerThresholdShedderPercentage=20"],
+            "Only the modular load manager reads it, but the extensible one runs.",
+        ),
+        (
+            ["loadBalancerPlacementStrategy=weightedRandomSelection"],
+            "Only SimpleLoadManagerImpl reads it, but the modular load manager runs.",
+        ),
+    ],
+)
+def test_a_setting_that_nothing_reads_is_named(tmp_path: Path, lines: list[str], why: str) -> None:
+    path = in_file(tmp_path, "\n".join([*lines, ""]))
+    [found] = [one for one in lint_file(path) if one.code == "setting_without_effect"]
+    assert (found.evidence, found.severity, found.line) == (why, "low", len(lines))
+    assert found.command == (f"sed -i {len(lines)}d {path}",)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["loadBalancerMsgRateDifferenceShedderThreshold=50"],
+        [f"{SHEDDING}={UNIFORM}", "loadBalancerMsgRateDifferenceShedderThreshold=10"],
+        [f"{SHEDDING}=com.example.OurOwn", "loadBalancerMsgRateDifferenceShedderThreshold=10"],
+        ["loadManagerClassName=com.example.OurManager", "loadBalancerMsgRateDifferenceShedderThreshold=10"],
+        [f"loadBalancerLoadPlacementStrategy={ROUND_ROBIN}", "loadBalancerBrokerOverloadedThresholdPercentage=80"],
+        [f"loadManagerClassName={EXTENSIBLE}", "loadBalancerCPUResourceWeight=0.5"],
+        ["loadBalancerSheddingGracePeriodMinutes=20", "loadBalancerBrokerMaxTopics=100", "preferLaterVersions=true"],
+        [f"{RIGHT}=false", "loadBalancerMsgRateDifferenceShedderThreshold=10"],
+    ],
+)
+def test_what_may_be_read_is_not_named(tmp_path: Path, lines: list[str]) -> None:
+    codes = [one.code for one in lint_file(in_file(tmp_path, "\n".join([*lines, ""])))]
+    assert "setting_without_effect" not in codes

@@ -363,3 +363,24 @@ def test_the_log_of_java_is_no_answer(tmp_path: Path) -> None:
     reading = read_outputs(tmp_path / "a.txt")
     assert reading.found[0].startswith("a list of ")
     assert reading.not_used == ()
+
+
+def test_a_list_of_zookeeper_stands_for_itself_in_a_post() -> None:
+    """Names with a port were taken for a map of Groovy where the command stood in another fence."""
+    text = "Input:\n\n```\nls /loadbalance/brokers\n```\n\nOutput:\n\n```\n[mq-0:8080, mq-1.mq.svc:8080]\n```\n"
+    reading = read(text)
+    assert reading.found == ("a list of 2 brokers",)
+    assert not any("Groovy" in why for why in reading.not_used)
+    (why,) = read("[producers:2, consumers:3]\n").not_used
+    assert "a map as Groovy prints it" in why
+
+
+def test_brokers_without_bundles_are_told_what_is_lacking() -> None:
+    """It said that a broker with its load is enough, of a broker with its load."""
+    report = json.dumps({**json.loads(REPORT), "bundles": [], "lastStats": {}, "bundleStats": {}})
+    reading = read(report)
+    assert reading.snapshot is None
+    assert reading.not_enough == (
+        "The files name 1 broker and no bundle. "
+        "A snapshot needs bundles and their owners, as in load reports of brokers that own some."
+    )

@@ -171,7 +171,7 @@ def test_a_list_of_bundles_with_owners_is_enough() -> None:
 def test_too_little_is_said_plainly_with_the_command(names: tuple[str, ...]) -> None:
     reading = read(*names)
     assert reading.snapshot is None
-    assert "at least a broker with its load" in reading.not_enough
+    assert "needs bundles and their owners" in reading.not_enough
     assert reading.missing[0].command.startswith("curl -s http://")
     assert not any("nothing that is known" in text for text in reading.found)
 
@@ -257,7 +257,7 @@ def test_the_command_writes_a_snapshot(tmp_path: Path, capsys: pytest.CaptureFix
     assert "found: load reports of 2 brokers" in said
     assert "pulsar-admin brokers list west" in said
     assert main(["snapshot", str(INPUTS / "brokers/rest.json")]) == 2
-    assert "at least a broker with its load" in capsys.readouterr().err
+    assert "needs bundles and their owners" in capsys.readouterr().err
 
 
 def test_the_command_reads_standard_input(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
