@@ -67,7 +67,7 @@ def test_pasted_reports_become_a_cluster_piece_by_piece(page: Page) -> None:
 def test_too_little_says_what_is_needed(page: Page) -> None:
     test = paste(page("load"), "brokers/quoted_2_9.txt")
     assert "a list of 2 brokers" in text(test)
-    assert "at least a broker with its load" in text(test)
+    assert "needs bundles and their owners" in text(test)
     assert "curl -s http://10.2.0.11:8080/admin/v2/broker-stats/load-report" in text(test)
     assert state.workspace().saved() == ()
 
