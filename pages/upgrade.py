@@ -83,7 +83,7 @@ def _answer(view: state.Current, upgrade: Upgrade) -> None:
     outcomes = simulations.run(view, *upgrade.runs.values(), names=list(upgrade.runs))
     if outcomes is None:
         return
-    answer = answer_of(view.captured, upgrade, [o.trace for o in outcomes], [o.summary for o in outcomes])
+    answer = answer_of(view.captured, upgrade, [o.trace for o in outcomes], [o.result for o in outcomes])
     st.markdown(f"### {plain(answer.found.answer)}")
     st.markdown(plain(answer.found.sentence))
     if answer.found.kept:

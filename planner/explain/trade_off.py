@@ -168,7 +168,7 @@ def _of_all(found: Comparison, words: Sequence[str], results: Sequence[Result]) 
     calm = min(working, key=lambda at: topics[at], default=best)
     if topics[calm] < topics[best]:
         parts.append(f"{_names(words, [calm])} disconnects fewer topics: {_end(found, calm, results)}")
-    over = found.of("final_brokers_over_threshold")[best]
+    over = results[best].over_at_end if results else found.of("final_brokers_over_threshold")[best]
     if over:
         parts.append(f"even the best balanced one ends with {count(round(over), 'broker')} above the limit")
     if len(cool) < len(words):

@@ -27,7 +27,6 @@ from planner.pulsar.release_rules import RELEASE_RULES
 from planner.pulsar.throttling.async_token_bucket import OVERFLOWS
 from planner.simulate.admin_commands import PROGRAM, DynamicChange, setting_command
 from planner.simulate.judge import Result, Verdict, Word, judge
-from planner.simulate.measures import Summary
 from planner.simulate.moves import relocations
 from planner.simulate.scenario import Scenario
 from planner.simulate.trace import Trace
@@ -269,15 +268,15 @@ class RunNumbers:
     plan: str
 
     @staticmethod
-    def of(trace: Trace, numbers: Summary) -> "RunNumbers":
-        """Return a run in numbers."""
+    def of(trace: Trace, result: Result) -> "RunNumbers":
+        """Return a run in numbers, those of the judge where the judge weighs them."""
         return RunNumbers(
             len(relocations(trace)),
-            numbers.splits,
-            numbers.topics_disconnected,
-            numbers.producers_disconnected + numbers.consumers_disconnected,
-            numbers.final_peak_usage_percent,
-            numbers.final_std_percent,
+            sum(event.kind == "split" for event in trace.events),
+            result.topics,
+            result.clients,
+            result.end_peak_percent,
+            result.deviation_points,
             trace.digest(),
         )
 
@@ -318,8 +317,10 @@ def _answer(target: str, verdict: Verdict | None) -> tuple[str, Word]:
     return f"{target} is {word} for this cluster: {verdict.text.partition(': ')[2]}", verdict.word
 
 
-def difference(upgrade: Upgrade, traces: Sequence[Trace], runs: Sequence[RunNumbers]) -> Difference:
-    """Compare what the runs of `Upgrade.runs` came to, in their order, and the same in numbers."""
+def difference(
+    upgrade: Upgrade, traces: Sequence[Trace], runs: Sequence[RunNumbers], results: Sequence[Result]
+) -> Difference:
+    """Compare what the runs of `Upgrade.runs` came to, in their order, in numbers, and as the judge measures them."""
     first = f"In the first {_span(traces[0])}, Pulsar {upgrade.source.name} {runs[0].does}"
     if len(runs) == 1:
         sentence = (
@@ -334,7 +335,7 @@ def difference(upgrade: Upgrade, traces: Sequence[Trace], runs: Sequence[RunNumb
     else:
         alike = f"; {count(same, 'move')} {'is' if same == 1 else 'are'} the same" if one and two else ""
         sentence = f"{first}; {upgrade.target.name} {runs[1].does}{alike}."
-        verdict = judge(Result.of(traces[0]), Result.of(traces[1]))
+        verdict = judge(results[0], results[1])
     answer = _answer(upgrade.target.name, verdict)
     return Difference(*answer, sentence, same, _kept([run.plan for run in runs]))
 

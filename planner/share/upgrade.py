@@ -21,7 +21,7 @@ from planner.explain.upgrade import (
     upgrade_of,
 )
 from planner.pulsar.release_rules import RELEASE_RULES
-from planner.simulate.measures import Summary, summary
+from planner.simulate.judge import Result
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, scenario_to_json
 from planner.simulate.trace import Trace
@@ -47,15 +47,15 @@ class UpgradeAnswer:
 
 
 def answer_of(
-    snapshot: Snapshot, upgrade: Upgrade, traces: Sequence[Trace], numbers: Sequence[Summary]
+    snapshot: Snapshot, upgrade: Upgrade, traces: Sequence[Trace], results: Sequence[Result]
 ) -> UpgradeAnswer:
-    """Return the answer from what the runs of an upgrade came to, in their order."""
-    runs = [RunNumbers.of(*run) for run in zip(traces, numbers, strict=True)]
+    """Return the answer from what the runs of an upgrade came to, in their order, and from what the judge measured."""
+    runs = [RunNumbers.of(*run) for run in zip(traces, results, strict=True)]
     now = upgrade.today.settings_over(snapshot)
     return UpgradeAnswer(
         upgrade,
         dict(zip(upgrade.runs, runs, strict=True)),
-        difference(upgrade, traces, runs),
+        difference(upgrade, traces, runs, results),
         steps_of(upgrade, snapshot),
         release_notes(snapshot.info.pulsar_version, now, RELEASE_RULES),
     )
@@ -86,7 +86,7 @@ def ask_upgrade(
     upgrade = upgrade_of(snapshot, today, target)
     before(snapshot, *upgrade.runs.values())
     traces = [simulate(snapshot, one) for one in upgrade.runs.values()]
-    return answer_of(snapshot, upgrade, traces, [summary(trace) for trace in traces])
+    return answer_of(snapshot, upgrade, traces, [Result.of(trace) for trace in traces])
 
 
 def setting_rows(upgrade: Upgrade) -> list[dict[str, str]]:

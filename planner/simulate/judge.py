@@ -45,7 +45,7 @@ DEVIATION_POINTS: Final = 0.5
 THRASHING_POINTS: Final = 5.0
 """Points of the thrashing score."""
 
-_WHOLE: Final = frozenset({"unserved", "misplaced", "stranded", "topics", "clients", "all_topics"})
+_WHOLE: Final = frozenset({"unserved", "misplaced", "stranded", "over_at_end", "topics", "clients", "all_topics"})
 """What results count in whole numbers."""
 
 
@@ -67,6 +67,7 @@ class Result:
         thrashing_percent: Share of the shed traffic that was shed in vain.
         deviation_points: Standard deviation of usage at the end, in points.
         stranded: Bundles that a broker serves at the end, and that none may own after the next unload.
+        over_at_end: Brokers above the limit at the end.
     """
 
     limit_percent: float
@@ -81,6 +82,7 @@ class Result:
     thrashing_percent: float
     deviation_points: float
     stranded: int = 0
+    over_at_end: int = 0
 
     @staticmethod
     def of(trace: Trace) -> "Result":
@@ -116,6 +118,7 @@ class Result:
             thrashing_percent=thrashing_percent(relocations(trace)),
             deviation_points=after.std * 100,
             stranded=len(stranded(end)),
+            over_at_end=after.over_threshold,
         )
 
     @staticmethod

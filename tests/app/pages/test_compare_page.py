@@ -16,7 +16,7 @@ def test_compare_puts_overload_first(page: Page) -> None:
     key = next(d.value for d in test.dataframe if "peak (%)" in d.value.columns)
     assert [name.partition(" ")[0] for name in key["scenario"]][-2:] == ["AvgShedder", "TransferShedder"]
     assert key["overloaded (broker min)"].iloc[0] == 0
-    next(t for t in test.toggle if t.label == "All measures").set_value(True).run()
+    next(t for t in test.toggle if t.label == "More measures").set_value(True).run()
     frame = next(d.value for d in test.dataframe if "measure" in d.value.columns)
     assert not frame["AvgShedder"].str.contains("★").any()
     assert frame["ThresholdShedder"].str.contains("★").any()

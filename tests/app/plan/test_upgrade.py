@@ -110,6 +110,16 @@ def test_a_rule_makes_the_difference(uniform: Snapshot) -> None:
     assert "the rules differ, and no setting restores the old ones" in answer.found.kept
 
 
+def test_the_runs_are_in_the_numbers_of_the_judge() -> None:
+    """The only cycle moves bundles, so the end is not where it began."""
+    tables = of(load_sample(NAMES["threshold-shedder-80.json"]), "4.0.8")
+    answer = ask_upgrade(tables, "4.2.4", Scenario(cycles=1), hours=0)
+    for name, scenario in answer.upgrade.runs.items():
+        result, run = Result.of(simulate(tables, scenario)), answer.runs[name]
+        assert (run.peak_percent, run.deviation_points) == (result.end_peak_percent, result.deviation_points)
+        assert (run.topics, run.clients) == (result.topics, result.clients)
+
+
 def test_todays_values_bring_back_todays_plan() -> None:
     """Direct memory weighs on 3.0.7 alone; what decides on this cluster is that weight and nothing else."""
     tables = load_sample(NAMES["threshold-shedder.json"])
