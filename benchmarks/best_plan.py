@@ -23,10 +23,10 @@ from planner.optimize.question import Question
 from planner.pulsar.shedding.registry import SHEDDERS
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.generate import generate
-from planner.simulate.measures import summary
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario
 from planner.simulate.strategies import under_strategy
+from planner.simulate.summary import summary
 from planner.workspace.samples import load_sample, samples
 
 _NEAR_PERCENT = 1.0

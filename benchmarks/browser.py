@@ -41,7 +41,7 @@ PAGES = {
     "what-if": "Plan digest",
     "moves": "Export, report",
     "namespaces": "How many bundles",
-    "compare": "More measures",
+    "compare": "All measures",
     "why": "What would have to change",
     "failure-review": "Worst: losing",
     "best-plan": "Digest of the plan",

@@ -45,15 +45,6 @@ _KEY = {
     "thrashing_percent": "thrashing (%)",
 }
 """The measures of the judge that the table shows, in the order in which they count."""
-_SHOWN_ABOVE = {
-    "peak_usage_percent",
-    "overloaded_broker_min",
-    "final_peak_usage_percent",
-    "final_std_percent",
-    "topics_disconnected",
-    "thrashing_percent",
-}
-"""Measures that the table of the judge shows, counted from the first moves on and at the very end."""
 _BAD = f"color: {WARNING}; font-weight: bold"
 _ARROWS = {"lower": "↓", "higher": "↑", "": "\u2002"}
 _SAME = "each with the edits and settings of the open scenario, under a different strategy"
@@ -103,10 +94,10 @@ def comparison_frame(
     """Return one row for each measure, one column for each scenario; the best are marked with a star.
 
     Obstacles are those of `marks`; what the judge finds worse has no star. Measures that are the same in all are
-    there only when `alike` says so, and those of `key_frame` never.
+    there only when `alike` says so.
     """
     rows = []
-    for row in _others(found):
+    for row in found.rows:
         if not alike and _alike(row):
             continue
         cells = {"measure": _heading(row)}
@@ -116,11 +107,6 @@ def comparison_frame(
             cells[name] = f"★ {text}" if starred else text
         rows.append(cells)
     return pd.DataFrame(rows)
-
-
-def _others(found: Comparison) -> list[ComparisonRow]:
-    """Return the measures that `key_frame` does not show."""
-    return [row for row in found.rows if row.measure.name not in _SHOWN_ABOVE]
 
 
 def _curve(name: str, outcome: Outcome, which: str) -> Curve:
@@ -193,12 +179,12 @@ def _show(names: Sequence[str], outcomes: Sequence[Outcome]) -> None:
     if len(drawn) < len(found.names):
         summary += f" Showing the first {len(drawn)} of the table."
     chart(overlaid_curves(curves, "minute", _CURVES[which]), summary, f"compare-{which}")
-    if st.toggle("More measures", key="all-measures"):
+    if st.toggle("All measures", key="all-measures"):
         st.caption(
             "★ marks the best value among scenarios that no other one is better than. ↓ means lower is better,"
             " ↑ means higher is better."
         )
-        alike = sum(_alike(row) for row in _others(found))
+        alike = sum(_alike(row) for row in found.rows)
         every = st.toggle(f"Include the {count(alike, 'measure')} with equal values", key="alike") if alike else True
         table(comparison_frame(found, results, obstacles, alike=every), "comparison", height="content")
     rows = _differences(found, outcomes)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from planner.cluster.internal_bundles import internal_bundles, is_internal_bundle
+from planner.cluster.internal_bundles import internal_bundles
 from planner.simulate.moves import disconnections
 from planner.simulate.trace import Trace
 from planner.simulate.usage_model import Standing, at_the_end, standing
@@ -56,8 +56,7 @@ def before_after(trace: Trace) -> BeforeAfter:
     config, assumptions = trace.start.settings, trace.scenario.assumptions
     before = standing(trace.start, config, assumptions)
     after = standing(at_the_end(trace), config, assumptions)
-    release = config.release
-    cut = [e for events in disconnections(trace) for e in events if not is_internal_bundle(e.bundle, release)]
+    cut = [event for events in disconnections(trace) for event in events]
     topics = sum(event.topics for event in cut)
     every = int(trace.start.bundles.topics[~internal_bundles(trace.start)].sum())
     return BeforeAfter(

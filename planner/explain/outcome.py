@@ -23,6 +23,7 @@ from planner.simulate import measures
 from planner.simulate.event import Event
 from planner.simulate.judge import Result
 from planner.simulate.moves import Return, relocations, returns
+from planner.simulate.summary import summary
 from planner.simulate.trace import Trace
 
 _T = TypeVar("_T")
@@ -53,7 +54,7 @@ class Outcome:
     @cached_property
     def summary(self) -> measures.Summary:
         """The simulation in numbers."""
-        return measures.summary(self.trace)
+        return summary(self.trace, self.result)
 
     @cached_property
     def spread(self) -> measures.Imbalance:

@@ -27,7 +27,7 @@ from planner.cluster.units import MS_PER_MIN
 from planner.history.days import read_day
 from planner.history.manifest import DayFolder, complete_days, day_of
 from planner.simulate.event import Event
-from planner.simulate.measures import blast_radius, broker_series, cycle_counts, imbalance_series, summary
+from planner.simulate.measures import blast_radius, broker_series, cycle_counts, imbalance_series, summary_of_cycles
 from planner.simulate.run import Simulation
 from planner.simulate.scenario import Scenario, scenario_from_json, scenario_to_json
 from planner.simulate.trace import Cycle, Stretch
@@ -209,7 +209,7 @@ def replay_days(task: ReplayTask) -> Iterator[DayResult]:
 
 def _result(task: ReplayTask, day: str, begin: Snapshot, cycles: list[Cycle], running: Simulation) -> DayResult:
     trace = Stretch(task.scenario, running.config, begin, tuple(cycles))
-    values = asdict(summary(trace)) | {
+    values = asdict(summary_of_cycles(trace)) | {
         "shed_bytes_per_s": sum(e.throughput_bytes_per_s for e in trace.events if e.kind == "shed"),
         "events": blast_radius(trace.events).bundles,
     }

@@ -23,8 +23,9 @@ from planner.share.link import scenario_digest
 from planner.share.step_table import steps_json
 from planner.simulate.admin_commands import Command
 from planner.simulate.event import Event
-from planner.simulate.measures import MEASURES, Summary, summary
+from planner.simulate.measures import MEASURES, Summary
 from planner.simulate.scenario import Scenario, Step, scenario_to_json
+from planner.simulate.summary import summary
 from planner.simulate.trace import Trace
 
 FORMAT_VERSION: Final = 1

@@ -8,7 +8,8 @@ from planner.explain.finding import Finding
 from planner.explain.switched_off import switched_off
 from planner.share.commands import final_moves
 from planner.share.follow import STATES, Following
-from planner.simulate.measures import MEASURES, summary
+from planner.simulate.measures import MEASURES
+from planner.simulate.summary import summary
 from planner.simulate.trace import Trace
 
 _SHORT = 12

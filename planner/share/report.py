@@ -33,8 +33,9 @@ from planner.share.script import SECTIONS, command_list
 from planner.share.upgrade import ask_upgrade, setting_rows
 from planner.simulate.assumptions import Assumptions
 from planner.simulate.losses import Loss, Losses, losses_after, losses_now
-from planner.simulate.measures import MEASURES, Measure, summary
+from planner.simulate.measures import MEASURES, Measure
 from planner.simulate.scenario import Step, scenario_to_json
+from planner.simulate.summary import summary
 from planner.simulate.trace import Trace
 
 _GATE = {

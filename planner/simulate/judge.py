@@ -7,24 +7,17 @@ commands.
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 
-from planner.cluster.arrays import FloatArray
-from planner.cluster.internal_bundles import internal_bundles, is_internal_bundle
-from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE, SHEDDING_INTERVAL_MINUTES
-from planner.cluster.snapshot import Snapshot
-from planner.cluster.tables import BrokerTable
+from planner.cluster.internal_bundles import internal_bundles
 from planner.cluster.text import count
-from planner.cluster.units import MS_PER_MIN
-from planner.pulsar.load.usage import uncounted_usage, weighted_usage
 from planner.simulate.breaches import breaches, stranded
-from planner.simulate.measures import broker_series
+from planner.simulate.demand import demand
 from planner.simulate.moves import disconnections, relocations, thrashing_percent
 from planner.simulate.trace import Trace
-from planner.simulate.usage_model import Standing, at_the_end, standing
 
 Word: TypeAlias = Literal["better", "worse", "trade-off", "same"]
 """What the judge answers."""
@@ -92,33 +85,21 @@ class Result:
         differently. A moment counts as it is after the moves of its cycle: the state before the first cycle is the
         same in every outcome.
         """
-        config, release = trace.start.settings, trace.start.settings.release
-        limit = config.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
-        end = at_the_end(trace)
-        after = _with_hidden(standing(end, config, trace.scenario.assumptions), end, trace.start)
-        demand = _demand(trace)
-        at_min = np.array([cycle.at_ms for cycle in trace.cycles]) / MS_PER_MIN
-        step = (
-            float(np.median(np.diff(at_min))) if len(at_min) > 1 else float(config.integer(SHEDDING_INTERVAL_MINUTES))
-        )
-        over = [*((row > limit).sum() for row in demand[1:]), after.over_threshold]
-        steps = np.append(np.diff(at_min), step)
-        cut = [e for events in disconnections(trace) for e in events if not is_internal_bundle(e.bundle, release)]
-        on_the_way = [float(np.nanmax(row, initial=0.0)) for row in demand[1:]]
+        found, cut = demand(trace), [event for events in disconnections(trace) for event in events]
         return Result(
-            limit_percent=limit * 100,
-            overloaded_broker_min=float(np.dot(over, steps)),
-            highest_percent=max([*on_the_way, after.peak_usage]) * 100,
-            end_peak_percent=after.peak_usage * 100,
-            unserved=after.unserved,
-            misplaced=len(breaches(end)),
+            limit_percent=found.limit * 100,
+            overloaded_broker_min=float(np.dot(found.over, found.minutes)),
+            highest_percent=float(found.usage.max(initial=0.0)) * 100,
+            end_peak_percent=float(found.usage[-1].max(initial=0.0)) * 100,
+            unserved=found.standing.unserved,
+            misplaced=len(breaches(found.end)),
             topics=sum(event.topics for event in cut),
             clients=sum(event.producers + event.consumers for event in cut),
             all_topics=int(trace.start.bundles.topics[~internal_bundles(trace.start)].sum()),
             thrashing_percent=thrashing_percent(relocations(trace)),
-            deviation_points=after.std * 100,
-            stranded=len(stranded(end)),
-            over_at_end=after.over_threshold,
+            deviation_points=found.standing.std * 100,
+            stranded=len(stranded(found.end)),
+            over_at_end=int(found.over[-1]),
         )
 
     @staticmethod
@@ -158,60 +139,6 @@ class Result:
             thrashing_percent=of.get("thrashing_percent", 0.0),
             deviation_points=of.get("mean_std_percent", 0.0),
         )
-
-
-def _hidden(start: Snapshot) -> Callable[[BrokerTable], FloatArray]:
-    """Return what gives the usage that weights hide where a machine is too full by it, and -inf elsewhere.
-
-    Where that is so in the capture already, all of it: every outcome is then measured alike.
-    """
-    config, manager = start.settings, start.info.load_manager
-    limit = config.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
-    captured = bool((uncounted_usage(start.brokers, config, manager) > limit).any())
-
-    def hidden(brokers: BrokerTable) -> FloatArray:
-        bare = uncounted_usage(brokers, config, manager)
-        return bare if captured else np.where(bare > limit, bare, -np.inf)
-
-    return hidden
-
-
-def _with_hidden(now: Standing, end: Snapshot, start: Snapshot) -> Standing:
-    """Return how near a cluster is to its limits, with the usage that weights hide."""
-    config, bare = start.settings, _hidden(start)(end.brokers)
-    limit = config.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
-    if not np.isfinite(bare).any():
-        return now
-    more = int(((bare > limit) & ~(weighted_usage(end.brokers, config, start.info.load_manager) > limit)).sum())
-    return replace(now, over_threshold=now.over_threshold + more, peak_usage=max(now.peak_usage, float(bare.max())))
-
-
-def _demand(trace: Trace) -> FloatArray:
-    """Return the usage of every broker at the beginning of every cycle, above 1 where demand exceeds capacity.
-
-    Where the scenario weighs resources differently, the brokers' reports by the weights of the capture; with the usage
-    that weights hide from load balancing, where a machine is too full by it.
-    """
-    start, manager = trace.start.settings, trace.start.info.load_manager
-    series = broker_series(trace)
-    column = {name: at for at, name in enumerate(series.brokers)}
-    places = [[column[name] for name in cycle.view.brokers.name] for cycle in trace.cycles]
-    weights = [name for name in trace.settings.overrides if name.endswith("ResourceWeight")]
-    if any(trace.settings[name] != start[name] for name in weights):
-        usage = np.zeros(series.usage.shape)
-        for row, place, cycle in zip(usage, places, trace.cycles, strict=True):
-            row[place] = weighted_usage(cycle.view.brokers, start, manager)
-    else:
-        usage = np.nan_to_num(series.usage)
-        for row, cycle in zip(usage, trace.cycles, strict=True):
-            factors = cycle.state.growth_factor[cycle.state.present]
-            short = factors[factors < 1]
-            if len(short) and short.min() > 0:  # usage is capped at capacity: the broker asked for most stands for it
-                row[row.argmax()] = max(row.max(), 1 / float(short.min()))
-    hidden = _hidden(trace.start)
-    for row, place, cycle in zip(usage, places, trace.cycles, strict=True):
-        row[place] = np.maximum(row[place], hidden(cycle.view.brokers))
-    return usage
 
 
 @dataclass(frozen=True, slots=True)

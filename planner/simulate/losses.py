@@ -9,9 +9,10 @@ import numpy as np
 from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.units import MS_PER_MIN, MS_PER_S
+from planner.simulate.demand import demand
 from planner.simulate.edits.registry import BrokerLoss
 from planner.simulate.failure_review import FailureReview, review_losses
-from planner.simulate.measures import broker_series, summary
+from planner.simulate.measures import summary_of_cycles
 from planner.simulate.price import price_of
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, Step, unchanged
@@ -34,10 +35,11 @@ class Loss:
         highest_percent: Highest usage from then on, in percent.
         highest_on: That broker.
         highest_at_min: Minutes after the loss at which it is that high.
-        before_percent: Highest usage before that, which is none of the loss's doing, in percent.
+        before_percent: Highest usage before that, as captured or later, which is none of the loss's doing, in percent.
         before_on: That broker.
         over_threshold: Brokers above `loadBalancerBrokerOverloadedThresholdPercentage` after the loss, when there are
             most.
+        peak_percent: Highest usage from the first moves on, the peak that What-if shows, in percent.
         topics: Topics disconnected, each as often as it is.
         unserved: Bundles that nobody could serve.
     """
@@ -51,13 +53,9 @@ class Loss:
     before_percent: float
     before_on: str
     over_threshold: int
+    peak_percent: float
     topics: int
     unserved: int
-
-    @property
-    def peak_percent(self) -> float:
-        """Highest usage of the whole simulation, the number that What-if shows, in percent."""
-        return max(self.before_percent, self.highest_percent)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -148,22 +146,26 @@ def at_its_end(trace: Trace) -> tuple[Snapshot, Scenario]:
 
 
 def _loss(trace: Trace, broker: str, limit: int) -> Loss:
-    series, numbers = broker_series(trace), summary(trace)
-    usage = np.nan_to_num(series.usage)
-    settled_ms = LOSS_AT_MIN * MS_PER_MIN + trace.scenario.assumptions.session_timeout_s * MS_PER_S
-    taken = min(int(np.searchsorted(series.at_ms, series.at_ms[0] + settled_ms)), len(usage) - 1)
-    after, until = usage[taken:], usage[:taken]
+    found, numbers = demand(trace), summary_of_cycles(trace)
+    start_ms = trace.cycles[0].at_ms
+    settled_ms = start_ms + LOSS_AT_MIN * MS_PER_MIN + trace.scenario.assumptions.session_timeout_s * MS_PER_S
+    taken = min(int(np.searchsorted(found.at_ms[:-1], settled_ms)), len(found.usage) - 1)
+    state = trace.cycles[0].state
+    captured = np.zeros((1, len(found.brokers)))
+    captured[0, : len(state.usage)] = np.where(state.present, state.usage, 0.0)
+    after, until = found.usage[taken:], np.concatenate([captured, found.usage[:taken]])
     at, on = np.unravel_index(int(after.argmax()), after.shape)
     return Loss(
         broker=broker,
         right_after_percent=float(after[0].max()) * 100,
-        right_after_on=series.brokers[int(after[0].argmax())],
+        right_after_on=found.brokers[int(after[0].argmax())],
         highest_percent=float(after.max()) * 100,
-        highest_on=series.brokers[int(on)],
-        highest_at_min=float(series.minutes[taken + int(at)]) - LOSS_AT_MIN,
-        before_percent=float(until.max(initial=0.0)) * 100,
-        before_on=series.brokers[int(until.max(axis=0).argmax())] if taken else "",
+        highest_on=found.brokers[int(on)],
+        highest_at_min=(int(found.at_ms[taken + int(at)]) - start_ms) / MS_PER_MIN - LOSS_AT_MIN,
+        before_percent=float(until.max()) * 100,
+        before_on=found.brokers[int(until.max(axis=0).argmax())],
         over_threshold=int((after > limit / 100).sum(axis=1).max()),
+        peak_percent=float(found.usage.max()) * 100,
         topics=numbers.topics_disconnected,
         unserved=numbers.unserved,
     )

@@ -295,8 +295,8 @@ def _over_average(series: BrokerSeries, quantity: Quantity) -> float:
     return float(last.std / last.average) if last.average else 0.0
 
 
-def summary(trace: Stretch) -> Summary:
-    """Return a simulation of at least one cycle in numbers.
+def summary_of_cycles(trace: Stretch) -> Summary:
+    """Return at least one cycle in numbers, by the settings in force; see `planner.simulate.summary` for a simulation.
 
     The state of the brokers is that at the beginning of a cycle, so what the last cycle moves does not show in it.
     """
@@ -415,13 +415,9 @@ def compare_summaries(summaries: Mapping[str, Summary]) -> tuple[ComparisonRow, 
     return tuple(ComparisonRow(measure, held, _best(held, measure.better)) for measure, held in values.items())
 
 
-def compare(traces: Mapping[str, Trace], summaries: Mapping[str, Summary] | None = None) -> Comparison:
-    """Put several simulations side by side, each under what to call it, the best of each measure marked.
-
-    Their summaries are given where they are known already.
-    """
-    known = summaries if summaries is not None else {name: summary(trace) for name, trace in traces.items()}
-    rows = compare_summaries(known)
+def compare(traces: Mapping[str, Trace], summaries: Mapping[str, Summary]) -> Comparison:
+    """Put several simulations and their numbers side by side, each under what to call it, the best of each marked."""
+    rows = compare_summaries(summaries)
     every = [trace.settings for trace in traces.values()]
     changed = sorted({name for settings in every for name in settings.overrides})
     differing = {name: tuple(settings[name] for settings in every) for name in changed}

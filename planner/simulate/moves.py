@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from planner.cluster.internal_bundles import is_internal_bundle
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.units import MS_PER_MIN
 from planner.simulate.event import Event
@@ -122,14 +123,15 @@ def disconnections(trace: Stretch) -> tuple[tuple[Event, ...], ...]:
 
     Clients are disconnected when their bundle is shed or moved, and when its broker leaves or a split gives it away,
     which shows when it is placed anew. That a bundle is placed after it was unloaded disconnects nobody once more, and
-    neither does a split whose children stay. Clients that go over to another namespace are disconnected once.
+    neither does a split whose children stay. Clients that go over to another namespace are disconnected once. Bundles
+    that Pulsar keeps for itself have no clients who would notice.
     """
-    walk = _Walk(_served_by(trace.start))
+    walk, release = _Walk(_served_by(trace.start)), trace.start.settings.release
     by_cycle: list[tuple[Event, ...]] = []
     for cycle in trace.cycles:
         for event in cycle.events:
             walk.read(event)
-        by_cycle.append(tuple(walk.disconnections))
+        by_cycle.append(tuple(one for one in walk.disconnections if not is_internal_bundle(one.bundle, release)))
         walk.disconnections.clear()
     return tuple(by_cycle)
 

@@ -16,6 +16,8 @@ from planner.simulate.load_model import COUNTS, LIMIT_COLUMNS, MACHINE, broker_s
 from planner.simulate.trace import Trace
 
 _RESOURCES = ("cpu", "bandwidthIn", "bandwidthOut")
+MOST_USAGE = 1e9
+"""Usage of a machine that has next to nothing, so that no number becomes infinite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +115,9 @@ class UsageModel:
     def usage(self, served: FloatArray) -> FloatArray:
         """Return weighted usage. Shape (..., brokers) for loads of shape (resources, ..., brokers)."""
         shape = (len(_RESOURCES),) + (1,) * (served.ndim - 2) + (len(self.fixed),)
-        part = (self.own.reshape(shape) + served) / self.limit.reshape(shape)
+        with np.errstate(over="ignore"):
+            part = (self.own.reshape(shape) + served) / self.limit.reshape(shape)
+        np.minimum(part, MOST_USAGE, out=part)
         usage: FloatArray = (part * self.weight.reshape(shape[0], *(1,) * (served.ndim - 1))).max(axis=0)
         np.maximum(usage, self.fixed, out=usage)
         return usage

@@ -39,9 +39,9 @@ from planner.pulsar.manager.class_names import in_full
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.edits.registry import EDITS
 from planner.simulate.generate import generate
-from planner.simulate.measures import summary
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, scenario_from_json
+from planner.simulate.summary import summary
 from planner.simulate.trace import Trace
 from planner.workspace.opening import open_snapshot
 from tests.app.simulate.traces import START_MS, cluster

@@ -13,9 +13,9 @@ from planner.share.export import EVENT_COLUMNS, events_csv, json_text, plan_docu
 from planner.simulate.edits.remove_broker import RemoveBroker
 from planner.simulate.edits.split_bundle import SplitBundle
 from planner.simulate.event import Event
-from planner.simulate.measures import summary
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, Step, scenario_from_json
+from planner.simulate.summary import summary
 from planner.simulate.trace import Trace
 
 

@@ -18,9 +18,9 @@ from planner.simulate.edits.remove_broker import RemoveBroker
 from planner.simulate.edits.scale_traffic import ScaleTraffic
 from planner.simulate.failure_review import FailureReview, review_losses
 from planner.simulate.generate import generate
-from planner.simulate.measures import summary
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, Step
+from planner.simulate.summary import summary
 from planner.simulate.usage_model import at_the_end
 from planner.workspace.samples import load_sample, samples
 from tests.app.simulate.traces import cluster

@@ -27,9 +27,10 @@ from planner.simulate.edits.move_bundle import MoveBundle
 from planner.simulate.edits.remove_broker import RemoveBroker
 from planner.simulate.edits.set_anti_affinity import SetAntiAffinity
 from planner.simulate.losses import losses_now
-from planner.simulate.measures import MEASURES, summary
+from planner.simulate.measures import MEASURES
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, Step
+from planner.simulate.summary import summary
 from planner.simulate.trace import Trace
 
 EVIL = "<img src=x onerror=alert(1)> | `a` ](javascript:alert(1)) ![x](http://e) **b** \n# head\n```\nrm"

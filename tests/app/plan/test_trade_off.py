@@ -13,10 +13,11 @@ from planner.pulsar.shedding.registry import SHEDDERS
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.generate import generate
 from planner.simulate.judge import Result, judge
-from planner.simulate.measures import Comparison, Summary, compare, compare_summaries, summary
+from planner.simulate.measures import Comparison, Summary, compare, compare_summaries
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario
 from planner.simulate.strategies import strategy_pairs, under_strategy
+from planner.simulate.summary import summary
 from tests.app.simulate.traces import cluster
 
 
@@ -143,7 +144,8 @@ class TestJudge:
             ]
             traces = {f"s{at}": simulate(snapshot, one) for at, one in enumerate(chosen)}
             results = [Result.of(trace) for trace in traces.values()]
-            said = trade_off(compare(traces), list(traces), (), results).split(" more overload")[0]
+            numbers = {name: summary(trace) for name, trace in traces.items()}
+            said = trade_off(compare(traces, numbers), list(traces), (), results).split(" more overload")[0]
             for name, mine in zip(traces, results, strict=True):
                 if any(judge(mine, other).word == "better" for other in results):
                     assert not said.startswith(f"**{name}**")

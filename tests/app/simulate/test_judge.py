@@ -11,7 +11,7 @@ from planner.simulate.breaches import breaches
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.generate import generate
 from planner.simulate.judge import Result, Word, judge, judge_overload
-from planner.simulate.measures import broker_series, summary
+from planner.simulate.measures import broker_series, summary_of_cycles
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario
 from tests.app.simulate.traces import cluster
@@ -143,12 +143,12 @@ def test_breaches_are_bundles_that_no_listed_broker_serves() -> None:
 
 def test_replayed_days_are_judged_by_the_same_measures() -> None:
     trace = simulate(_cluster(), Scenario(cycles=12))
-    of, days = Result.of(trace), Result.over_days(asdict(summary(trace)), 85.0)
+    of, days = Result.of(trace), Result.over_days(asdict(summary_of_cycles(trace)), 85.0)
     assert days.topics == of.topics > 0
     assert days.clients == of.clients
     assert days.thrashing_percent == of.thrashing_percent
     assert days.highest_percent == pytest.approx(100 * float(broker_series(trace).usage.max()))
     assert judge(days, days).word == "same"
-    calm = Result.over_days({**asdict(summary(trace)), "overloaded_broker_min": 0.0}, 85.0)
-    hot = Result.over_days({**asdict(summary(trace)), "overloaded_broker_min": 900.0}, 85.0)
+    calm = Result.over_days({**asdict(summary_of_cycles(trace)), "overloaded_broker_min": 0.0}, 85.0)
+    hot = Result.over_days({**asdict(summary_of_cycles(trace)), "overloaded_broker_min": 900.0}, 85.0)
     assert judge(hot, calm).word == "better"

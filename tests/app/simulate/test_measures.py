@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from planner.simulate.event import Event
 from planner.simulate.measures import (
     MEASURES,
+    Comparison,
     Summary,
     blast_radius,
     broker_series,
@@ -21,7 +22,7 @@ from planner.simulate.measures import (
     imbalance,
     imbalance_series,
     settled_after,
-    summary,
+    summary_of_cycles,
 )
 from planner.simulate.moves import disconnections, relocations, returns, thrashing_percent
 from planner.simulate.run import simulate
@@ -219,7 +220,7 @@ class TestSummary:
             0: [shed("x", "b1:8080", "b2:8080", 0, topics=3, producers=4, consumers=5)],
             1: [shed("y", "b2:8080", "b1:8080", 1, topics=3)],
         }
-        told = summary(trace_of([[0.9, 0.1], [0.2, 0.8], [0.5, 0.4]], events))
+        told = summary_of_cycles(trace_of([[0.9, 0.1], [0.2, 0.8], [0.5, 0.4]], events))
         assert (told.shed, told.topics_disconnected, told.most_clients_in_one_cycle) == (2, 6, 9)
         assert (told.settled_after_cycles, told.settled_after_min) == (2, 1.0)
         assert told.final_std_percent == pytest.approx(5)
@@ -233,9 +234,13 @@ class TestSummary:
         assert told.client_time_lost_min == pytest.approx(9 / 60)
 
     def test_one_cycle_and_an_idle_cluster(self) -> None:
-        told = summary(trace_of([[0.5]]))
+        told = summary_of_cycles(trace_of([[0.5]]))
         assert (told.duration_min, told.final_std_percent, told.overloaded_broker_min) == (0, 0, 0)
         assert math.isfinite(told.final_headroom_factor)
+
+
+def side_by_side(traces: dict[str, Trace]) -> Comparison:
+    return compare(traces, {name: summary_of_cycles(trace) for name, trace in traces.items()})
 
 
 class TestComparing:
@@ -246,7 +251,7 @@ class TestComparing:
             {0: [shed("x", "b1:8080", "b2:8080", 0)]},
             settings={"loadBalancerBrokerThresholdShedderPercentage": 5},
         )
-        table = compare({"calm": calm, "storm": storm})
+        table = side_by_side({"calm": calm, "storm": storm})
         rows = {row.measure.name: row for row in table.rows}
         assert list(rows["shed"].values) == [0, 1]
         assert list(rows["shed"].best) == [True, False]
@@ -258,7 +263,7 @@ class TestComparing:
     def test_what_never_settles_is_not_the_best(self) -> None:
         never = trace_of([[0.9, 0.1]] * 2, {1: [shed("x", "b1:8080", "b2:8080", 1)]})
         at_once = trace_of([[0.9, 0.1]] * 2, {0: [shed("x", "b1:8080", "b2:8080", 0)]})
-        rows = {r.measure.name: r for r in compare({"a": never, "b": at_once}).rows}
+        rows = {r.measure.name: r for r in side_by_side({"a": never, "b": at_once}).rows}
         row = rows["settled_after_cycles"]
         assert list(row.values) == [None, 1]
         assert list(row.best) == [False, True]

@@ -20,9 +20,10 @@ from planner.share.link import encode_link, encode_reference, scenario_digest
 from planner.share.scenario_file import scenario_file
 from planner.simulate.edits.move_bundle import MoveBundle
 from planner.simulate.edits.remove_broker import RemoveBroker
-from planner.simulate.measures import MEASURES, summary
+from planner.simulate.measures import MEASURES
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, Step
+from planner.simulate.summary import summary
 from planner.simulate.trace import Trace
 from planner.workspace.database import open_workspace
 from planner.workspace.samples import load_sample, samples
