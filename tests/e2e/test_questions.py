@@ -87,9 +87,9 @@ def biggest_bundle(one: Asker) -> None:
 
 
 def lose_a_broker(one: Asker) -> None:
-    one.reads("Worst is the loss of broker-13")
+    one.reads("Worst is the loss of broker-19")
     one.follow("All losses")
-    one.reads("Worst is the loss of broker-13")
+    one.reads("Worst is the loss of broker-19")
 
 
 def half_as_much_again(one: Asker) -> None:
