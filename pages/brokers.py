@@ -22,7 +22,7 @@ def _one(snapshot: Snapshot, broker: int) -> None:
     what = f"{decides.iloc[0]['resource']} decides its usage." if len(decides) else "No resource counts."
     counted = frame["meaning"].isin(_COUNTS).tolist()
     figure = resource_breakdown(frame["resource"].tolist(), frame["% of limit"].tolist(), counted)
-    chart(figure, f"{what} Grey resources do not count.", f"resources-{broker}")
+    chart(figure, f"{what} Grey resources do not count.", "resources", about=broker)
     table(frame, "resources", formats={"% of limit": "%.1f"})
     rows = snapshot.bundles_of(broker)
     st.markdown(f"**{count(len(rows), 'bundle')} on {snapshot.brokers.name[broker]}**")

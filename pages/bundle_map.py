@@ -60,7 +60,8 @@ def _map(snapshot: Snapshot) -> str | None:
         " Click a row to open a namespace."
     )
     figure = raster_map(raster, names, f"{title} ({unit})", logarithmic=name != "owner")
-    chart(figure, summary, f"raster-{name}-{page}-{text}", lambda one: address.put(namespace=one, bundle=""))
+    about = f"{name}-{page}-{text}"
+    chart(figure, summary, "raster", lambda one: address.put(namespace=one, bundle=""), about=about)
     with st.expander("The namespaces as a table"):
         totals = [value[snapshot.bundles.namespace == i] for i in visible.tolist()]
         columns = {
@@ -92,8 +93,9 @@ def _namespace(snapshot: Snapshot, namespace: str) -> int:
     chart(
         bundle_bars(snapshot.bundles.low[rows], snapshot.bundles.high[rows], throughput, "MiB/s", at),
         f"{count(len(rows), 'bundle')}, {loaded:,} of them with an owner. Click a bar to open a bundle.{more}",
-        f"bars-{namespace}",
+        "bars",
         lambda one: address.put(namespace=namespace, bundle=one),
+        about=namespace,
     )
     with st.expander("The bundles as a table"):
         table(bundle_frame(snapshot, rows[:_TOPIC_ROWS]), "bundles-of-namespace")
@@ -178,7 +180,7 @@ def _topics(view: state.Current, bundle: int, cuts: tuple[int, ...], split: str)
     )
     extent = f" (the first {len(frame):,} by hash)" if len(frame) >= _TOPIC_ROWS else ""
     summary = f"{count(len(frame), 'topic')}{extent} by position in the hash space. **Split:** {split}"
-    chart(figure, summary, f"topics-{bundle}")
+    chart(figure, summary, "topics", about=bundle)
     table(frame, "topics-of-bundle", height=_FEW_ROWS_PX, formats={"MiB/s": "%.4f"})
 
 

@@ -178,7 +178,7 @@ def _show(names: Sequence[str], outcomes: Sequence[Outcome]) -> None:
     summary = plain(overlaid_text(curves, _CURVES[which]))
     if len(drawn) < len(found.names):
         summary += f" Showing the first {len(drawn)} of the table."
-    chart(overlaid_curves(curves, "minute", _CURVES[which]), summary, f"compare-{which}")
+    chart(overlaid_curves(curves, "minute", _CURVES[which]), summary, "compare-curves", about=which)
     if st.toggle("All measures", key="all-measures"):
         st.caption(
             "★ marks the best value among scenarios that no other one is better than. ↓ means lower is better,"

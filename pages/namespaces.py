@@ -24,8 +24,17 @@ from planner.share.bundle_advice import (
 from planner.share.step_table import steps_text
 from planner.web import address, registry, scenario_history, simulations, state
 from planner.web.bundle_weeks import weeks_part
-from planner.web.namespaces import advice_of, forecast_of, frame_of, plan_impact, steps_of, successor_of
+from planner.web.namespaces import (
+    advice_of,
+    forecast_of,
+    frame_of,
+    is_advised,
+    plan_impact,
+    steps_of,
+    successor_of,
+)
 from planner.web.page import Page
+from planner.web.session import draw_again
 from planner.web.widgets import chart, metrics, note_list, table
 
 _MOST_TOPICS = 2_000
@@ -162,7 +171,8 @@ def _line(view: state.Current, namespace: str, advice: BundleAdvice | None) -> N
         figure,
         f"The hash space of {plain(namespace)}: bundles by broker, and topics at their hashes, with their share of its"
         f" load. {heavy}{more}{none}{dashed}",
-        f"hash-line-{namespace}",
+        "hash-line",
+        about=namespace,
     )
     frame = owner_shares(snapshot, namespace)
     with st.expander(f"Brokers with bundles of it ({len(frame):,})"):
@@ -254,7 +264,8 @@ def _counts(advice: BundleAdvice, again: str) -> None:
     chart(
         counts_figure(advice.counts, now, advice.recommended, brokers),
         f"{again} {shares}. An even part is {100 / brokers:.1f} % (dotted line).",
-        f"counts-{advice.namespace}",
+        "counts",
+        about=advice.namespace,
     )
 
 
@@ -322,6 +333,17 @@ def _forecast(view: state.Current) -> None:
     table(pd.DataFrame(rows, columns=columns), "split-forecast", formats={"first (min)": "%.0f"})
 
 
+def _advise(view: state.Current, namespace: str) -> None:
+    """Let the advice be worked out, and draw the page with it when it is there."""
+    try:
+        population_of(view.snapshot, namespace)
+    except PlannerError as error:
+        st.info(plain(str(error)), icon=":material/topic:")
+        return
+    if advice_of(view, namespace) is not None:
+        draw_again()
+
+
 def draw(view: state.Current) -> None:
     """Draw the page."""
     frame = frame_of(view)
@@ -330,26 +352,21 @@ def draw(view: state.Current) -> None:
         return
     namespace = _overview(view)
     _facts(frame, namespace, frame["split algorithm"].iloc[0])
-    line_place, happens_place = st.container(), st.container()
+    advice = advice_of(view, namespace) if (known := is_advised(view, namespace)) else None
+    _line(view, namespace, advice)
+    _happens(view, namespace)
     st.subheader("How many bundles", anchor=False)
-    advice = None
-    try:
-        population_of(view.snapshot, namespace)
-    except PlannerError as error:
-        st.info(plain(str(error)), icon=":material/topic:")
-    else:
-        advice = advice_of(view, namespace)
-    if advice is not None:
-        _bundles(view, advice)
-    with line_place:
-        _line(view, namespace, advice)
-    with happens_place:
-        _happens(view, namespace)
+    bundles_place = st.container()
     splits, weeks = st.tabs(["Splits to come", "Over weeks"])
     with splits:
         _forecast(view)
     with weeks:
         weeks_part()
+    with bundles_place:
+        if advice is not None:
+            _bundles(view, advice)
+        elif not known:
+            _advise(view, namespace)
 
 
 PAGE = Page(

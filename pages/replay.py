@@ -252,7 +252,7 @@ def _curves(results: ReplayResults, names: list[str], key: str) -> None:
     summary = (
         f"{CURVES[which]} over time (UTC). {when}, **{plain(lowest)}** has the lowest value: {rounded(means[lowest])}."
     )
-    chart(curves_over_days(curves, CURVES[which]), summary, f"replay-{which}")
+    chart(curves_over_days(curves, CURVES[which]), summary, "replay-curves", about=which)
 
 
 def _moves(results: ReplayResults, names: list[str], key: str) -> None:

@@ -1,10 +1,10 @@
 """One namespace: its bundles and topics along the hash space, and what each number of bundles gives."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
 from planner.cluster.arrays import FloatArray, Int64Array
 from planner.cluster.ranges import format_range
@@ -21,6 +21,9 @@ _SINGLE = 200
 _MARKED = 200
 """Topics with a point of their own: a browser takes longer to draw a point than hundreds of stems."""
 _LOG = "log"
+_UPPER, _LOWER = {"xaxis": "x", "yaxis": "y"}, {"xaxis": "x2", "yaxis": "y2"}
+_MARGIN = {"l": 80, "r": 24, "t": 64, "b": 68}
+"""Room for labels and legend, in pixels: where a browser has to make some, it draws the figure twice."""
 _LEAST_PERCENT = 0.1
 
 
@@ -42,30 +45,59 @@ def hash_line(
     """
     low, high = (one[:MAX_BARS] for one in bounds)
     share, owners = share_percent[:MAX_BARS], list(owners)[:MAX_BARS]
-    figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.06, row_heights=[0.5, 0.5])
     colours = _colours(owners, share)
     groups = [owner if owner in colours else _REST for owner in owners]
+    drawn: list[dict[str, Any]] = []
     for name, colour in colours.items():
         mine = [at for at, group in enumerate(groups) if group == name]
         told = np.array([[format_range(int(low[at]), int(high[at])), owners[at]] for at in mine], dtype=object)
-        _bundles(figure, (low[mine], high[mine]), share[mine], told, name, colour, single=len(low) <= _SINGLE)
-    _topics(figure, *topics)
-    for cut in cuts:
-        figure.add_vline(x=cut, line={"color": WARNING, "width": 1, "dash": "dash"}, row=1, col=1)
+        of_broker = (low[mine], high[mine]), share[mine], told
+        drawn += [{**one, **_UPPER} for one in _bundles(*of_broker, name, colour, single=len(low) <= _SINGLE)]
+    drawn += [{**one, **_LOWER} for one in _topics(*topics)]
+    upper, lower = (
+        {"anchor": "y", "domain": [0, 1], "matches": "x2", "showticklabels": False},
+        {"anchor": "y2", "domain": [0, 1]},
+    )
+    # In one go: a figure that is put together piece by piece takes ten times as long.
+    figure = go.Figure(
+        drawn,
+        {
+            "xaxis": upper,
+            "xaxis2": lower,
+            "yaxis": _height("x", (0.53, 1), share),
+            "yaxis2": _height("x2", (0, 0.47), topics[1]),
+            "shapes": [_cut_line(cut) for cut in cuts],
+            "annotations": [_corner("bundles", ""), _corner("topics", "2")],
+        },
+    )
     legend = {"y": 1.02, "yanchor": "bottom", "x": 0}
-    finish(figure, height=300, legend=legend, from_zero=True, margin_t=64, barmode="overlay")
-    figure.update_yaxes(ticksuffix=" %", nticks=4)
-    # Titles beside plots of this height would overlap on a phone; above the highest value they cover nothing.
-    for row, (text, values) in enumerate((("bundles", share), ("topics", topics[1])), start=1):
-        if top := float(max(values, default=0)):
-            figure.update_yaxes(range=[0, top * _HEADROOM], row=row, col=1)
-        corner = {"x": 1, "xref": "x domain", "y": 1, "yref": "y domain", "xanchor": "right", "yanchor": "top"}
-        figure.add_annotation(text=text, showarrow=False, font={"size": 12}, **corner, row=row, col=1)
+    finish(figure, height=300, legend=legend, from_zero=True, margin=_MARGIN, barmode="overlay")
     return hash_axis(figure)
 
 
+def _height(anchor: str, domain: tuple[float, float], values: FloatArray) -> dict[str, Any]:
+    """Return an axis of shares, with room above the highest for a title, in Plotly's words."""
+    axis = {"anchor": anchor, "domain": list(domain), "ticksuffix": " %", "nticks": 4}
+    top = float(max(values, default=0))
+    return {**axis, "range": [0, top * _HEADROOM]} if top else axis
+
+
+def _cut_line(cut: int) -> dict[str, Any]:
+    line = {"color": WARNING, "width": 1, "dash": "dash"}
+    return {"type": "line", "x0": cut, "x1": cut, "y0": 0, "y1": 1, "xref": "x", "yref": "y domain", "line": line}
+
+
+def _corner(text: str, axis: str) -> dict[str, Any]:
+    """Return the title of a row, in Plotly's words.
+
+    Titles beside plots of this height would overlap on a phone; above the highest value they cover nothing.
+    """
+    corner = {"x": 1, "xref": f"x{axis} domain", "xanchor": "right"}
+    corner |= {"y": 1, "yref": f"y{axis} domain", "yanchor": "top"}
+    return {"text": text, "showarrow": False, "font": {"size": 12}, **corner}
+
+
 def _bundles(
-    figure: go.Figure,
     bounds: tuple[Int64Array, Int64Array],
     share: FloatArray,
     told: np.ndarray[tuple[int, ...], np.dtype[np.object_]],
@@ -73,8 +105,8 @@ def _bundles(
     colour: str,
     *,
     single: bool,
-) -> None:
-    """Draw the bundles of a broker: a bar each, or one outline of all of them where there are many."""
+) -> list[dict[str, Any]]:
+    """Return the bundles of a broker, in Plotly's words: a bar each, or one outline of all where there are many."""
     low, high = bounds
     middle = low + (high - low) / 2
     hover = {
@@ -84,24 +116,14 @@ def _bundles(
     if single:
         line = {"width": 0.5, "color": "rgba(255,255,255,0.7)"}
         marker = {"color": colour, "line": line}
-        figure.add_bar(x=middle, y=share, width=high - low, name=name, marker=marker, **hover, row=1, col=1)
-        return
+        bars = {"type": "bar", "x": middle, "y": share, "width": high - low, "name": name, "marker": marker}
+        return [{**bars, **hover}]
     edges, heights = np.column_stack((low, low, high, high)).ravel(), np.zeros(4 * len(low))
     heights[1::4] = heights[2::4] = share
-    outline = {"color": colour, "width": 1}
-    figure.add_scatter(
-        x=edges,
-        y=heights,
-        mode="lines",
-        line=outline,
-        fill="tozeroy",
-        fillcolor=colour,
-        name=name,
-        hoverinfo="skip",
-        row=1,
-        col=1,
-    )
-    figure.add_scatter(x=middle, y=share, mode="none", showlegend=False, **hover, row=1, col=1)
+    line = {"color": colour, "width": 1}
+    outline = {"type": "scatter", "x": edges, "y": heights, "mode": "lines", "line": line, "name": name}
+    outline |= {"fill": "tozeroy", "fillcolor": colour, "hoverinfo": "skip"}
+    return [outline, {"type": "scatter", "x": middle, "y": share, "mode": "none", "showlegend": False, **hover}]
 
 
 def _colours(owners: Sequence[str], share: FloatArray) -> dict[str, str]:
@@ -114,25 +136,21 @@ def _colours(owners: Sequence[str], share: FloatArray) -> dict[str, str]:
     return {**named, _REST: CATEGORICAL[-1]} if len(order) > _NAMED else named
 
 
-def _topics(figure: go.Figure, hashes: Int64Array, share: FloatArray, names: Sequence[str]) -> None:
+def _topics(hashes: Int64Array, share: FloatArray, names: Sequence[str]) -> list[dict[str, Any]]:
+    """Return topics, in Plotly's words: a stem each, and the heaviest with points."""
     # One line along zero: where it had gaps, a browser would draw as many lines as there are topics.
     stems_x, stems_y = np.repeat(hashes, 3), np.zeros(3 * len(hashes))
     stems_y[1::3] = share
     line = {"color": MUTED, "width": 1}
-    figure.add_scatter(x=stems_x, y=stems_y, mode="lines", line=line, hoverinfo="skip", showlegend=False, row=2, col=1)
+    stems = {"type": "scatter", "x": stems_x, "y": stems_y, "mode": "lines", "line": line}
+    drawn = [{**stems, "hoverinfo": "skip", "showlegend": False}]
     order, told = np.argsort(-share, kind="stable"), np.array(names, dtype=object)
     for mode, chosen in (("markers", np.sort(order[:_MARKED])), ("none", np.sort(order[_MARKED:]))):
-        figure.add_scatter(
-            x=hashes[chosen],
-            y=share[chosen],
-            mode=mode,
-            marker={"color": ACCENT, "size": 5},
-            customdata=told[chosen],
-            hovertemplate="%{customdata}<br>0x%{x:08x}<br>%{y:.3g} % of the load<extra></extra>",
-            showlegend=False,
-            row=2,
-            col=1,
-        )
+        points: dict[str, Any] = {"type": "scatter", "x": hashes[chosen], "y": share[chosen], "mode": mode}
+        points |= {"marker": {"color": ACCENT, "size": 5}, "customdata": told[chosen], "showlegend": False}
+        hover = "%{customdata}<br>0x%{x:08x}<br>%{y:.3g} % of the load<extra></extra>"
+        drawn.append({**points, "hovertemplate": hover})
+    return drawn
 
 
 def counts_figure(rows: Sequence[CountRow], now: CountRow, recommended: int, brokers: int) -> go.Figure:
@@ -145,39 +163,32 @@ def counts_figure(rows: Sequence[CountRow], now: CountRow, recommended: int, bro
         brokers: How many brokers it may use.
     """
     x = [row.bundles for row in rows]
-    figure = go.Figure()
+    hover = "%{{x:,}} bundles<br>%{{y:.1f}} %<extra>{}</extra>"
+    drawn: list[dict[str, Any]] = []
     for name, values, colour, dash in (
         ("heaviest bundle", [row.largest_share_percent for row in rows], CATEGORICAL[1], "dot"),
         ("busiest broker", [row.placed_percent for row in rows], ACCENT, "solid"),
         ("lower bound", [row.bound_percent for row in rows], MUTED, "dash"),
     ):
-        figure.add_scatter(
-            x=x,
-            y=values,
-            mode="lines",
-            name=name,
-            line={"color": colour, "dash": dash, "width": 2},
-            hovertemplate="%{x:,} bundles<br>%{y:.1f} %<extra>" + name + "</extra>",
-        )
+        line = {"color": colour, "dash": dash, "width": 2}
+        curve = {"x": np.array(x), "y": np.array(values), "mode": "lines", "line": line}
+        drawn.append({"type": "scatter", **curve, "name": name, "hovertemplate": hover.format(name)})
     chosen = next((row for row in rows if row.bundles == recommended), None)
     for label, row, symbol in (("as it is", now, "circle"), ("recommended", chosen, "star")):
         if row is not None:
-            figure.add_scatter(
-                x=[row.bundles],
-                y=[row.placed_percent],
-                mode="markers",
-                name=label,
-                marker={"color": WARNING, "size": 11, "symbol": symbol},
-                hovertemplate="%{x:,} bundles<br>%{y:.1f} %<extra>" + label + "</extra>",
-            )
-    figure.add_hline(y=100 / max(brokers, 1), line={"color": MUTED, "width": 1, "dash": "dot"})
+            marker = {"color": WARNING, "size": 11, "symbol": symbol}
+            point = {"x": [row.bundles], "y": [row.placed_percent], "mode": "markers", "marker": marker}
+            drawn.append({"type": "scatter", **point, "name": label, "hovertemplate": hover.format(label)})
+    line = {"color": MUTED, "width": 1, "dash": "dot"}
+    even = {"type": "line", "y0": 100 / max(brokers, 1), "y1": 100 / max(brokers, 1), "yref": "y", "line": line}
+    figure = go.Figure(drawn, {"shapes": [{**even, "x0": 0, "x1": 1, "xref": "x domain"}]})
     finish(
         figure,
         height=250,
         x_title="equal bundles",
         y_title="share of the load (%)",
         legend={"y": 1.02, "yanchor": "bottom", "x": 0},
-        margin_t=64,
+        margin=_MARGIN,
     )
     ticks = [tick for tick in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096, 16384, 65536) if tick <= max(x)]
     figure.update_xaxes(type=_LOG, tickvals=ticks, ticktext=[f"{tick:,}" for tick in ticks])

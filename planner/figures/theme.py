@@ -50,16 +50,16 @@ def finish(
     """
     if legend is not None:
         layout = {"showlegend": True, "legend": {"orientation": "h", **legend}, **layout}
-    figure.update_layout(
-        height=height,
-        margin={"l": 8, "r": 8, "t": 28, "b": 8},
-        showlegend=False,
-        hovermode="closest",
-        dragmode=False,
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-    )
-    figure.update_layout(**layout)
+    usual = {
+        "height": height,
+        "margin": {"l": 8, "r": 8, "t": 28, "b": 8},
+        "showlegend": False,
+        "hovermode": "closest",
+        "dragmode": False,
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+    }
+    figure.update_layout({**usual, **layout})
     figure.update_xaxes(title=x_title, automargin=True, zeroline=False)
     figure.update_yaxes(title=y_title, automargin=True, zeroline=False, rangemode="tozero" if from_zero else None)
     return figure

@@ -24,6 +24,8 @@ from planner.web.widgets import button
 
 _ASKED: Final[SessionValue[frozenset[str]]] = SessionValue("asked_namespaces", frozenset)
 """Keys of what a person asked to be worked out."""
+_ADVICE, _STEPS, _SUCCESSOR = _ABOUT = ("bundles", "steps", "successor")
+"""What is worked out about one namespace; their keys begin with these."""
 
 
 @st.cache_data(max_entries=32, show_spinner=False)
@@ -37,13 +39,29 @@ def frame_of(view: state.Current) -> pd.DataFrame:
     return _frame(f"{view.digest}{view.variant}", view)
 
 
+def _key(what: str, view: state.Current, namespace: str) -> str:
+    return f"{what} {view.digest}{view.variant} {namespace}"
+
+
+def is_advised(view: state.Current, namespace: str) -> bool:
+    """Return whether the advice on the bundles of a namespace is already there."""
+    return tasks.is_answered(_key(_ADVICE, view, namespace))
+
+
 def advice_of(view: state.Current, namespace: str) -> BundleAdvice | None:
     """Return the advice on the bundles of a namespace; None while it is worked out, or before somebody asks.
+
+    It takes seconds of a processor that the page needs too, so it is asked for when all else is drawn. What the session
+    waited for about another namespace stops.
 
     Raises:
         PlannerError: There is none, as its topics are not listed.
     """
-    key = f"bundles {view.digest}{view.variant} {namespace}"
+    key = _key(_ADVICE, view, namespace)
+    session = tasks.watcher()
+    others = (one.key for one in tasks.ANSWERS.pending(session))
+    of_others = [one for one in others if one.startswith(_ABOUT) and not one.endswith(f" {namespace}")]
+    tasks.ANSWERS.leave(session, *of_others)
     if not _is_wanted(
         key, "Work out the advice", cheap=tried_at_once(view.captured, scenario_history.as_captured(view))
     ):
@@ -52,12 +70,12 @@ def advice_of(view: state.Current, namespace: str) -> BundleAdvice | None:
     def look(_: Report, stopped: Stopped) -> BundleAdvice:
         return bundle_advice(view.snapshot, namespace, cancelled=stopped)
 
-    return tasks.answer(key, look, "Trying numbers of bundles and cuts", last=True)
+    return tasks.answer(key, look, "Trying numbers of bundles and cuts", last=True, at_end=True)
 
 
 def steps_of(view: state.Current, advice: BundleAdvice) -> tuple[Command, ...] | None:
     """Return the commands that cut a namespace, with what each disconnects; None while they are simulated."""
-    key = f"steps {view.digest}{view.variant} {advice.namespace}"
+    key = _key(_STEPS, view, advice.namespace)
     return tasks.answer(key, lambda _report, _stopped: advice_steps(advice), "Simulating the steps", last=True)
 
 
@@ -65,7 +83,7 @@ def successor_of(view: state.Current, advice: BundleAdvice) -> SuccessorTrial | 
     """Return the move to a successor, each batch simulated; None while it is, or where none is recommended."""
     if not advice.successor:
         return None
-    key = f"successor {view.digest}{view.variant} {advice.namespace}"
+    key = _key(_SUCCESSOR, view, advice.namespace)
 
     def look(_: Report, stopped: Stopped) -> SuccessorTrial | None:
         return tried_successor(advice, stopped)

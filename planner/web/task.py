@@ -63,6 +63,7 @@ class Limits:
         kept_open: The same for those that an open tab watches; None for no difference.
         disk_bytes: Size of all files of tasks from which on finished ones are forgotten; None for any size.
         patience_s: How long a page waits before it is drawn without a result.
+        last_s: How long it waits for a result at its end, when all else is drawn.
         look_s: Period at which a page looks whether a result is there.
         turn_s: How long a task works while others wait.
         unwatched_s: How long nobody may watch a task until it stops; None where it never does.
@@ -77,6 +78,7 @@ class Limits:
     kept_open: int | None = None
     disk_bytes: int | None = None
     patience_s: float = 0.3
+    last_s: float = 0.0
     look_s: float = 0.2
     turn_s: float = 2.0
     unwatched_s: float | None = 10.0

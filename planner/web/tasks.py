@@ -161,9 +161,9 @@ class Tasks:
                 if one.finished.is_set() and one.files is not None:
                     one.files.rest()
 
-    def wait(self, *asked: Task[Any]) -> None:
-        """Wait for tasks as long as a page waits; meanwhile they are asked for."""
-        until_s = self._clock() + self.limits.patience_s
+    def wait(self, *asked: Task[Any], at_end: bool = False) -> None:
+        """Wait for tasks as long as a page waits, or does at its end; meanwhile they are asked for."""
+        until_s = self._clock() + (self.limits.last_s if at_end else self.limits.patience_s)
         for task in asked:
             while (left_s := until_s - self._clock()) > 0 and not task.finished.is_set():
                 self.watched(asked)
@@ -362,7 +362,13 @@ def kept_place() -> DeltaGenerator:
     return st.container()
 
 
-def answer(key: str, work: Work[T], words: str, *, last: bool = False) -> T | None:
+def is_answered(key: str) -> bool:
+    """Return whether an answer is there, or why there is none."""
+    found = ANSWERS.find(key)
+    return found is not None and found.finished.is_set()
+
+
+def answer(key: str, work: Work[T], words: str, *, last: bool = False, at_end: bool = False) -> T | None:
     """Return an answer; None while it is computed, which is said here until the page is drawn with it.
 
     Args:
@@ -370,6 +376,7 @@ def answer(key: str, work: Work[T], words: str, *, last: bool = False) -> T | No
         work: Computes it.
         words: What is done meanwhile.
         last: Whether it begins only when the session waits for no other answer: they would share one processor.
+        at_end: Whether all else of the page is drawn.
 
     Raises:
         PlannerError: There is no answer.
@@ -380,7 +387,7 @@ def answer(key: str, work: Work[T], words: str, *, last: bool = False) -> T | No
             return None
         while True:
             task = ANSWERS.ask(key, work, watcher())
-            ANSWERS.wait(task)
+            ANSWERS.wait(task, at_end=at_end)
             if not (task.finished.is_set() and task.stop.is_set()):
                 break
         if not task.finished.is_set():

@@ -257,29 +257,33 @@ def _picked_row(key: str, pick: Callable[[int], None]) -> None:
         pick(rows[0])
 
 
-def chart(figure: Any, summary: str, name: str, pick: Callable[[Any], None] | None = None) -> None:
+def chart(
+    figure: Any, summary: str, name: str, pick: Callable[[Any], None] | None = None, *, about: object = ""
+) -> None:
     """Draw a figure under one sentence that says what it shows.
 
     Args:
         figure: A Plotly figure.
         summary: The sentence, for those who do not see the figure too.
-        name: Key of the widget.
+        name: Names its place on the page.
         pick: Called with the first `customdata` of a point that a person clicks, before the page is drawn again.
             Without it, what a point names appears beside the figure.
+        about: What it is about, where that changes: a figure about another one begins without a selection.
     """
     summary = names.short(summary)
     st.markdown(summary)
-    key = f"chart-{name}"
+    place, key = f"chart-{name}", f"chart-{name}-{about}"
     options: dict[str, Any] = {"on_select": "rerun", "selection_mode": "points"} if names.in_figure(figure) else {}
     if pick is not None:
         options = {"on_select": partial(_picked_point, key, pick), "selection_mode": "points"}
     config = {"displaylogo": False, "displayModeBar": False}
-    with st.container(horizontal=True, key=f"beside-{key}"):
+    # Into a place with another name a browser would first draw the figure that was there before once more.
+    with st.container(horizontal=True, key=f"beside-{place}"):
         found = st.plotly_chart(figure, key=key, alt=summary.replace("**", ""), config=config, **options)
         if pick is None and options:
             for point in found["selection"]["points"][:1]:
                 curve = figure.data[point["curve_number"]].name if point["curve_number"] < len(figure.data) else ""
-                names.panel({"x": point.get("x"), "y": point.get("y"), "curve": curve}, key)
+                names.panel({"x": point.get("x"), "y": point.get("y"), "curve": curve}, place)
 
 
 def _picked_point(key: str, pick: Callable[[Any], None]) -> None:

@@ -130,3 +130,15 @@ def test_hit_counters_fill_sooner_with_a_lower_threshold(server: Server, visitor
     choose(page, "Show counters of", "ThresholdShedder")
     window.settled("The usage that the strategy remembers")
     no_traceback(page)
+
+
+def test_figures_of_a_namespace_have_room_for_their_labels(server: Server, visitor: Window) -> None:
+    """A browser that has to make room for labels draws a figure twice: a choice was shown later by that."""
+    page = visitor(width=1440, height=900).open(
+        f"{server.url}/namespaces?snapshot={samples()[0].digest[:12]}", "All numbers of bundles"
+    )
+    for place in ("hash-line", "counts"):
+        figure = page.locator(f".st-key-beside-chart-{place} .js-plotly-plot")
+        figure.locator(".ytick").first.wait_for()
+        asked, has = figure.evaluate("one => [one.layout.margin, one._fullLayout._size]")
+        assert {side: has[side] for side in "lrtb"} == {side: asked[side] for side in "lrtb"}

@@ -89,7 +89,7 @@ def page(workspace_file: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Call
     monkeypatch.setattr(st, "page_link", lambda *_, **__: None)
     # What is drawn meanwhile hangs on the machine.
     for kind in (ANSWERS, SIMULATIONS):
-        monkeypatch.setattr(kind, "limits", replace(kind.limits, patience_s=120.0))
+        monkeypatch.setattr(kind, "limits", replace(kind.limits, patience_s=120.0, last_s=120.0))
 
     def run(name: str, **address: str) -> AppTest:
         test = script(name)

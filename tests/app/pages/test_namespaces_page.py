@@ -1,7 +1,9 @@
 """The page Namespaces: every namespace, one of them, advice, what happens to it, and splits to come."""
 
+import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,10 @@ from planner.simulate.planned import plan_cluster
 from planner.simulate.planned_spec import PlannedCluster, PlannedTopics
 from planner.simulate.run import simulate
 from planner.simulate.scenario import unchanged
+from planner.web import namespaces as advised
 from planner.web import state
+from planner.web.registry import module
+from planner.web.tasks import ANSWERS
 from planner.weeks.run import run_weeks
 from planner.weeks.spec import Weeks
 from planner.workspace.samples import load_sample, samples
@@ -41,6 +46,17 @@ def shown(test: AppTest) -> str:
 def frame(test: AppTest, column: str) -> list[Any]:
     found = next(one.value for one in test.dataframe if column in one.value.columns)
     return list(found[column])
+
+
+def begin_without_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no answer be there, and the page not wait for its last one; no browser asks again and again."""
+    ANSWERS.clear()
+    monkeypatch.setattr(ANSWERS, "limits", replace(ANSWERS.limits, last_s=0.0, unwatched_s=None))
+
+
+def wait_for_answers() -> None:
+    for task in ANSWERS.unfinished():
+        assert task.finished.wait(60)
 
 
 def test_the_worst_namespace_is_first_and_opens(page: Page) -> None:
@@ -242,3 +258,63 @@ def test_what_the_best_plan_does_is_what_is_offered_of_it(page: Page) -> None:
     assert "With the best plan" not in shown(page("namespaces", **known, namespace=namespace))
     assert "Nothing to move" in shown(page("best_plan", **known))
     assert "**With the best plan:** Nothing happens to it." in shown(page("namespaces", **known, namespace=namespace))
+
+
+def test_a_namespace_is_shown_before_its_advice_is_there(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A choice was shown half a second later, for the page waited for the advice and shared its processor with it."""
+    begin_without_answers(monkeypatch)
+    drawn, begun_after, go_on = threading.Event(), [], threading.Event()
+
+    def slow(*asked: Any, **more: Any) -> BundleAdvice:
+        begun_after.append(drawn.is_set())
+        assert go_on.wait(60)
+        return bundle_advice(*asked, **more)
+
+    monkeypatch.setattr(advised, "bundle_advice", slow)
+    monkeypatch.setattr(module("namespaces"), "weeks_part", drawn.set)  # the end of the page
+    test = page("namespaces", snapshot=STORY.digest[:12], namespace="umbrella/orders")
+    assert "The hash space of umbrella/orders" in shown(test)
+    assert "Without any change" in shown(test)
+    assert "Trying numbers of bundles and cuts" in shown(test)
+    assert begun_after == [True]
+    go_on.set()
+    wait_for_answers()
+    assert bundle_advice(load_sample(STORY), "umbrella/orders").sentence in shown(test.run())
+
+
+def test_advice_that_another_choice_replaces_stops(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The advice of the namespace that somebody looks at began only when that of the one before had ended."""
+    begin_without_answers(monkeypatch)
+
+    def endless(snapshot: Snapshot, namespace: str, *, cancelled: Callable[[], bool]) -> BundleAdvice:
+        while namespace == "umbrella/orders" and not cancelled():
+            time.sleep(0.01)
+        return bundle_advice(snapshot, namespace, cancelled=cancelled)
+
+    monkeypatch.setattr(advised, "bundle_advice", endless)
+    test = page("namespaces", snapshot=STORY.digest[:12], namespace="umbrella/orders")
+    [first] = ANSWERS.unfinished()
+    next(one for one in test.selectbox if one.label == "Namespace").set_value("stark/orders").run()
+    assert first.stop.is_set()
+    wait_for_answers()
+    assert first.result is None
+    assert bundle_advice(load_sample(STORY), "stark/orders").sentence in shown(test.run())
+
+
+def test_figures_of_another_namespace_take_the_place_of_those_before(page: Page) -> None:
+    """Each place was named by its namespace, so that a browser drew the figure before once more in the next place."""
+
+    def places(namespace: str) -> list[str]:
+        test = page("namespaces", snapshot=STORY.digest[:12], namespace=namespace)
+        blocks: list[Any] = [test.main]
+        found = []
+        while blocks:
+            block = blocks.pop()
+            children = list(getattr(block, "children", {}).values())
+            found += [block.proto.id for one in children if one.type == "plotly_chart"]
+            blocks += children
+        return sorted(found)
+
+    first, second = places("umbrella/orders"), places("stark/orders")
+    assert len(first) == 2
+    assert first == second
