@@ -150,11 +150,12 @@ def _settings(made: Together) -> Iterator[Missing]:
             "A setting that was changed on the running cluster decides otherwise.",
             f"{_ADMIN} brokers get-all-dynamic-config",
         )
-    if not made.version:
+    if not made.named:
+        fits = ", the newest that has namespaces with a cluster" if made.version else ""
         yield Missing(
             "release",
             "the release",
-            f"Pulsar {made.decides.name} is assumed.",
+            f"Pulsar {made.decides.name} is assumed{fits}.",
             "Rules and defaults that changed between releases may differ.",
             f"{_ADMIN} brokers version",
         )

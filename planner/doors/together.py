@@ -14,9 +14,9 @@ from planner.cluster.moments import LAST_MS, SECONDS_BELOW
 from planner.cluster.names import DEFAULT_NUMBER_OF_NAMESPACE_BUNDLES, LOAD_MANAGER_CLASS_NAME
 from planner.cluster.pulsar_json import BUNDLE_METRICS, RATES, Json, service_unit_owner
 from planner.cluster.ranges import bundle_name
-from planner.cluster.releases import Release, release
+from planner.cluster.releases import RELEASES, Release, release
 from planner.cluster.text import count
-from planner.cluster.topic_names import refusal
+from planner.cluster.topic_names import FOUR_PARTS, refusal
 from planner.doors import pieces as kinds
 from planner.doors.again import last_answers, of_cluster, of_part
 from planner.doors.boundaries import boundaries_in
@@ -39,6 +39,8 @@ from planner.history.assumed import listed
 _CLUSTER_COMMAND: Final = re.compile(
     r"\b(?:brokers (?:list|namespaces)|ns-isolation-policy (?:list|get)|clusters list-failure-domains)\s+([\w.-]+)"
 )
+NEWEST_WITH_CLUSTERS: Final = next(name for name in reversed(RELEASES) if release(name).has(FOUR_PARTS))
+"""The newest release that has namespaces with a cluster in their names."""
 _EXTENSIBLE: Final = "Extensible"
 _FEATURE: Final = "feature"
 
@@ -145,8 +147,20 @@ class Together:
 
     @cached_property
     def version(self) -> str:
+        """The version that is named, else the newest that fits the names of namespaces; empty where any does."""
+        return self.named or (NEWEST_WITH_CLUSTERS if self.has_clusters_in_names else "")
+
+    @cached_property
+    def named(self) -> str:
         """The version as a person gave it, else that the brokers or their images name; empty where none does."""
         return self.told or self.running or release_of_images(self.files)[0]
+
+    @cached_property
+    def has_clusters_in_names(self) -> bool:
+        """Whether brokers serve namespaces with a cluster, as those of their health checks up to 4.0 are."""
+        of_brokers = (kinds.LoadReport, kinds.OwnedBundles, kinds.BrokerTopics, kinds.Metrics)
+        every = (name for kind in of_brokers for one in self.of(kind) for name in bundles_of(one))
+        return any(name.count("/") > len("//") for name in every)
 
     @cached_property
     def running(self) -> str:

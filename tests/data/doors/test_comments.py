@@ -26,6 +26,7 @@ PROSE = [
     "e.g. pulsar-admin brokers update-dynamic-config --config loadBalancerEnabled --value false",
     "The unit is MiB: 100 means {100}",
 ]
+RUN = "# docker run -e PULSAR_PREFIX_loadBalancerSheddingIntervalMinutes=5 apachepulsar/pulsar:4.2.4 bin/pulsar"
 MOST_LINES = 200
 """Lines of an input at most: its first ones show what it is."""
 
@@ -52,5 +53,10 @@ def test_prose_in_comments_is_not_read(words: str, sign: str, tmp_path: Path) ->
 
 def test_a_command_of_root_is_no_comment(tmp_path: Path) -> None:
     """The prompt of root is a sign of comments, too."""
-    command = "# docker run -e PULSAR_PREFIX_loadBalancerSheddingIntervalMinutes=5 apachepulsar/pulsar:4.2.4 bin/pulsar"
-    assert said(f"{command}\n{SETTINGS}", tmp_path)["loadBalancerSheddingIntervalMinutes"] == "5"
+    commands = f"{RUN}\n# docker exec broker cat conf/broker.conf\n"
+    assert said(f"{commands}{SETTINGS}", tmp_path)["loadBalancerSheddingIntervalMinutes"] == "5"
+
+
+def test_a_command_that_prints_no_settings_is_a_comment_above_some(tmp_path: Path) -> None:
+    """How a container is started was read as settings from the head of a file."""
+    assert said(f"{RUN}\n{SETTINGS}", tmp_path) == said(SETTINGS, tmp_path)
