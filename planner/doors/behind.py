@@ -63,7 +63,7 @@ def named_by_labels(pieces: Sequence[Piece], rules: Sequence[BrokerRule] = ()) -
 def _by_rule(made: _Behind, one: Metrics, rules: Sequence[BrokerRule]) -> Metrics:
     labels = {"instance": one.broker, "broker": one.host, "cluster": one.cluster, **one.labels}
     if broker := next(filter(None, (rule.of(labels) for rule in rules)), ""):
-        return replace(one, broker=broker, pod="")
+        return replace(one, broker=broker, pod="", host="")
     made.assumed[f"{one.source}: some series have none of the labels of --broker-names."] = one.source
     return one
 

@@ -46,6 +46,7 @@ from planner.doors.vocabulary import is_before_and_after
 from planner.doors.wrapped import BROKEN_BYTES, cut_at, readings_of, worth_of
 from planner.formats.archive import members_of_zip
 from planner.formats.folder import MAX_UNPACKED_BYTES
+from planner.formats.raw_capture.policies import domain_notes
 from planner.formats.raw_capture.snapshot import snapshot_of_capture
 from planner.formats.reading import is_own, raw_capture_in, read_snapshot, read_upload
 from planner.formats.tar import is_tar, members_of_tar
@@ -413,10 +414,12 @@ def _of_whole(
         wholes[-1], [one for one in pieces if not isinstance(one, WholeSnapshot | NotUsed | Assumed)], now_ms
     )
     said += [one.text for one in pieces if isinstance(one, Assumed)]
-    said += beside.said
+    known = {*beside.said, *beside.snapshot.info.warnings}
+    domains = [note for note in domain_notes(beside.snapshot.policies.failure_domains) if note not in known]
+    said += [*beside.said, *domains]
     not_used = (*not_used, *beside.left)
     snapshot, more = applied(beside.snapshot, files[:1] if is_before_and_after(files) else files)
-    more = [*beside.said, *beside.left, *more, *among_files(files)]
+    more = [*beside.said, *domains, *beside.left, *more, *among_files(files)]
     if more:
         info = replace(snapshot.info, warnings=fitting_notes([*snapshot.info.warnings, *more]))
         snapshot = replace(snapshot, info=info)

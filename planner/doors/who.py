@@ -140,6 +140,7 @@ class Who:
         others = {one.broker for one in pieces if isinstance(one, _OF_BROKERS) and not isinstance(one, Metrics)}
         known = Hosts({*self.brokers, *filter(None, others)})
         named = {*self.brokers, *others}
+        own = _own_names([one for one in pieces if isinstance(one, Metrics) and one.broker not in named])
         made: list[Piece] = []
         for piece in pieces:
             if isinstance(piece, Metrics) and piece.host and piece.broker not in named:
@@ -149,6 +150,9 @@ class Who:
                         self.assumed[f"{piece.source}: {piece.broker} is {broker}, as its label 'broker' says."] = None
                     made.append(replace(piece, broker=broker))
                     continue
+                if (name := own.get(piece.broker, "")) and name not in named:
+                    self.assumed[f"{piece.source}: {piece.broker} is {name}, as its label 'broker' says."] = None
+                    piece = replace(piece, broker=name)  # noqa: PLW2901 - the one that counts
             made.append(piece)
         return made
 
@@ -246,6 +250,17 @@ class Who:
             return replace(piece, namespace=found)
         self.unknown.append(piece)
         return piece
+
+
+def _own_names(scraped: Sequence[Metrics]) -> dict[str, str]:
+    """Return how Pulsar calls the brokers at addresses: by the host that each advertises, where no other one does."""
+    hosts: dict[str, set[str]] = {}
+    for one in scraped:
+        if one.host and has_port(one.broker):
+            hosts.setdefault(one.broker, set()).add(one.host)
+    named = {at: f"{next(iter(of))}:{at.rpartition(':')[2]}" for at, of in hosts.items() if len(of) == 1}
+    times = Counter(named.values())
+    return {at: name for at, name in named.items() if times[name] == 1 and name != at}
 
 
 def _alias(piece: Piece) -> str:

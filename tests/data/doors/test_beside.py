@@ -190,3 +190,16 @@ def test_a_broker_in_two_failure_domains_is_named(whole: bytes) -> None:
         assert "Pulsar takes the last one by name, zone-b, and not zone-a." in said[0]
         assert reading.snapshot is not None
         assert said[0] in reading.snapshot.info.warnings
+
+
+def test_a_document_with_a_broker_in_two_failure_domains_is_noted_once(whole: bytes) -> None:
+    """Such a document was opened without a note when a person had written the domains into it."""
+    document = json.loads(whole)
+    document["policies"]["failure_domains"] = {"zone-a": ["10.2.0.11:8080"], "zone-b": ["10.2.0.11:8080"]}
+    for _ in range(2):
+        reading = read_given([Given("east.json", io.BytesIO(json.dumps(document).encode()))])
+        assert reading.snapshot is not None
+        notes = [one for one in reading.snapshot.info.warnings if "several failure domains" in one]
+        assert len(notes) == 1
+        document = json.loads(write_document(reading.snapshot))
+    assert not reading.contradictions

@@ -397,3 +397,46 @@ def test_series_of_an_address_of_several_brokers_that_name_none_are_left_out() -
     assert any(
         "Some series at gateway:80, the address of several brokers, do not say" in one for one in reading.assumed
     )
+
+
+def answer(*hosts: tuple[str, str]) -> bytes:
+    """Return an answer of Prometheus with the processor of brokers at addresses, and with a bundle of each."""
+    result: list[Any] = []
+    for at, (instance, host) in enumerate(hosts):
+        own = {"instance": instance, "broker": host, "cluster": "east"}
+        span = f"shop/n{at}/0x00000000_0xffffffff"
+        rows = {"pulsar_lb_cpu_usage": own, "pulsar_bundle_msg_rate_in": {**own, "bundle": span}}
+        result += [{"metric": {"__name__": name, **of}, "value": [1_700_000_000, "40"]} for name, of in rows.items()]
+    return json.dumps({"status": "success", "data": {"resultType": "vector", "result": result}}).encode()
+
+
+def test_brokers_are_called_as_by_prometheus_itself() -> None:
+    """Answers in files named brokers by the address of the scrape, `--prometheus` by the host that they advertise."""
+    given = answer(("10.2.0.11:8080", "mq-0.mq.svc"), ("10.2.0.12:8081", "mq-1.mq.svc"))
+    reading = read_given([Given("a.json", io.BytesIO(given))], now_ms=1)
+    assert reading.snapshot is not None
+    assert list(reading.snapshot.brokers.name) == ["mq-0.mq.svc:8080", "mq-1.mq.svc:8081"]
+    assert "a.json: 10.2.0.11:8080 is mq-0.mq.svc:8080, as its label 'broker' says." in reading.assumed
+
+
+def test_a_host_that_two_addresses_give_names_neither() -> None:
+    given = answer(("10.2.0.11:8080", "localhost"), ("10.2.0.12:8080", "localhost"))
+    reading = read_given([Given("a.json", io.BytesIO(given))], now_ms=1)
+    assert reading.snapshot is not None
+    assert list(reading.snapshot.brokers.name) == ["10.2.0.11:8080", "10.2.0.12:8080"]
+
+
+def test_a_rule_counts_above_the_host_that_a_broker_gives() -> None:
+    given = answer(("10.2.0.11:8080", "mq-0.mq.svc"))
+    reading = read_given([Given("a.json", io.BytesIO(given))], broker_names=["{cluster}-{broker}:80"], now_ms=1)
+    assert reading.snapshot is not None
+    assert list(reading.snapshot.brokers.name) == ["east-mq-0.mq.svc:80"]
+
+
+def test_an_address_that_other_answers_use_stays() -> None:
+    given = answer(("10.2.0.11:8080", "mq-0.mq.svc"))
+    brokers = b"$ pulsar-admin brokers list east\n10.2.0.11:8080\n"
+    files = [Given("a.json", io.BytesIO(given)), Given("b.txt", io.BytesIO(brokers))]
+    reading = read_given(files, now_ms=1)
+    assert reading.snapshot is not None
+    assert list(reading.snapshot.brokers.name) == ["10.2.0.11:8080"]
