@@ -35,7 +35,7 @@ def fix(
     from planner.workspace.opening import content_of, open_scenario
 
     _, cluster = opened(snapshot)
-    asked = content_of(open_scenario(scenario), cluster) if scenario else unchanged(cluster.info.pulsar_version)
+    asked = content_of(open_scenario(scenario), cluster) if scenario else unchanged(cluster.settings.release.name)
     show_price(cluster, *[asked] * 30)
     warn_switched_off(cluster)
     outcome = Outcome(simulate(cluster, asked))

@@ -49,7 +49,7 @@ _MOST_SAID: Final = 3
 
 def lint_snapshot(snapshot: Snapshot, source: str) -> tuple[LintFinding, ...]:
     """Return what is wrong with the settings of a cluster: each remedy is tried on it."""
-    scenario = unchanged(snapshot.info.pulsar_version)
+    scenario = unchanged(snapshot.settings.release.name)
     outcome = Outcome(simulate(snapshot, scenario))
     shown = [one for one in diagnose(outcome) if one.settings]
     codes = {one.code for one in shown}

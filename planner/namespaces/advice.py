@@ -182,7 +182,7 @@ def bundle_advice(
     rows = count_rows(population, numbers, brokers)
     now = count_row(population, population.boundaries, brokers)
     cuts = recommended_cuts(population, brokers, population.boundaries)
-    trials = Trials(snapshot, scenario or unchanged(snapshot.info.pulsar_version), cancelled=cancelled)
+    trials = Trials(snapshot, scenario or unchanged(snapshot.settings.release.name), cancelled=cancelled)
     cut = _cut(trials, population, cuts)
     split = None if is_planned or len(allowed) < 2 else _best_split(trials, namespace, cut)  # noqa: PLR2004
     even = fewest_even(rows, maximum)
@@ -331,7 +331,7 @@ def advice_then(advice: BundleAdvice, later: Snapshot) -> tuple[int, bool]:
         cuts are recommended then.
     """
     maximum = later.settings.integer(NAMESPACE_MAXIMUM_BUNDLES)
-    rows, trials = advice.counts, Trials(later, unchanged(later.info.pulsar_version))
+    rows, trials = advice.counts, Trials(later, unchanged(later.settings.release.name))
     population = population_of(later, advice.namespace)
     cut = _cut(trials, population, advice.cuts)
     kept = next(row for row in rows if row.bundles == advice.recommended)

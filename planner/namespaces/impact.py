@@ -183,7 +183,7 @@ def growing(snapshot: Snapshot, hours: float, factor: float, base: Scenario | No
         raise ScenarioError(
             f"A growth by {(factor - 1) * 100:g} % is out of range.", remedy=f"Use -100 to {most:,.0f} %."
         )
-    base = base or unchanged(snapshot.info.pulsar_version)
+    base = base or unchanged(snapshot.settings.release.name)
     minutes = hours * MIN_PER_HOUR
     grows = TrafficGrowth(factor=factor, shape="growth", duration_min=minutes)
     steps = (*base.steps, Step(grows)) if factor != 1 else base.steps

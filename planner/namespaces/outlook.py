@@ -48,7 +48,7 @@ def grown(snapshot: Snapshot, namespace: str, factor: float, rest: float = 1.0, 
         Step(TrafficGrowth(factor=rest)),
         Step(TrafficGrowth(scope="namespace", target=namespace, factor=factor / rest)),
     )
-    after = left_by(snapshot, unchanged(snapshot.info.pulsar_version, steps=steps, cycles=1))
+    after = left_by(snapshot, unchanged(snapshot.settings.release.name, steps=steps, cycles=1))
     names = [term + name for term in TERMS for name in TRAFFIC_COLUMNS]
     kept = {name: frozen(getattr(snapshot.bundles, name) * averages) for name in names}
     kept |= {name: getattr(snapshot.bundles, name) for name in ("has_data", *(f"{term}samples" for term in TERMS))}

@@ -131,9 +131,9 @@ def successor_trial(
     interval_min = max(snapshot.settings.integer(SHEDDING_INTERVAL_MINUTES), 1)
     pause = max(round(edit.pause_min / interval_min), 1)
     ends = [pause * (batch + 1) for batch in range(edit.batches)]
-    plain = unchanged(snapshot.info.pulsar_version, cycles=ends[-1] + REPORTED)
+    plain = unchanged(snapshot.settings.release.name, cycles=ends[-1] + REPORTED)
     name = f"Move {edit.namespace} to {edit.successor}"[:120]
-    moved = unchanged(snapshot.info.pulsar_version, name=name, steps=(Step(edit),), cycles=plain.cycles)
+    moved = unchanged(snapshot.settings.release.name, name=name, steps=(Step(edit),), cycles=plain.cycles)
     ends.append(plain.cycles)
     found: list[SuccessorBatch] = []
     verdicts: list[Verdict] = []

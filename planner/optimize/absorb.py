@@ -54,7 +54,7 @@ def with_traffic(snapshot: Snapshot, factor: float) -> Snapshot:
         raise ScenarioError(f"Traffic cannot be multiplied by {factor:g}.", remedy="Use a factor above 0.")
     if factor == 1.0:
         return snapshot
-    growth = unchanged(snapshot.info.pulsar_version, steps=(Step(TrafficGrowth(factor=factor)),), cycles=1)
+    growth = unchanged(snapshot.settings.release.name, steps=(Step(TrafficGrowth(factor=factor)),), cycles=1)
     return left_by(snapshot, growth)
 
 

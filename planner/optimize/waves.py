@@ -188,7 +188,7 @@ def scenario_of(
     if not held and len(steps) < MOST_STEPS:
         steps.insert(0, Step(BalancerHold(duration_min=float((lasts + REPORTED) * every_min))))
     return unchanged(
-        plan.snapshot.info.pulsar_version,
+        plan.snapshot.settings.release.name,
         name=f"Best plan: {count(round(plan.spent['moves']), 'move')}",
         steps=tuple(steps),
         settings=HELD if held else {},

@@ -14,6 +14,8 @@ from planner.cluster.snapshot import Snapshot
 from planner.optimize.absorb import left_by, settled
 from planner.optimize.answer import best_plan
 from planner.optimize.question import Question
+from planner.optimize.stability import watch
+from planner.optimize.waves import on_top_of, scenario_of
 from planner.share.scenario_file import scenario_file
 from planner.simulate.edits.registry import BrokerDrain, NewBrokers, TrafficGrowth
 from planner.simulate.run import simulate
@@ -77,3 +79,14 @@ def test_the_command_starts_from_the_edits(capsys: pytest.CaptureFixture[str], t
     assert edited["before_percent"] == pytest.approx(alone["before_percent"])
     assert cycles["before_percent"] != pytest.approx(alone["before_percent"])
     assert any(move["to"].startswith("added-") for move in edited["moves"])
+
+
+def test_the_release_of_a_scenario_decides_what_becomes_of_its_plan() -> None:
+    """What a plan is judged by is what it opens as, also where the scenario is about another release."""
+    story = load_sample(samples()[0])
+    asked = Scenario(pulsar_version="3.0.7", cycles=1)
+    plan = best_plan(left_by(story, asked), Question(moves=4, splits=0, rounds=2))
+    watched = watch(plan).trace
+    assert watched.scenario.pulsar_version == "3.0.7"
+    assert watched.settings.release.name == simulate(story, asked).settings.release.name == "3.0.7"
+    assert on_top_of(asked, scenario_of(plan)).pulsar_version == "3.0.7"
