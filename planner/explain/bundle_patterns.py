@@ -54,6 +54,8 @@ _BEHIND: Mapping[str, str] = MappingProxyType(
     }
 )
 """Possible causes, by exceeded limit."""
+_MOST_BY_DEFAULT = 128
+"""Bundles of a namespace up to which Pulsar splits by default: more of them cost more than they bring."""
 _FIRST = SPLIT_ALGORITHMS[0].name
 _BY_TRAFFIC = next(one.name for one in SPLIT_ALGORITHMS if one.reads_traffic)
 _BY_TOPICS = next(one.name for one in SPLIT_ALGORITHMS[1:] if not (one.reads_traffic or one.needs_positions))
@@ -351,7 +353,7 @@ def _after_cascade(
         return remedy, {DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM: by}
     # Without topics, such an algorithm splits nothing in a simulation, so that it would always look better.
     values = _values_above(case.trace.start, names, config)
-    shown = f" To {' and '.join(f'{value:,} ({name})' for name, value in values.items())}, nothing is split."
+    shown = f" With {' and '.join(f'{name} = {value:,}' for name, value in values.items())}, nothing is split."
     return f"{remedy}{shown if values else ''}", dict(values)
 
 
@@ -368,13 +370,16 @@ def _advice_on_largest(case: Outcome, splits: Sequence[Event], names: tuple[str,
 
 
 def _values_above(end: Snapshot, names: tuple[str, ...], config: Settings) -> dict[str, int]:
-    """Return the limits that leave some room above the busiest bundle of any user: limits are those of the cluster."""
-    of_users = ~internal_bundles(end)
-    most = {
-        NAMESPACE_BUNDLE_MAX_MSG_RATE: float(_rate(end.bundles)[of_users].max(initial=0.0)),
-        NAMESPACE_BUNDLE_MAX_BANDWIDTH_MBYTES: float(_throughput(end.bundles)[of_users].max(initial=0.0)) / MIB,
+    """Return the limits that leave some room above the largest bundle of any user: limits are those of the cluster."""
+    of_users, bundles = ~internal_bundles(end), end.bundles
+    sizes = {
+        NAMESPACE_BUNDLE_MAX_TOPICS: bundles.topics,
+        NAMESPACE_BUNDLE_MAX_SESSIONS: bundles.producers + bundles.consumers,
+        NAMESPACE_BUNDLE_MAX_MSG_RATE: _rate(bundles),
+        NAMESPACE_BUNDLE_MAX_BANDWIDTH_MBYTES: _throughput(bundles) / MIB,
     }
-    return {name: raised(most[name]) for name in names if name in most and most[name] > config.integer(name)}
+    most = {name: float(sizes[name][of_users].max(initial=0)) for name in names}
+    return {name: raised(value) for name, value in most.items() if value > config.integer(name)}
 
 
 def split_refused(case: Outcome) -> Iterator[Finding]:
@@ -457,6 +462,10 @@ def namespace_full(case: Outcome) -> Iterator[Finding]:
         if have[space] < cap:  # only this check fills it
             continue
         above = f"{count(len(bundles), 'bundle')} of {space} {'are' if len(bundles) > 1 else 'is'} above a limit"
+        values = _values_above(case.last, tuple(_BEHIND), config)
+        limits = f"Raise {' and '.join(f'{name} to {value:,}' for name, value in values.items())}"
+        more = f"{NAMESPACE_MAXIMUM_BUNDLES} to {2 * cap:,}"
+        few = cap < _MOST_BY_DEFAULT
         yield Finding(
             code="namespace_full",
             title=f"{space} has the most bundles that automatic splits make",
@@ -465,13 +474,13 @@ def namespace_full(case: Outcome) -> Iterator[Finding]:
                 " Every check logs this again."
             ),
             remedy=(
-                f"Raise the limits that they exceed ({', '.join(_BEHIND)}) to what a broker can serve, or"
-                f" {NAMESPACE_MAXIMUM_BUNDLES} to {2 * cap:,}. The page Namespaces tries numbers of bundles."
+                (f"Raise {more}." if few else f"{limits}, if one broker can serve that, or {more}.")
+                + " The page Namespaces tries numbers of bundles."
             ),
             severity="low",
             bundles=tuple(bundles),
-            settings=(NAMESPACE_MAXIMUM_BUNDLES, *_BEHIND),
-            changes={NAMESPACE_MAXIMUM_BUNDLES: 2 * cap},
+            settings=(NAMESPACE_MAXIMUM_BUNDLES, *values),
+            changes={NAMESPACE_MAXIMUM_BUNDLES: 2 * cap} if few else dict(values),
         )
 
 

@@ -10,6 +10,7 @@ from planner.cluster.load_manager import LoadManager
 from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE
 from planner.explain.finding import Finding
 from planner.explain.outcome import Outcome
+from planner.explain.topic_patterns import topic_dominates
 
 Scope: TypeAlias = Callable[[Finding, Finding, Outcome], bool]
 """Says of a cause and what may follow from it whether they concern the same thing."""
@@ -116,6 +117,20 @@ def _no_value_opens(cause: Finding, other: Finding, case: Outcome) -> bool:
     return bool(cause.changes) and not (other.changes or other.edits) and _brokers(cause, other, case)
 
 
+def _alone_there(cause: Finding, other: Finding, case: Outcome) -> bool:
+    """Say whether a topic that no split divides is why no value opens the gate of its broker."""
+    if other.changes or other.edits or not other.brokers or other.brokers[0] not in cause.brokers:
+        return False
+    return topic_dominates(case, other.brokers[0])
+
+
+def _brokers_or_idle(cause: Finding, other: Finding, case: Outcome) -> bool:
+    """Say whether both concern a broker; others stay idle while a gate that a value opens lets nothing be shed."""
+    if other.code != "idle_broker":
+        return _brokers(cause, other, case)
+    return bool(cause.changes) and not case.summary.shed
+
+
 def _namespace_gate_or_idle(cause: Finding, other: Finding, case: Outcome) -> bool:
     """Say whether both concern a namespace; a broker stays idle for want of bundles where there are fewer of them."""
     if other.code != "idle_broker":
@@ -197,9 +212,11 @@ EXPLAINS: Final[Mapping[str, tuple[frozenset[str], Scope]]] = {
     "average_frozen": (frozenset({"ema_lag"}), _anywhere),
     "resource_not_counted": (frozenset({"no_resource_counts"}), _anywhere),
     "avg_held_back": (frozenset({"held_by_gate"}), _no_value_opens),
+    "key_skew": (frozenset({"held_by_gate"}), _alone_there),
+    "hot_topic": (frozenset({"held_by_gate"}), _alone_there),
     "held_by_gate": (
-        _OF_THRESHOLD | {"avg_held_back"},
-        _brokers,
+        _OF_THRESHOLD | {"avg_held_back", "idle_broker"},
+        _brokers_or_idle,
     ),
     "idle_bundles_shed": (frozenset({"unload_storm"}), _bundles),
     "bundle_count_too_low": (

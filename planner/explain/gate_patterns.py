@@ -243,7 +243,8 @@ def _remedy(case: Outcome, held: Held, opening: tuple[str, Change] | None) -> tu
         broker, change = opening
         what = f"Empty {change.setting}" if change.value == () else f"Set {change.setting} {_relation(change)}"
         value = _with_room(change, case.trace.settings)
-        such = "" if value == change.value else f", such as {value}"
+        usual = ", its default" if value == case.trace.settings.of(change.setting).default else ""
+        such = "" if value == change.value else f", such as {value}{usual}"
         words = f"{what}{such} (now {_now(change)}): the next cycle then sheds from {broker}."
         return words, {change.setting: value}
     if held.gate.settings:
@@ -256,11 +257,17 @@ def _remedy(case: Outcome, held: Held, opening: tuple[str, Change] | None) -> tu
 
 
 def _with_room(change: Change, config: Settings) -> SettingValue:
-    """Return a value that opens a gate with room to spare: one just at its edge fails with a little less traffic."""
+    """Return a value that opens a gate with room to spare: one just at its edge fails with a little less traffic.
+
+    That is the default where it opens the gate with as much room.
+    """
     value, factor = change.value, {"<=": 1 - ROOM, ">=": 1 + ROOM}.get(change.relation)
     if factor is None or isinstance(value, bool) or not isinstance(value, int | float):
         return value
     roomy = round(value * factor) if isinstance(value, int) else float(f"{value * factor:.2g}")
+    usual = config.of(change.setting).default
+    if isinstance(usual, int | float) and (usual <= roomy if change.relation == "<=" else usual >= roomy):
+        return usual
     try:
         config.changed(**{change.setting: roomy})
     except PlannerError:  # there is no more room

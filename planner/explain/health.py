@@ -13,6 +13,7 @@ from planner.cluster.text import count, percent
 from planner.explain.finding import Finding
 from planner.explain.gate_patterns import APART
 from planner.explain.outcome import Outcome
+from planner.explain.topic_patterns import hottest_topics, topic_dominates
 from planner.pulsar.load.usage import weighted_usage
 from planner.simulate.usage_model import Standing
 
@@ -25,7 +26,6 @@ Figure: TypeAlias = Literal["highest", "average", "deviation", "headroom"]
 _CAUSES = (
     "class_not_loaded",
     "other_load_manager",
-    "impossible_measurement",
     "threshold_never_acts",
     "average_frozen",
     "used_by_others",
@@ -51,6 +51,8 @@ _OF_A_BROKER = frozenset({"used_by_others", "memory_stays", "policy_full", "held
 """Those that explain it only where the most used broker is one of theirs."""
 
 
+_OF_A_TOPIC = ("key_skew", "hot_topic")
+"""Findings about a single topic, which no gate that opens divides."""
 _LATELY = 10
 """Cycles at the end without anything shed, after which no rule calls for more."""
 
@@ -116,19 +118,29 @@ def health(
     brokers = int((snapshot.brokers.registered & snapshot.brokers.has_load_data).sum())
     headroom = f"headroom {now.growth.factor:.2f}x" if np.isfinite(now.growth.factor) else "no traffic"
     over = f"{now.over_threshold:,} of {count(brokers, 'broker')} above {limit * 100:.0f} %"
+    doubt = _doubt(outcome, findings)
     if brokers and (mean >= limit or now.over_threshold == brokers):
-        wrong = next((finding for finding in findings if finding.code == "impossible_measurement"), None)
-        doubt = f" But this may be untrue: {within(wrong.title)}." if wrong is not None else ""
         return Health("bad", "Out of capacity", f"{over}, {headroom}; balancing cannot help.{doubt}")
     if now.over_threshold:
-        return Health("bad", "Overloaded", f"{over}, {headroom}.{_mended(outcome, findings, 'over')}")
+        return Health("bad", "Overloaded", f"{over}, {headroom}.{doubt or _mended(outcome, findings, 'over')}")
     between = f"usage from {percent(least, 0)} to {percent(highest, 0)}, {headroom}"
     hidden = next((f for f in findings if f.code == "resource_not_counted" and f.severity == "high"), None)
     if hidden is not None:
         return Health("bad", "Overloaded", f"{hidden.title}. Load balancing sees {between}.")
     if highest - least >= APART:
-        return Health("warning", "Unbalanced", f"{between}.{_mended(outcome, findings, 'apart')}")
+        return Health("warning", "Unbalanced", f"{between}.{doubt or _mended(outcome, findings, 'apart')}")
     return _balanced(between, findings)
+
+
+def _doubt(outcome: Outcome | None, findings: Sequence[Finding]) -> str:
+    """Return that the usage may be untrue; empty where nothing is wrong about the most used broker."""
+    wrong = [one for one in findings if one.code == "impossible_measurement" and one.severity == "high"]
+    if not wrong:
+        return ""
+    usage = outcome.reported_usage[0] if outcome is not None else np.empty(0)
+    busiest = outcome.series.brokers[int(np.nanargmax(usage))] if outcome and np.isfinite(usage).any() else ""
+    about = next((one for one in wrong if not busiest or busiest in one.brokers), None)
+    return f" But this may be untrue: {within(about.title)}." if about is not None else ""
 
 
 def _balanced(between: str, findings: Sequence[Finding]) -> Health:
@@ -147,6 +159,14 @@ def _balanced(between: str, findings: Sequence[Finding]) -> Health:
     alike = sum(finding.severity == first.severity for finding in findings)
     more = f", and {alike - 1} more" if alike > 1 else ""
     return Health("good", "Healthy", f"{between}. {what.capitalize()}: {within(first.title)}{more}.")
+
+
+def _is_left_by_a_topic(outcome: Outcome, busiest: str, what: Literal["over", "apart"]) -> bool:
+    """Say whether one topic of the busiest broker alone keeps it above the limit, or brokers apart."""
+    least = outcome.trace.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
+    if what == "apart":
+        least = float(np.nanmin(outcome.series.usage[-1])) + APART
+    return topic_dominates(outcome, busiest) and hottest_topics(outcome)[busiest] >= least
 
 
 def within(title: str) -> str:
@@ -174,6 +194,9 @@ def _mended(outcome: Outcome | None, findings: Sequence[Finding], what: Literal[
     }
     # What holds back another broker explains less, but a rule calls for more.
     cause = next((by_code[code] for code in _CAUSES if code in by_code), gates[0] if gates else None)
+    topic = next((by_code[code] for code in _OF_A_TOPIC if code in by_code), None)
+    if topic is not None and cause in gates and _is_left_by_a_topic(outcome, busiest, what):
+        cause = topic
     left = (
         f"{count(after.over_threshold, 'broker')} still above it after {count(cycles, 'cycle')}"
         if what == "over"

@@ -119,7 +119,7 @@ def _above_limit(case: Outcome) -> Iterator[Finding]:
     resource, name = RESOURCES[row], table.name[odd[0]]
     used, limit = (float(getattr(table, column)[odd[0]]) for column in COLUMNS[resource])
     decides = deciding_resource(table, case.trace.settings, case.load_manager)
-    others = f" So have {listed([table.name[at] for at in odd[1:]])}." if len(odd) > 1 else ""
+    others = f" The same is true of {listed([table.name[at] for at in odd[1:]])}." if len(odd) > 1 else ""
     yield Finding(
         code="impossible_measurement",
         title=f"{name} reports more {_CALLED[resource]} usage than its limit",

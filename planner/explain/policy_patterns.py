@@ -122,6 +122,10 @@ def _no_broker(end: Snapshot, policy: IsolationPolicy, misses: Sequence[_Miss]) 
         min_limit=policy.min_limit,
     )
     written = ", ".join(dict.fromkeys(better.values()))
+    absent = not better and not any(one.why for one in misses)
+    start = "If such a broker is down, start it. Otherwise name" if absent else "Name"
+    spare = widened(end, policy) if severity == "high" and absent else None
+    until = f" Until then, {listed(spare.primary[len(policy.primary) :])} could serve them." if spare else ""
     return Finding(
         code="policy_matches_no_broker",
         title=title,
@@ -129,12 +133,13 @@ def _no_broker(end: Snapshot, policy: IsolationPolicy, misses: Sequence[_Miss]) 
         remedy=(
             f"Write {written}: an expression has to match a whole host name, without the port."
             if better
-            else f"An expression has to match a whole host name, without the port, such as {known_host(end)}."
+            else f"{start} one that is there, such as {known_host(end)}: an expression has to match a whole host name,"
+            " without the port."
         )
-        + f" Then set the policy again: {admin('ns-isolation-policy', 'set', end.info.cluster, policy.name)} …",
+        + f" Then set the policy again: {admin('ns-isolation-policy', 'set', end.info.cluster, policy.name)} …{until}",
         severity=severity,
         bundles=tuple(end.bundle_names[i] for i in mine.tolist()),
-        edits=(edit,) if better else (),
+        edits=(edit,) if better else (spare,) if spare else (),
     )
 
 
@@ -179,6 +184,9 @@ def _namespace_meant(expression: str, namespaces: Sequence[str]) -> str:
     globbed = _GLOB.sub(".*", expression)
     if globbed != expression and allowed(namespaces, globbed):
         return f"Write {globbed} (Pulsar reads a regular expression, not a glob), or delete the policy."
+    whole = f"{expression.rstrip('/')}/.*"
+    if allowed(namespaces, whole):
+        return f"Write {whole} for all namespaces of the tenant, or delete the policy."
     near = difflib.get_close_matches(expression, namespaces, n=1, cutoff=_ALIKE)
     return f"Correct the expression, or delete the policy.{f' The nearest is {near[0]}.' if near else ''}"
 
@@ -213,8 +221,51 @@ def no_broker_allowed(case: Outcome) -> Iterator[Finding]:
 
 
 def against_policy(case: Outcome) -> Iterator[Finding]:
-    """Brokers serve bundles that their isolation policy excludes them from; Pulsar moves none of them by itself."""
-    end = case.trace.end
+    """Brokers serve bundles that isolation policies exclude them from; Pulsar moves none of them by itself."""
+    yield from _excluded(case.trace.end)
+    yield from _on_reserved(case.trace.end)
+
+
+def _on_reserved(end: Snapshot) -> Iterator[Finding]:
+    """Brokers that a policy reserves for its namespaces serve bundles of namespaces without one."""
+    bundles, kept = end.bundles, internal_bundles(end)
+    found: list[int] = []
+    left: tuple[str, ...] = ()
+    used = [end.namespaces[at] for at in np.unique(bundles.namespace[~kept]).tolist()]
+    if not policies_of(end, used):  # no namespace follows one
+        return
+    for space in (name for name in used if isolation_policy(end.policies, name) is None):
+        mine = np.flatnonzero((bundles.namespace == end.namespaces.index(space)) & (bundles.owner >= 0) & ~kept)
+        left = allowed_brokers(end, space)
+        found += [at for at in mine.tolist() if left and end.brokers.name[int(bundles.owner[at])] not in left]
+    if not found:
+        return
+    names = [end.bundle_names[at] for at in found]
+    owners = tuple(dict.fromkeys(end.brokers.name[int(bundles.owner[at])] for at in found))
+    spaces = tuple(dict.fromkeys(name.rpartition("/")[0] for name in names))
+    space, _, bundle = names[0].rpartition("/")
+    more = " …" if len(names) > 1 else ""
+    yield Finding(
+        code="against_policy",
+        title=f"Reserved brokers serve {count(len(names), 'bundle')} without an isolation policy",
+        evidence=(
+            f"Isolation policies reserve {listed(owners)}. They still serve {count(len(names), 'bundle')} of"
+            f" {listed(spaces)}, without a policy: a policy moves nothing that is already assigned. After an unload or"
+            f" a restart, only {listed(left)} may own them."
+        ),
+        remedy=(
+            f"Unload them to free these brokers: {admin('namespaces', 'unload', space, '--bundle', bundle)}{more}. The"
+            " others need room for them."
+        ),
+        severity="low",
+        brokers=owners,
+        bundles=tuple(names),
+        edits=(BundleMoves(moves=_homes(end, found)),),
+    )
+
+
+def _excluded(end: Snapshot) -> Iterator[Finding]:
+    """Brokers serve bundles that the isolation policy of their namespace excludes."""
     found = breaches(end)
     if not len(found):
         return

@@ -45,6 +45,8 @@ _LOW, _HIGH = "LowThreshold", "HighThreshold"
 _LIFE: Final = "LoadDataTTLInSeconds"
 """End of the name of the setting after which load data counts no more, of strategies that read it."""
 _ALL_PERCENT: Final = 100
+_GRACE_MIN: Final = 30
+"""Minutes, by default, for which a bundle that was shed stays."""
 _COUNTS: Final = "HitCount"
 """Part of the name of a threshold that counts hits: the lower the usage, the more of them."""
 
@@ -227,14 +229,15 @@ def no_grace(config: Settings) -> Iterator[Finding]:
         return
     grace, every = config.integer(SHEDDING_GRACE_PERIOD_MINUTES), config.integer(SHEDDING_INTERVAL_MINUTES)
     if grace < every:
+        longer = max(_GRACE_MIN, 2 * every)
         yield Finding(
             code="no_grace_period",
             title="A bundle can be shed again at once",
             evidence=f"{SHEDDING_GRACE_PERIOD_MINUTES} is {grace}, and {SHEDDING_INTERVAL_MINUTES} is {every}.",
-            remedy=f"Set {SHEDDING_GRACE_PERIOD_MINUTES} to 30, so that a bundle stays where it was placed.",
+            remedy=f"Set {SHEDDING_GRACE_PERIOD_MINUTES} to {longer}, so that a bundle stays where it was placed.",
             severity="medium",
             settings=(SHEDDING_GRACE_PERIOD_MINUTES, SHEDDING_INTERVAL_MINUTES),
-            changes={SHEDDING_GRACE_PERIOD_MINUTES: 30},
+            changes={SHEDDING_GRACE_PERIOD_MINUTES: longer},
         )
 
 

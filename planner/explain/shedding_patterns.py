@@ -233,6 +233,7 @@ def threshold_never_reached(case: Outcome) -> Iterator[Finding]:
         return
     limit = case.trace.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
     hot = bool(np.nanmax(usage) > limit > np.nanmean(usage))
+    far = float(np.nanmax(usage) - np.nanmin(usage)) >= 2 * _SPREAD
     if float(np.nanmax(usage) - np.nanmin(usage)) < _SPREAD and not hot:
         return
     limits, average = limits_of(case, scores), mean_known(scores)
@@ -267,7 +268,7 @@ def threshold_never_reached(case: Outcome) -> Iterator[Finding]:
         title=f"The threshold is {'no longer' if quiet else 'never'} reached",
         evidence=evidence,
         remedy=remedy.words,
-        severity="high" if hot else "low" if quiet else "medium",
+        severity="high" if hot else "low" if quiet and not far else "medium",
         brokers=tuple(case.series.brokers[i] for i in order if case.series.present[-1, i]),
         settings=tuple(remedy.changes),
         changes=remedy.changes,
@@ -501,6 +502,24 @@ def _judged_alike(case: Outcome) -> Remedy:
     return case.profile.calmer(case.trace.settings)
 
 
+def _that_sheds(case: Outcome, remedy: Remedy) -> Remedy:
+    """Return a remedy of several settings, or the first of them alone with which the next cycle sheds.
+
+    One comparison that triggers can keep another one from being asked, and then move too little.
+    """
+    last = case.trace.cycles[-1]
+    seed = cycle_seed(case.trace.scenario.seed, last.index)
+    alone = (
+        Remedy(f"Set {name} to {value}, the default: 0 switches a comparison off.", {name: value})
+        for name, value in remedy.changes.items()
+    )
+    for one in (remedy, *alone):
+        config = case.trace.settings.changed(**one.changes)
+        if next_cycle(last.view, last.memory, config, seed, explain=False)[1].moves:
+            return one
+    return remedy
+
+
 def usage_not_compared(case: Outcome) -> Iterator[Finding]:
     """A broker is hot by its usage, and the strategy compares only traffic, which calls for nothing."""
     if case.profile.measure == "usage" or held_brokers(case) or case.trace.cycles[-1].unloads:
@@ -514,7 +533,7 @@ def usage_not_compared(case: Outcome) -> Iterator[Finding]:
         return
     hottest = case.series.brokers[int(np.nanargmax(usage))]
     off = case.profile.for_switched_off(config)
-    remedy = off or _default_pair(case)
+    remedy = _that_sheds(case, off) if off else _default_pair(case)
     compares = "nothing" if off else f"only {case.profile.judges_by}"
     why = (
         f"{' and '.join(off.changes)} are 0."

@@ -1,6 +1,6 @@
 """Failure patterns of single topics: too much for a broker, most of a partitioned topic, or above a bundle's limits."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import ceil
 from typing import Final
@@ -76,6 +76,44 @@ def hot_topic(case: Outcome) -> Iterator[Finding]:
                 yield _carried(replace(found, code="key_skew"), model, rows[places], usage[places])
             else:
                 yield _divided(found, first, others)
+
+
+def hottest_topics(case: Outcome) -> Mapping[str, float]:
+    """Return the usage (1.0 = 100 %) that the most used topic of each broker takes by itself at the end.
+
+    No move and no split brings the usage of its broker below that. Where topics are not listed, that of bundles which
+    hold one topic.
+    """
+    return case.once("hottest topics", lambda: _hottest(case))
+
+
+def topic_dominates(case: Outcome, broker: str) -> bool:
+    """Say whether one topic is most of what a broker uses at the end."""
+    usage = dict(zip(case.series.brokers, case.series.usage[-1].tolist(), strict=True))
+    topic = hottest_topics(case).get(broker, 0.0)
+    return topic > 0 and topic >= _HOT_SHARE * usage.get(broker, 0.0)
+
+
+def _hottest(case: Outcome) -> dict[str, float]:
+    end = at_the_end(case.trace)
+    model = UsageModel.of(end, case.trace.settings, case.trace.scenario.assumptions)
+    if len(end.topics):
+        rows = np.flatnonzero((end.topics.bundle >= 0) & ~internal_topics(end))
+        owner, usage = end.bundles.owner[end.topics.bundle[rows]], topic_usage(model, rows)
+    else:
+        single = np.flatnonzero((end.bundles.topics == 1) & ~internal_bundles(end))
+        owner, usage = end.bundles.owner[single], _bundle_usage(model)[single]
+    found = np.zeros(len(end.brokers))
+    np.maximum.at(found, owner[owner >= 0], usage[owner >= 0])
+    return dict(zip(end.brokers.name, found.tolist(), strict=True))
+
+
+def _bundle_usage(model: UsageModel) -> FloatArray:
+    """Return the share of its broker's capacity that each bundle takes by itself; 0 without an owner."""
+    owner = model.snapshot.bundles.owner.astype(np.int64)
+    usage = (model.bundle / model.limit[:, owner] * model.weight).max(axis=0, initial=0.0)
+    found: FloatArray = np.where(owner >= 0, usage, 0.0)
+    return found
 
 
 def _name(end: Snapshot, row: int) -> str:
@@ -196,7 +234,7 @@ def _hot_single_bundle(model: UsageModel) -> Iterator[Finding]:
     end = model.snapshot
     bundles = end.bundles
     owner = bundles.owner.astype(np.int64)
-    usage = np.where(owner >= 0, (model.bundle / model.limit[:, owner] * model.weight).max(axis=0, initial=0.0), 0.0)
+    usage = _bundle_usage(model)
     size = bundles.throughput_bytes_per_s()
     hot = np.flatnonzero((usage >= _HOT) & (bundles.topics == 1) & ~internal_bundles(end))
     if not len(hot):

@@ -105,9 +105,9 @@ class TestPingPong:
 
 
 class TestIdleBroker:
-    def back(self, last: float, **settings: object) -> Trace:
+    def back(self, last: float, mb: int = 200, **settings: object) -> Trace:
         events = {0: [Event(source="b3:8080", at_ms=START_MS, kind="broker_added")]}
-        view = cluster([0.8, 0.8, 0.05], {0: (20, 20), 1: (20, 20), 2: ()})
+        view = cluster([0.8, 0.8, 0.05], {0: (mb, mb), 1: (mb, mb), 2: ()})
         return trace_of([[0.8, 0.8, last]] * 6, events, view=view, settings=settings)
 
     def test_stays_empty(self) -> None:
@@ -121,6 +121,12 @@ class TestIdleBroker:
 
     def test_gets_its_share(self) -> None:
         assert not found(self.back(0.5), "idle_broker")
+
+    def test_it_follows_from_a_gate_that_holds_the_others_back(self) -> None:
+        """The switch was offered beside the minimum throughput, which alone kept the broker idle."""
+        trace = self.back(0.05, mb=20)
+        assert only(trace, "held_by_gate").changes
+        assert not found(trace, "idle_broker")
 
     def test_one_that_was_always_there_is_none(self) -> None:
         assert not found(trace_of([[0.8, 0.8, 0.05]] * 6), "idle_broker")

@@ -78,7 +78,7 @@ def test_a_full_broker_is_possible(usage: float) -> None:
 def test_several_are_one_finding() -> None:
     finding = found(five((1.2, 1.7, 0.3, 0.3, 0.3)))["impossible_measurement"]
     assert finding.brokers == ("b2:8080", "b1:8080")
-    assert "(170 %), which cannot be. So have b1:8080." in finding.evidence
+    assert "(170 %), which cannot be. The same is true of b1:8080." in finding.evidence
 
 
 def test_a_limit_of_nothing_hides_all_usage() -> None:
