@@ -6,8 +6,9 @@ from typing import Final, Literal, TypeAlias
 
 from planner.cluster.setting import SettingValue, conf_value
 from planner.cluster.settings import Settings
-from planner.cluster.text import without_package
-from planner.simulate.edits.registry import AnyEdit, BrokersRestart
+from planner.cluster.text import count, without_package
+from planner.explain.finding import listed
+from planner.simulate.edits.registry import AnyEdit, BrokersRestart, BundleSplit
 from planner.simulate.scenario import Scenario, Step
 
 Kind: TypeAlias = Literal[
@@ -59,7 +60,12 @@ class Action:
 
 
 def words_of(edits: Sequence[AnyEdit]) -> str:
-    """Return edits as a short imperative that names the first ones."""
+    """Return edits as a short imperative that names the first ones; several splits by their number."""
+    splits = [edit for edit in edits if isinstance(edit, BundleSplit)]
+    if len(splits) == len(edits) > 1:
+        spaces = listed(list(dict.fromkeys(one.bundle.rpartition("/")[0] for one in splits)))
+        by = dict.fromkeys(one.algorithm for one in splits)
+        return f"Make {count(len(splits), 'split')} in {spaces}{f' by {next(iter(by))}' if len(by) == 1 else ''}"
     words = "; ".join(edit.phrase() for edit in edits[:_NAMED])
     more = f" and {len(edits) - _NAMED} more" if len(edits) > _NAMED else ""
     return f"{words[:1].upper()}{words[1:]}{more}"

@@ -10,6 +10,7 @@ from planner.cluster.errors import PlannerError
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.names import (
     AUTO_BUNDLE_SPLIT_ENABLED,
+    BROKER_OVERLOADED_THRESHOLD_PERCENTAGE,
     DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM,
     DISTRIBUTE_BUNDLES_EVENLY_ENABLED,
     LOAD_MANAGER_CLASS_NAME,
@@ -61,6 +62,8 @@ _STEPS: Final = (0.5, 0.75, 1.5, 2.0)
 """Values of a threshold to try, relative to its own."""
 _ASKED_APART: Final = frozenset({SHEDDING_ENABLED, MAX_NUMBER_OF_BUNDLES_IN_BUNDLE_LOAD_REPORT})
 """Settings by which a strategy decides whose values are tried by a rule of their own."""
+_SPLIT_IN_VAIN: Final = frozenset({"split_cascade", "topic_above_limit", "split_refused"})
+"""Findings that say that splits bring nothing."""
 _REPORTED: Final = (2, 5)
 """How many times as many bundles brokers report: the extensible load manager moves no others."""
 _EVEN: Final = 1.25
@@ -104,7 +107,7 @@ def candidates(snapshot: Snapshot, scenario: Scenario, outcome: Outcome) -> Iter
     sources: tuple[Callable[[], Iterator[Action]], ...] = (
         lambda: filter(None, (of_finding(finding, config) for finding in diagnose(outcome))),
         lambda: _strategies(snapshot, scenario, outcome),
-        lambda: _switches(config, listed=topics_listed(snapshot)),
+        lambda: _switches(config, outcome, listed=topics_listed(snapshot)),
         lambda: _thresholds(config, outcome),
         lambda: moves_after(snapshot, scenario, outcome.result),
         lambda: _splits(snapshot, config),
@@ -157,15 +160,21 @@ def _strategies(snapshot: Snapshot, scenario: Scenario, outcome: Outcome) -> Ite
         yield settings_action("strategy", changes, config, f"Change to {shedder.name}")
 
 
-def _switches(config: Settings, *, listed: bool) -> Iterator[Action]:
+def _switches(config: Settings, outcome: Outcome, *, listed: bool) -> Iterator[Action]:
     """Yield the switches the other way round, and the other split algorithms.
 
-    Without a list of topics, those that read it would split nothing in a simulation, and in Pulsar they do.
+    Automatic splits are switched off only where they are in vain: elsewhere that spares clients once, and the bundles
+    stay above their limits. Without a list of topics, algorithms that read it would split nothing in a simulation, and
+    in Pulsar they do.
     """
     release = config.release.settings
+    in_vain = any(finding.code in _SPLIT_IN_VAIN for finding in diagnose(outcome))
     flips = [SHEDDING_ENABLED, AUTO_BUNDLE_SPLIT_ENABLED, DISTRIBUTE_BUNDLES_EVENLY_ENABLED]
     for name in flips:
-        if name in release and not (name == SHEDDING_ENABLED and config.flag(name)):
+        off = config.flag(name)
+        if off and (name == SHEDDING_ENABLED or (name == AUTO_BUNDLE_SPLIT_ENABLED and not in_vain)):
+            continue
+        if name in release:
             yield settings_action("switch", {name: not config.flag(name)}, config)
     supported = config[SUPPORTED_NAMESPACE_BUNDLE_SPLIT_ALGORITHMS]
     for algorithm in SPLIT_ALGORITHMS:
@@ -177,33 +186,41 @@ def _switches(config: Settings, *, listed: bool) -> Iterator[Action]:
 
 def _thresholds(config: Settings, outcome: Outcome) -> Iterator[Action]:
     """Yield other values of the settings by which the strategy decides: nearer, farther, and as its profile says."""
-    profile = shedder_by_name(outcome.shedder).profile
-    for name, bounds in profile.bounds.items():
-        if name in _ASKED_APART or name not in config.release.settings:
-            continue
-        value = config[name]
-        if bounds is None and isinstance(value, bool):
-            yield settings_action("setting", {name: not value}, config)
-        elif bounds is not None and isinstance(value, int | float) and not isinstance(value, bool):
-            low, high = bounds
-            usual = config.of(name).default
-            others: list[float] = [value * step for step in _STEPS] if value >= 0 else []  # -1 means no limit
-            others += [usual] if isinstance(usual, int | float) else []
-            for other in others:
-                tried = round(other) if isinstance(value, int) else round(other, 3)
-                if (
-                    low <= tried <= high
-                    and tried != value
-                    and _is_usage(config, name, tried)
-                    and (tried != 0 or name != profile.most_bundles)  # it would shed nothing: a switch in disguise
-                    and _fits(config, name, tried)
-                ):
-                    yield settings_action("setting", {name: tried}, config)
+    for name in shedder_by_name(outcome.shedder).profile.bounds:
+        yield from values_of(name, config, outcome)
     if outcome.load_manager is LoadManager.EXTENSIBLE:
         for times in _REPORTED:
             most = config.integer(MAX_NUMBER_OF_BUNDLES_IN_BUNDLE_LOAD_REPORT) * times
             if _fits(config, MAX_NUMBER_OF_BUNDLES_IN_BUNDLE_LOAD_REPORT, most):
                 yield settings_action("setting", {MAX_NUMBER_OF_BUNDLES_IN_BUNDLE_LOAD_REPORT: most}, config)
+
+
+def values_of(name: str, config: Settings, outcome: Outcome) -> Iterator[Action]:
+    """Yield other values of a setting by which the strategy decides; none of any other setting."""
+    profile = shedder_by_name(outcome.shedder).profile
+    if name in _ASKED_APART or name not in profile.bounds or name not in config.release.settings:
+        return
+    of_its_own = profile.threshold is not None and not profile.above_average
+    if name == BROKER_OVERLOADED_THRESHOLD_PERCENTAGE and not of_its_own:
+        return  # it says when a broker is too full, whatever makes a strategy shed
+    value, bounds = config[name], profile.bounds[name]
+    if bounds is None and isinstance(value, bool):
+        yield settings_action("setting", {name: not value}, config)
+    elif bounds is not None and isinstance(value, int | float) and not isinstance(value, bool):
+        low, high = bounds
+        usual = config.of(name).default
+        others: list[float] = [value * step for step in _STEPS] if value >= 0 else []  # -1 means no limit
+        others += [usual] if isinstance(usual, int | float) else []
+        for other in others:
+            tried = round(other) if isinstance(value, int) else round(other, 3)
+            if (
+                low <= tried <= high
+                and tried != value
+                and _is_usage(config, name, tried)
+                and (tried != 0 or name != profile.most_bundles)  # it would shed nothing: a switch in disguise
+                and _fits(config, name, tried)
+            ):
+                yield settings_action("setting", {name: tried}, config)
 
 
 def _is_usage(config: Settings, name: str, value: float) -> bool:

@@ -23,14 +23,14 @@ def fewest(trials: Trials, trial: Trial) -> Trial:
     if len(edits) < 2 or not all(isinstance(one, BundleSplit) for one in edits):  # noqa: PLR2004 - nothing to leave out
         return trial
     if not trials.confirmed(trial).offered:
-        some = (_first(trials, trial, 2**power) for power in range((len(edits) - 1).bit_length()))
+        some = (first_splits(trials, trial, 2**power) for power in range((len(edits) - 1).bit_length()))
         best = by_gain([one for one in some if one is not None and one.offered])
         return fewest(trials, best[0]) if best else trial
     enough: dict[int, Trial] = {len(edits): trial}
 
     def suffice(number: int) -> bool:
-        found = _first(trials, trial, number)
-        if found is None or not found.offered or not _brings_most(trial, found):
+        found = first_splits(trials, trial, number)
+        if found is None or not found.offered or not brings_most(trial, found):
             return False
         enough[number] = found
         return True
@@ -44,18 +44,24 @@ def fewest(trials: Trials, trial: Trial) -> Trial:
     return enough[high]
 
 
-def _first(trials: Trials, trial: Trial, number: int) -> Trial | None:
+def first_splits(trials: Trials, trial: Trial, number: int) -> Trial | None:
     """Try the first splits of several."""
     edits = unloaded_once([one for one in trial.action.edits[:number] if isinstance(one, BundleSplit)])
     found = trials.try_out(replace(trial.action, words=words_of(edits), edits=edits))
     return None if found is None else trials.confirmed(found)
 
 
-def _brings_most(trial: Trial, found: Trial) -> bool:
-    """Say whether fewer splits keep enough of every gain, and the judge calls them no worse than all."""
+def brings_most(trial: Trial, found: Trial, least: float = KEPT) -> bool:
+    """Say whether fewer splits keep enough of every gain, and the judge calls them no worse than all.
+
+    Args:
+        trial: All splits.
+        found: Fewer.
+        least: Share to keep of the gains that do not count first.
+    """
     first = gained(trial.before, trial.after)
     kept = (
-        share_gone(measure, found.before, found.after) >= (MOST if (measure, share) == first else KEPT) * share
+        share_gone(measure, found.before, found.after) >= (MOST if (measure, share) == first else least) * share
         for measure, share in gains(trial.before, trial.after).items()
     )
     return all(kept) and judge(trial.after, found.after).word != "worse"

@@ -4,22 +4,27 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from planner.cluster.setting import conf_value
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count
 from planner.explain.diagnosis import diagnose
 from planner.explain.doubt import doubt_of
 from planner.explain.finding import Finding
+from planner.explain.gate_patterns import APART
 from planner.explain.health import within
 from planner.explain.outcome import Outcome
 from planner.remedy.action import Action, both
 from planner.remedy.candidates import candidates, more_brokers, moves_after, of_finding
-from planner.remedy.fewest import fewest
+from planner.remedy.fewest import MOST, brings_most, fewest, first_splits
 from planner.remedy.trials import Trial, Trials, by_gain, lasts
+from planner.remedy.values import best_value, single_setting
 from planner.simulate.edits.registry import BundleMoves, NewBrokers
 from planner.simulate.judge import judge
 from planner.simulate.price import price_of
 from planner.simulate.scenario import Scenario
 
+_OF_A_TOPIC: Final = frozenset({"hot_topic", "key_skew"})
+"""Findings about a topic that no split divides."""
 _PAIRED: Final = 4
 """Best single actions of which pairs are tried."""
 _FOLLOWED: Final = 2
@@ -84,40 +89,57 @@ def tried_findings(findings: Iterable[Finding], trials: Trials) -> tuple[Tried, 
     for finding in findings:
         action = of_finding(finding, config)
         trial = None if action is None else trials.try_out(action)
-        trial = None if trial is None else trials.confirmed(trial)
-        if trial is not None and not trial.offered and trial.action.kind == "brokers":
-            finding, trial = _filled(finding, trial, trials)  # noqa: PLW2901 - one remedy in place of the other
-        less = None if trial is None else fewest(trials, trial)
-        if less is not None and less is not trial:
-            finding, trial = _with_fewer(finding, less), less  # noqa: PLW2901 - likewise
+        if trial is not None:
+            finding, trial = _at_its_best(finding, trials.confirmed(trial), trials)  # noqa: PLW2901 - its remedy, tried
         found.append(_tried(finding, trial, trials))
     best = by_gain([one.trial for one in found if one.trial is not None and one.trial.offered])
     place = {id(trial): at for at, trial in enumerate(best)}
     severities = list(dict.fromkeys(one.finding.severity for one in found))
-    return tuple(
-        sorted(found, key=lambda one: (severities.index(one.finding.severity), place.get(id(one.trial), len(best))))
-    )
+    order = sorted(found, key=lambda one: (severities.index(one.finding.severity), place.get(id(one.trial), len(best))))
+    return _topics_first(order)
 
 
-def _filled(finding: Finding, trial: Trial, trials: Trials) -> tuple[Finding, Trial]:
-    """Return a finding whose new brokers come with moves onto them, where only so they help; else as they are."""
-    followed = dict(_with_moves(trials, trial))
-    best = next(iter(_offered(trials, list(followed))), None)
-    if best is None:
-        return finding, trial
-    what = next(moves.words for one, moves in followed.items() if one.action is best.action)
-    said = (
-        f"{finding.remedy} Pulsar moves too little onto them by itself, so {what[:1].lower()}{what[1:]} as well"
-        " (Best plan)."
-    )
-    return replace(finding, remedy=said, edits=best.action.edits), best
+def _topics_first(found: Sequence[Tried]) -> tuple[Tried, ...]:
+    """Return findings with a topic that no split divides before the splits of its bundles, which follow from it."""
+    order = list(found)
+    for one in [one for one in found if one.finding.code in _OF_A_TOPIC]:
+        spaces = {bundle.rpartition("/")[0] for bundle in one.finding.bundles}
+        follow = [
+            at
+            for at, other in enumerate(order)
+            if other.finding.code == "split_cascade"
+            and other.finding.severity == one.finding.severity
+            and not spaces.isdisjoint(bundle.rpartition("/")[0] for bundle in other.finding.bundles)
+        ]
+        if follow and follow[0] < (at := order.index(one)):
+            order.insert(follow[0], order.pop(at))
+    return tuple(order)
 
 
-def _with_fewer(finding: Finding, less: Trial) -> Finding:
-    """Return a finding with the fewest of its splits that bring most of its gain."""
-    few = len(less.action.edits)
-    said = f"Only {few} of these splits {'is' if few == 1 else 'are'} worth it: the heaviest bundles first."
-    return replace(finding, remedy=f"{finding.remedy} {said}", edits=less.action.edits)
+def _at_its_best(finding: Finding, trial: Trial, trials: Trials) -> tuple[Finding, Trial]:
+    """Return a finding with its remedy in the form that helps most, as Fix it has it, and what came of that.
+
+    New brokers come with moves onto them where only so they help, splits are as few as bring most of their gain, and a
+    setting has the best of the values that are tried.
+    """
+    if trial.action.kind == "brokers" and not trial.offered:
+        filled = _filled(trials, trial)
+        if filled is None:
+            return finding, trial
+        best, moves = filled
+        words = f"{moves.words[:1].lower()}{moves.words[1:]}"
+        said = f"Pulsar moves too little onto them by itself, so {words} as well (Best plan)."
+    elif (name := single_setting(trial)) and not finding.edits:
+        best = best_value(trials, trial, trials.unchanged())
+        said = f"Of the values that were tried, {conf_value(best.action.settings[name])} does best."
+    else:
+        best = fewest(trials, trial)
+        few = len(best.action.edits)
+        said = f"Only {few} of these splits {'is' if few == 1 else 'are'} worth it: the heaviest bundles first."
+    if best.action.key == trial.action.key:
+        return finding, best
+    changes = {} if best.action.edits else dict(best.action.settings)
+    return replace(finding, remedy=f"{finding.remedy} {said}", changes=changes, edits=best.action.edits), best
 
 
 def _tried(finding: Finding, trial: Trial | None, trials: Trials) -> Tried:
@@ -142,6 +164,7 @@ class Fix:
         needed: Whether something is above the limit without any action.
         doubt: What cannot be right about the most used broker; empty where nothing is known to be wrong.
         lucky: Where nothing is offered, the best action that helps here, but not under other seeds or traffic.
+        optional: Whether the cluster is well without any action: even, below the limit, and without a warning.
     """
 
     best: Trial | None
@@ -152,6 +175,7 @@ class Fix:
     needed: bool
     doubt: str = ""
     lucky: Trial | None = None
+    optional: bool = False
 
     @property
     def brokers(self) -> int:
@@ -173,13 +197,19 @@ class Fix:
         if chosen is None and self.lucky is not None:
             return f"Nothing to recommend: {within(self.lucky.action.words)} helps here, but not reliably ({tried})."
         if chosen is None:
-            return f"Nothing that was tried makes it better ({tried})."
-        still = (
-            f" Even then {chosen.after.limit_percent:g} % is exceeded."
-            if self.needed and not _ends_below(chosen)
-            else ""
-        )
-        return f"{chosen.action.words} ({tried}).{still}{doubt}"
+            well = "No action is needed: nothing" if self.optional else "Nothing"
+            return f"{well} that was tried makes it better ({tried})."
+        if self.optional:
+            return f"No action is needed. Optional: {within(chosen.action.words)} ({tried}).{doubt}"
+        return f"{chosen.action.words} ({tried}).{self._left(chosen)}{doubt}"
+
+    def _left(self, chosen: Trial) -> str:
+        """Return what is still wrong after an action; empty for nothing."""
+        if self.needed and not _ends_below(chosen):
+            return f" Even then {chosen.after.limit_percent:g} % is exceeded."
+        if chosen.before.apart_points >= APART * 100 and chosen.after.apart_points >= APART * 100:
+            return f" Brokers stay {chosen.after.apart_points:.0f} points apart."
+        return ""
 
 
 def fix(trials: Trials, outcome: Outcome, progress: Callable[[int], None] = lambda _: None) -> Fix:
@@ -190,16 +220,7 @@ def fix(trials: Trials, outcome: Outcome, progress: Callable[[int], None] = lamb
         outcome: What comes of the scenario without any.
         progress: Told how many actions were tried.
     """
-    by_action: dict[tuple[object, ...], Trial] = {}
-    for action in candidates(trials.snapshot, trials.scenario, outcome):
-        if trials.cancelled():
-            break
-        trial = trials.try_out(action)
-        if trial is not None:
-            trial = fewest(trials, trial)
-            by_action[trial.action.key] = trial
-            progress(len(by_action))
-    single = list(by_action.values())
+    single = _single(trials, outcome, progress)
     needed = outcome.result.end_peak_percent > outcome.result.limit_percent
     useful = [one for one in single if one.action.kind not in _BOUGHT or one.verdict.overload == 1]
     added = [one for one in useful if one.action.kind == "brokers"]
@@ -225,7 +246,45 @@ def fix(trials: Trials, outcome: Outcome, progress: Callable[[int], None] = lamb
         best = next(iter(_offered(trials, added)), None)
     helps = [] if best or pair or capacity else _worth_it(free)[:1]
     lucky = trials.try_out(helps[0].action) if helps else None
-    return Fix(best, pair, tuple(offered[1:]), capacity, number, needed, doubt, lucky)
+    return Fix(best, pair, tuple(offered[1:]), capacity, number, needed, doubt, lucky, _is_well(outcome))
+
+
+def _single(trials: Trials, outcome: Outcome, progress: Callable[[int], None]) -> list[Trial]:
+    """Return what comes of each single action.
+
+    Of a setting that a finding changes, only the value that the finding offers: two values are two answers to one
+    question.
+    """
+    found: dict[tuple[object, ...], Trial] = {}
+    config = trials.scenario.settings_over(trials.snapshot)
+    answered = [of_finding(finding, config) for finding in diagnose(outcome)]
+    keys = {one.key for one in answered if one is not None}
+    chosen: dict[str, Trial] = {}
+    for action in candidates(trials.snapshot, trials.scenario, outcome):
+        if trials.cancelled():
+            break
+        trial = trials.try_out(action)
+        if trial is None:
+            continue
+        name = single_setting(trial)
+        if name and action.key in keys:
+            trial = chosen[name] = best_value(trials, trial, outcome)
+        else:
+            trial = fewest(trials, trial)
+        found[trial.action.key] = trial
+        progress(len(found))
+    offered = {name: one for name, one in chosen.items() if one.offered}
+    return [one for one in found.values() if offered.get(single_setting(one), one).action.key == one.action.key]
+
+
+def _is_well(outcome: Outcome) -> bool:
+    """Say whether a cluster needs nothing: brokers are even and below the limit, and there is no warning."""
+    result = outcome.result
+    return (
+        result.end_peak_percent <= result.limit_percent
+        and result.apart_points < APART * 100
+        and all(finding.severity == "low" for finding in diagnose(outcome))
+    )
 
 
 def _is_better(one: Trial, pair: Trial) -> bool:
@@ -243,7 +302,9 @@ def _offered(trials: Trials, found: Sequence[Trial]) -> list[Trial]:
     kept: list[Trial] = []
     for trial in _worth_it(found)[:_CONFIRMED]:
         confirmed = trials.confirmed(trial)
-        if confirmed.offered:
+        name = single_setting(trial)
+        again = any(one.action.words == trial.action.words or (name and single_setting(one) == name) for one in kept)
+        if confirmed.offered and not again:
             kept.append(confirmed)
         if len(kept) == _OFFERED:
             break
@@ -278,10 +339,44 @@ def _followed(trials: Trials, singles: Sequence[Trial]) -> Iterator[Trial]:
     changing = [one for one in singles if one.action.kind in _CHANGING and one.verdict.word != "worse"]
     changing = [one for one in changing if not one.splits or len(one.action.edits) == 1 or one.is_worth_it]
     for one in by_gain(changing)[:_FOLLOWED]:
-        for trial, moves in _with_moves(trials, one):
+        for trial, moves in _with_few_splits(trials, one, list(_with_moves(trials, one))):
             alone = trials.try_out(moves) if one.splits else None
             if alone is None or _is_better(alone, trial):
                 yield trial
+
+
+def _with_few_splits(trials: Trials, one: Trial, followed: list[tuple[Trial, Action]]) -> list[tuple[Trial, Action]]:
+    """Return a trial's followers, or those of its first splits only, where they bring most of what all of them do."""
+    number = len(one.action.edits)
+    if not one.splits or number < 2 or not followed:  # noqa: PLR2004 - nothing to leave out
+        return followed
+    best = by_gain([trial for trial, _ in followed])[0]
+    pays = _is_better(one, best)
+    for power in range((number - 1).bit_length()):
+        fewer = first_splits(trials, one, 2**power)
+        instead = [] if fewer is None else list(_with_moves(trials, fewer))
+        enough = [
+            (trial, moves)
+            for trial, moves in instead
+            if brings_most(best, trial, MOST) and (_is_better(one, trial) or not pays)
+        ]
+        if enough:
+            return enough
+    return followed
+
+
+def _filled(
+    trials: Trials, more: Trial, wanted: Callable[[Trial], bool] = lambda _: True
+) -> tuple[Trial, Action] | None:
+    """Return new brokers with the moves onto them that are best, and these moves; None where no wanted one is offered.
+
+    A finding and Fix it ask here, so that the same brokers come with the same moves.
+    """
+    followed = {trial: moves for trial, moves in _with_moves(trials, more) if wanted(trial)}
+    best = next(iter(_offered(trials, list(followed))), None)
+    if best is None:
+        return None
+    return best, next(moves for trial, moves in followed.items() if trial.action is best.action)
 
 
 def _with_moves(trials: Trials, one: Trial) -> Iterator[tuple[Trial, Action]]:
@@ -327,9 +422,9 @@ def _more_brokers(trials: Trials) -> tuple[Trial | None, int]:
         middle = (low + high) // 2
         low, high = (low, middle) if suffice(middle) else (middle, high)
     found = enough[high]
-    if any(isinstance(one, BundleMoves) for one in found.action.edits):
-        alone = trials.try_out(more_brokers(trials.scenario, high))
-        followed = [] if alone is None else [one for one, _ in _with_moves(trials, alone) if _ends_below(one)]
-        tried += len(followed)
-        found = next(iter(_offered(trials, followed)), found)
+    alone = trials.try_out(more_brokers(trials.scenario, high))
+    if alone is not None and any(isinstance(one, BundleMoves) for one in found.action.edits):
+        filled = _filled(trials, alone, _ends_below)
+        found = found if filled is None else filled[0]
+        tried += filled is not None
     return found, tried

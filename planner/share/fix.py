@@ -32,6 +32,7 @@ def shown(found: Fix) -> tuple[tuple[str, Trial], ...]:
 def fix_document(found: Fix, version: str) -> dict[str, Any]:
     """Return the answer as JSON values.
 
+    `optional` says whether the cluster is well without any action.
     `best`, `pair` and `capacity` have `words`, `settings`, `scenario` (settings and edits as a scenario), `before`,
     `after` (as `planner.simulate.judge.Result` names them), `verdict`, `restart`, `settles` and `steady`.
 
@@ -42,6 +43,7 @@ def fix_document(found: Fix, version: str) -> dict[str, Any]:
     return {
         "sentence": found.sentence,
         "needed": found.needed,
+        "optional": found.optional,
         "tried": found.tried,
         "brokers": found.brokers,
         "capacity": _trial(found.capacity, version),

@@ -61,6 +61,7 @@ class Result:
         deviation_points: Standard deviation of usage at the end, in points.
         stranded: Bundles that a broker serves at the end, and that none may own after the next unload.
         over_at_end: Brokers above the limit at the end.
+        apart_points: Points between the most and the least used broker at the end; not judged.
     """
 
     limit_percent: float
@@ -76,6 +77,7 @@ class Result:
     deviation_points: float
     stranded: int = 0
     over_at_end: int = 0
+    apart_points: float = 0.0
 
     @staticmethod
     def of(trace: Trace) -> "Result":
@@ -100,6 +102,7 @@ class Result:
             deviation_points=found.standing.std * 100,
             stranded=len(stranded(found.end)),
             over_at_end=int(found.over[-1]),
+            apart_points=float(found.balance.spread) * 100,
         )
 
     @staticmethod

@@ -71,10 +71,28 @@ def test_split_lab_calls_no_split_worth_it_that_the_judge_does_not(seed: int) ->
         assert found.best is not None
         trial = trials.try_out(split_action(name, found.best))
         assert trial is not None
-        assert (found.verdict == "Worth it") is trial.is_worth_it
+        trial = trials.confirmed(trial)
+        assert found.verdict in {"Worth it", "No need"} if trial.offered else found.verdict != "Worth it"
         assert found.sentence.endswith(trial.text)
         if found.verdict == "Worth it":
-            assert not bundle_advice(snapshot, name.rpartition("/")[0]).sentence.startswith("Keep")
+            assert not bundle_advice(snapshot, name.rpartition("/")[0]).sentence.startswith(("Keep", "Do not"))
+
+
+@pytest.mark.parametrize("seed", [23])
+def test_a_split_that_pulsar_makes_by_itself_is_not_asked_for(seed: int) -> None:
+    """Split lab called three splits worth it of which Namespaces said that Pulsar will make them."""
+    snapshot = random_cluster(seed)
+    trials = Trials(snapshot, unchanged(snapshot.info.pulsar_version))
+    said = [tried_split(trials, at) for at in range(len(snapshot.bundles))]
+    automatic = {one.bundle for one in trials.unchanged().trace.events if one.kind == "split"}
+    for at, found in enumerate(said):
+        space, verdict = snapshot.bundle_names[at].rpartition("/")[0], found.verdict
+        if bundle_advice(snapshot, space).sentence.startswith(("Keep", "Do not")):
+            assert verdict != "Worth it", (seed, snapshot.bundle_names[at], found.sentence)
+        if verdict == "No need" and "Tried" in found.sentence:
+            assert snapshot.bundle_names[at] in automatic
+            assert "Pulsar splits it by itself" in found.sentence
+    assert any("Pulsar splits it by itself" in found.sentence for found in said)
 
 
 @pytest.mark.parametrize("seed", [49, 141])

@@ -45,11 +45,11 @@ def test_fix_it_answers_where_the_person_clicked(page: Page, monkeypatch: pytest
             break
         test.run()
     said = next(text.value for text in test.markdown if "actions tried)" in text.value)
-    assert said.startswith("**Fix it.** Set loadBalancerAutoBundleSplitEnabled = false")
-    assert any(text.value.startswith("Best single action: ") and "Tried: better" in text.value for text in test.text)
+    assert said.startswith("**Fix it.** Move 1 bundle")
+    assert any(text.value.startswith("Best single action: Move 1 bundle. Tried: ") for text in test.text)
     next(b for b in test.button if b.label == "Add to the scenario").click().run()
     assert went == ["what_if"]
     scenario = decode_link(test.query_params["scenario"]).scenario
     assert scenario is not None
-    assert scenario.settings == {"loadBalancerAutoBundleSplitEnabled": False}
-    assert not scenario.edits
+    assert not scenario.settings
+    assert scenario.edits

@@ -8,6 +8,7 @@ from typing import Any, Final
 from planner.cluster.ranges import equal_boundaries, format_range
 from planner.cluster.snapshot import Snapshot
 from planner.explain.diagnosis import diagnose
+from planner.explain.finding import Finding
 from planner.explain.outcome import Outcome
 from planner.formats.document import FORMAT, snapshot_of_document
 from planner.pulsar.shedding.registry import SHEDDERS
@@ -114,6 +115,15 @@ class Asked:
         (found,) = [one for one in diagnose(self.outcome) if one.code == code]
         (tried,) = tried_findings([found], self.trials)
         return tried
+
+    def all_tried(self) -> tuple[Tried, ...]:
+        """Return every finding with its remedy tried."""
+        return tried_findings(diagnose(self.outcome), self.trials)
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Every finding as pages show it."""
+        return tuple(one.finding for one in self.all_tried())
 
     def fix(self) -> Fix:
         """Return what Fix it says."""
