@@ -25,9 +25,10 @@ NAMED: Final = rf"(?:{PREFIX})?(?:{'|'.join(sorted(KNOWN))})"
 """Pattern of the name of a setting, with or without the prefix."""
 
 ONLY_PREFIXED: Final = frozenset(row["name"] for row in packaged_rows("planner.doors", "only_prefixed.csv"))
-"""Settings without a line in the `broker.conf` of Pulsar's images, as 3.3.5 and 4.0.8 ship it.
+"""Settings without a line in the `broker.conf` of Pulsar's images.
 
-Without the prefix, images write a variable only into a line that is there.
+Without the prefix, images write a variable only into a line that is there. Read in the files that 3.3.5 and 4.0.8 ship,
+and, for the settings of 4.2, in the load balancer's part of a later one, which lacks the older ones too.
 """
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,200}")

@@ -5,15 +5,24 @@ from typing import Final
 
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.names import (
+    BANDWIDTH_IN_RESOURCE_WEIGHT,
+    BANDWIDTH_OUT_RESOURCE_WEIGHT,
+    BANDWITH_IN_RESOURCE_WEIGHT,
+    BANDWITH_OUT_RESOURCE_WEIGHT,
     BROKER_MAX_TOPICS,
+    BROKER_OVERLOADED_THRESHOLD_PERCENTAGE,
+    CPU_RESOURCE_WEIGHT,
+    DIRECT_MEMORY_RESOURCE_WEIGHT,
     FAILURE_DOMAINS_ENABLED,
     LOAD_BALANCER_ENABLED,
     LOAD_MANAGER_CLASS_NAME,
     LOAD_PLACEMENT_STRATEGY,
     LOAD_SHEDDING_STRATEGY,
+    MAX_NUMBER_OF_BUNDLES_IN_BUNDLE_LOAD_REPORT,
     MEMORY_RESOURCE_WEIGHT,
     PREFER_LATER_VERSIONS,
     SHEDDING_ENABLED,
+    SHEDDING_EXCLUDED_NAMESPACES,
     SHEDDING_GRACE_PERIOD_MINUTES,
 )
 from planner.cluster.settings import Settings
@@ -27,12 +36,24 @@ _NOT_SAID: Final = frozenset(
     [
         SHEDDING_GRACE_PERIOD_MINUTES,
         BROKER_MAX_TOPICS,
+        BROKER_OVERLOADED_THRESHOLD_PERCENTAGE,
         PREFER_LATER_VERSIONS,
         FAILURE_DOMAINS_ENABLED,
+        SHEDDING_EXCLUDED_NAMESPACES,
+        MAX_NUMBER_OF_BUNDLES_IN_BUNDLE_LOAD_REPORT,
+        CPU_RESOURCE_WEIGHT,
+        DIRECT_MEMORY_RESOURCE_WEIGHT,
+        BANDWIDTH_IN_RESOURCE_WEIGHT,
+        BANDWIDTH_OUT_RESOURCE_WEIGHT,
+        BANDWITH_IN_RESOURCE_WEIGHT,
+        BANDWITH_OUT_RESOURCE_WEIGHT,
         MEMORY_RESOURCE_WEIGHT,
     ]
 )
-"""What both load managers read, whichever their strategies; and a weight that Pulsar's own `broker.conf` changes."""
+"""What load managers read beside their strategies, as the classes of 4.0.8 and 4.2.4 do.
+
+The last one is a weight that Pulsar's own `broker.conf` changes.
+"""
 _OF_SIMPLE: Final = (
     "loadBalancerPlacementStrategy",
     "loadBalancerBrokerUnderloadedThresholdPercentage",

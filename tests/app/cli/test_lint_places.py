@@ -203,6 +203,8 @@ def test_a_setting_that_nothing_reads_is_named(tmp_path: Path, lines: list[str],
         [f"loadManagerClassName={EXTENSIBLE}", "loadBalancerCPUResourceWeight=0.5"],
         ["loadBalancerSheddingGracePeriodMinutes=20", "loadBalancerBrokerMaxTopics=100", "preferLaterVersions=true"],
         [f"{RIGHT}=false", "loadBalancerMsgRateDifferenceShedderThreshold=10"],
+        ["loadBalancerMaxNumberOfBundlesInBundleLoadReport=-1", "loadBalancerSheddingExcludedNamespaces=shop/orders"],
+        [f"{SHEDDING}={UNIFORM}", "loadBalancerCPUResourceWeight=0.5"],
     ],
 )
 def test_what_may_be_read_is_not_named(tmp_path: Path, lines: list[str]) -> None:

@@ -262,7 +262,7 @@ def test_a_secret_is_decoded(name: str) -> None:
 def test_a_list_is_the_value_of_a_setting() -> None:
     """It was left out without a word."""
     name = "loadBalancerSheddingExcludedNamespaces"
-    text = f"broker:\n  configData:\n    {ENABLED}: 'true'\n    {name}:\n      - shop/a\n      - shop/b\n"
+    text = f"broker:\n  configData:\n    {ENABLED}: 'true'\n    PULSAR_PREFIX_{name}:\n      - shop/a\n      - shop/b\n"
     assert read(text).configurations[0].values[name] == "shop/a,shop/b"
 
 
@@ -403,3 +403,10 @@ def test_a_settings_file_needs_no_prefix(tmp_path: Path) -> None:
     for name in ("broker.conf", "map.yaml"):
         [found] = read_outputs(tmp_path / name).configurations
         assert found.values == {"minUnloadMessage": "5000"}
+
+
+@pytest.mark.parametrize("name", ["loadBalancerSheddingExcludedNamespaces", "loadBalancerOverrideBrokerNics"])
+def test_settings_of_a_later_release_have_no_line_in_images_either(name: str) -> None:
+    """Both were read as settings of the brokers, although the broker.conf of images has no line for them."""
+    [found] = read(f"broker:\n  configData:\n    {ENABLED}: 'true'\n    {name}: eth0\n").configurations
+    assert (dict(found.values), found.unprefixed) == ({ENABLED: "true"}, (name,))
