@@ -25,7 +25,7 @@ _FORMS: Final = tuple(
         rf"{_REPOSITORY}{_NEXT}tag{_IS}{_TAG}",
         rf"tag{_IS}{_TAG}{_NEXT}{_REPOSITORY}(?![\w-])",
         rf"\b(?:broker(?:\.image)?\.tag|defaultPulsarImageTag){_IS}{_TAG}",
-        rf"\bbroker[\"']?\s*[:=]?\s*\{{?\n\s*[\"']?tag{_IS}{_TAG}",
+        rf"\bbroker[\"']?[ \t]{{0,9}}[:=]?[ \t]{{0,9}}\{{?\n\s{{0,80}}[\"']?tag{_IS}{_TAG}",
     )
 )
 """An image with its tag, and how values of charts part the two."""

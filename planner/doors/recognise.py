@@ -40,6 +40,8 @@ _USED: Final[Mapping[str, frozenset[str]]] = {
     "topics": frozenset(["list", "stats", "partitioned-stats", "lookup", "partitioned-lookup"]),
 }
 """Commands whose answers are read."""
+_TEMPLATE: Final = re.compile(r"\s*(?:\{%.*%\}|\{\{.*\}\}|<%.*%>)\s*")
+"""What a template leaves out or fills in: whole lines of Jinja, of Helm or of ERB."""
 _MOST_MAPPED: Final = 10_000
 _DEEPEST: Final = 3
 _SHOWN: Final = 40
@@ -214,6 +216,8 @@ def _rows(values: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 def _not_known(source: Source, lines: list[str], *, is_all: bool) -> NotUsed:
     """Say that lines are of no kind; what stands in them is not repeated, because it may be a secret."""
     what = f"{count(len(lines), 'line')} of an unknown kind{'' if is_all else ' among the rest'}"
+    if all(map(_TEMPLATE.fullmatch, lines)):
+        what = f"{count(len(lines), 'line')} of a template, which decides what stands there; use what it writes"
     which, is_used = _asked(source) if is_all else ("", False)
     if which and is_used:
         what = f"{count(len(lines), 'line')} that {which} does not print; save its answer unchanged"

@@ -1,6 +1,7 @@
 """The release that the images beside settings are of: taken where nothing else names one, and said."""
 
 import io
+import time
 from pathlib import Path
 
 import pytest
@@ -159,3 +160,10 @@ def test_a_file_of_compose_is_read_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "compose.yaml"
     path.write_text(COMPOSE, encoding="utf-8")
     assert lint_file(path) == ()
+
+
+def test_images_are_looked_for_in_time_in_any_text() -> None:
+    begun = time.process_time()
+    for start in ("broker", "repository", "tag", "tag: 2.9.2", "broker:\n"):
+        assert releases_in(memoryview((start + " " * 300_000 + "x").encode())) == ()
+    assert time.process_time() - begun < 5

@@ -410,3 +410,12 @@ def test_settings_of_a_later_release_have_no_line_in_images_either(name: str) ->
     """Both were read as settings of the brokers, although the broker.conf of images has no line for them."""
     [found] = read(f"broker:\n  configData:\n    {ENABLED}: 'true'\n    {name}: eth0\n").configurations
     assert (dict(found.values), found.unprefixed) == ({ENABLED: "true"}, (name,))
+
+
+@pytest.mark.parametrize("line", ["{% if secure %}", "{{- end }}", "{{ key }}={{ value }}", "<% unless secure %>"])
+def test_lines_of_a_template_are_called_so(line: str) -> None:
+    """They were lines of an unknown kind."""
+    reading = read(f"{ENABLED}=true\n{line}\n{INTERVAL}=7\n")
+    assert reading.configurations[0].values == {ENABLED: "true", INTERVAL: "7"}
+    (why,) = reading.not_used
+    assert "1 line of a template, which decides what stands there; use what it writes" in why
