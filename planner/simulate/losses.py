@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 
 from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE
+from planner.cluster.once import once
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.units import MS_PER_MIN, MS_PER_S
 from planner.simulate.demand import demand
@@ -125,16 +126,18 @@ def simulate_losses(
     return Losses(tuple(found), review, limit, minutes, len(order) - len(found))
 
 
+@once
 def losses_now(trace: Trace) -> Losses:
-    """Simulate the losses of the cluster that a simulation starts from, with nothing changed."""
+    """Simulate the losses of the cluster that a simulation starts from, with nothing changed; once for a trace."""
     own = trace.scenario
     return simulate_losses(
         trace.start, unchanged(trace.start.settings.release.name, seed=own.seed, assumptions=own.assumptions)
     )
 
 
+@once
 def losses_after(trace: Trace) -> Losses:
-    """Simulate the losses of the cluster at the end of a simulation."""
+    """Simulate the losses of the cluster at the end of a simulation; once for a trace."""
     return simulate_losses(*at_its_end(trace))
 
 

@@ -9,6 +9,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.explain.losses import losses_text
 from planner.explain.outcome import Outcome
 from planner.share.report import markdown_report
+from planner.simulate import losses
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.edits.scale_traffic import ScaleTraffic
 from planner.simulate.failure_review import review_losses
@@ -85,10 +86,13 @@ def test_a_cluster_of_one_has_nobody_to_take_over() -> None:
     assert losses_text(found) == "No broker would be left to take over."
 
 
-def test_the_report_says_what_is_simulated() -> None:
+def test_the_report_says_what_is_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = generate(ClusterSpec(brokers=3, bundles=24, topics=96), seed=2)
     trace = simulate(cluster, replace(own(cluster), steps=(Step(ScaleTraffic(factor=1.3)),), cycles=8))
     now, after = losses_now(trace), losses_after(trace)
     text = markdown_report(trace)
     for found in (now, after):
         assert f"{found.simulated[0].highest_percent:.1f} %" in text
+    # In another format it is written again, but simulates nothing again.
+    monkeypatch.setattr(losses, "simulate", None)
+    assert markdown_report(trace) == text
