@@ -18,6 +18,7 @@ def with_report_totals(snapshot: Snapshot) -> BrokerTable:
     """Return the broker table as the next load reports would have it; resource usages are not touched.
 
     Rates are added from left to right in the order of each broker's map, so that the last bit is Pulsar's too.
+    Clients are counted in 32 bits, as in `LocalBrokerData` of 4.2.4: beyond them, counts are negative.
     """
     visited = snapshot.reported
     owner, size = snapshot.bundles.owner[visited], len(snapshot.brokers)
@@ -27,6 +28,8 @@ def with_report_totals(snapshot: Snapshot) -> BrokerTable:
     for name in ("topics", "producers", "consumers"):
         columns[name] = np.zeros(size, dtype=np.int64)
         np.add.at(columns[name], owner, getattr(snapshot.bundles, name)[visited])
+    for name in ("producers", "consumers"):
+        columns[name] = columns[name].astype(np.int32).astype(np.int64)
     return replace(snapshot.brokers, **{name: frozen(column) for name, column in columns.items()})
 
 

@@ -156,6 +156,14 @@ class TestReport:
         assert totals.reported_bundles.tolist() == [2, 2]
         assert totals.msg_rate_in_per_s.tolist() == [pytest.approx(0.3), pytest.approx(0.9)]
 
+    def test_clients_are_counted_in_as_many_bits_as_pulsar_has(self) -> None:
+        snapshot = cluster()
+        most = np.full(len(snapshot.bundles), 2**31 - 1)
+        full = replace(snapshot.bundles, producers=most, consumers=most, topics=most)
+        totals = with_report_totals(snapshot.with_columns(bundles=full))
+        assert totals.producers.tolist() == totals.consumers.tolist() == [-2, -2]
+        assert totals.topics.tolist() == [2**32 - 2] * 2, "topics have 64 bits"
+
     def test_a_broker_without_bundles_has_totals_of_nothing(self) -> None:
         snapshot = cluster().with_owner(np.zeros(6, dtype=np.int32))
         assert with_report_totals(snapshot).reported_bundles.tolist() == [5, 0]
