@@ -102,7 +102,8 @@ def test_the_release_of_the_cluster_decides_what_comes_after(
         return simulate(start, scenario, **more)
 
     monkeypatch.setattr(stability, "simulate", noted)
-    older = replace(hundred, info=replace(hundred.info, pulsar_version="3.0.2"))
+    own = Settings(hundred.settings.overrides, release("3.0.2"))
+    older = replace(hundred, info=replace(hundred.info, pulsar_version="3.0.2"), settings=own)
     found = best_plan(older, Question(moves=3))
     assert scenario_of(found).pulsar_version == "3.0.2"
     stability_of(found)
