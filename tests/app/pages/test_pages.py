@@ -118,7 +118,7 @@ def test_a_full_cluster_is_said_to_be_full(page: Page) -> None:
 @pytest.mark.parametrize(
     ("label", "words"),
     [
-        ("Lose a broker", "kill broker-13"),
+        ("Lose a broker", "kill broker-19"),
         ("Grow 30 %", "1.3x traffic of the cluster"),
         ("Add a broker", "add 1 broker"),
         ("What if AvgShedder", ""),

@@ -149,7 +149,8 @@ def test_traffic_is_kept(brokers: int, seed: int, load_manager: LoadManager, los
 def test_headroom_is_the_same_on_every_page(file: str, factor: float) -> None:
     snapshot = load_sample(next(sample for sample in samples() if sample.file == file))
     trace = simulate(snapshot, Scenario(cycles=1, steps=(Step(ScaleTraffic(factor=factor)),)))
-    headroom = summary(trace).final_headroom_factor
+    state = trace.cycles[0].state
+    headroom = state.growth_factor[state.present].min()
     assert headroom == pytest.approx(review_losses(snapshot).before.growth.factor / factor)
     settled = simulate(snapshot, Scenario(cycles=12, steps=(Step(ScaleTraffic(factor=factor)),)))
     after = review_losses(at_the_end(settled), settled.settings).before.growth
