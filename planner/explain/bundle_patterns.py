@@ -54,8 +54,6 @@ _BEHIND: Mapping[str, str] = MappingProxyType(
     }
 )
 """Possible causes, by exceeded limit."""
-_MOST_BY_DEFAULT = 128
-"""Bundles of a namespace up to which Pulsar splits by default: more of them cost more than they bring."""
 _FIRST = SPLIT_ALGORITHMS[0].name
 _BY_TRAFFIC = next(one.name for one in SPLIT_ALGORITHMS if one.reads_traffic)
 _BY_TOPICS = next(one.name for one in SPLIT_ALGORITHMS[1:] if not (one.reads_traffic or one.needs_positions))
@@ -465,7 +463,7 @@ def namespace_full(case: Outcome) -> Iterator[Finding]:
         values = _values_above(case.last, tuple(_BEHIND), config)
         limits = f"Raise {' and '.join(f'{name} to {value:,}' for name, value in values.items())}"
         more = f"{NAMESPACE_MAXIMUM_BUNDLES} to {2 * cap:,}"
-        few = cap < _MOST_BY_DEFAULT
+        few = cap < Settings(release=config.release).integer(NAMESPACE_MAXIMUM_BUNDLES)  # more do not pay
         yield Finding(
             code="namespace_full",
             title=f"{space} has the most bundles that automatic splits make",

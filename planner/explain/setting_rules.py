@@ -45,8 +45,6 @@ _LOW, _HIGH = "LowThreshold", "HighThreshold"
 _LIFE: Final = "LoadDataTTLInSeconds"
 """End of the name of the setting after which load data counts no more, of strategies that read it."""
 _ALL_PERCENT: Final = 100
-_GRACE_MIN: Final = 30
-"""Minutes, by default, for which a bundle that was shed stays."""
 _COUNTS: Final = "HitCount"
 """Part of the name of a threshold that counts hits: the lower the usage, the more of them."""
 
@@ -229,7 +227,7 @@ def no_grace(config: Settings) -> Iterator[Finding]:
         return
     grace, every = config.integer(SHEDDING_GRACE_PERIOD_MINUTES), config.integer(SHEDDING_INTERVAL_MINUTES)
     if grace < every:
-        longer = max(_GRACE_MIN, 2 * every)
+        longer = max(Settings(release=config.release).integer(SHEDDING_GRACE_PERIOD_MINUTES), 2 * every)
         yield Finding(
             code="no_grace_period",
             title="A bundle can be shed again at once",

@@ -290,9 +290,10 @@ MEASURES: tuple[Measure, ...] = tuple(map(_measure, packaged_rows("planner.simul
 """Description of each number of a `Summary`."""
 
 
-def _over_average(series: BrokerSeries, quantity: Quantity) -> float:
-    last = imbalance(series.of(quantity)[-1])
-    return float(last.std / last.average) if last.average else 0.0
+def std_over_average(values: FloatArray) -> float:
+    """Return the standard deviation of one value for each broker, divided by their mean; 0 where that is 0."""
+    spread = imbalance(values)
+    return float(spread.std / spread.average) if spread.average else 0.0
 
 
 def summary_of_cycles(trace: Stretch) -> Summary:
@@ -321,8 +322,8 @@ def summary_of_cycles(trace: Stretch) -> Summary:
         mean_std_percent=float(np.nanmean(spread.std)) * 100,
         final_spread_percent=float(last.spread) * 100,
         final_max_over_average=float(last.max_over_average),
-        final_msg_rate_std_over_average=_over_average(series, "msg_rate_per_s"),
-        final_throughput_std_over_average=_over_average(series, "throughput_bytes_per_s"),
+        final_msg_rate_std_over_average=std_over_average(series.msg_rate_per_s[-1]),
+        final_throughput_std_over_average=std_over_average(series.throughput_bytes_per_s[-1]),
         peak_usage_percent=float(np.nanmax(spread.highest)) * 100,
         final_peak_usage_percent=float(last.highest) * 100,
         shed=int(counts.shed.sum()),

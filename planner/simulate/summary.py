@@ -8,7 +8,7 @@ from planner.cluster.arrays import FloatArray
 from planner.simulate.demand import Demand, demand
 from planner.simulate.judge import Result
 from planner.simulate.load_model import broker_sums
-from planner.simulate.measures import Summary, imbalance, summary_of_cycles
+from planner.simulate.measures import Summary, std_over_average, summary_of_cycles
 from planner.simulate.trace import Trace
 
 
@@ -30,8 +30,8 @@ def summary(trace: Trace, result: Result | None = None) -> Summary:
         final_std_percent=judged.deviation_points,
         final_spread_percent=float(found.balance.spread) * 100,
         final_max_over_average=float(found.balance.max_over_average),
-        final_msg_rate_std_over_average=_over_average(rates),
-        final_throughput_std_over_average=_over_average(throughputs),
+        final_msg_rate_std_over_average=std_over_average(rates),
+        final_throughput_std_over_average=std_over_average(throughputs),
         peak_usage_percent=judged.highest_percent,
         final_peak_usage_percent=judged.end_peak_percent,
         most_brokers_over_threshold=int(found.over.max()),
@@ -46,8 +46,3 @@ def _rates(found: Demand) -> FloatArray:
     table, brokers = found.end.bundles, found.end.brokers
     load = np.stack([table.msg_rate_per_s(), table.throughput_bytes_per_s()])
     return broker_sums(load, table.owner, len(brokers))[:-1, brokers.registered & brokers.has_load_data]
-
-
-def _over_average(values: FloatArray) -> float:
-    spread = imbalance(values)
-    return float(spread.std / spread.average) if spread.average else 0.0
