@@ -53,8 +53,10 @@ def lint(
     for target in targets:
         path = Path(target)
         if path.is_file() and path.suffix not in (".zip", ".json"):
-            if not told and (of_images := release_in_file(path)):
-                sys.stderr.write(f"note: {target} has images of Pulsar {of_images}, so that release counts.\n")
+            of_images, note = ("", "") if told else release_in_file(path)
+            if note:
+                sys.stderr.write(f"note: {note}\n")
+            if of_images:
                 _note_rules(of_images)
             found += lint_file(path, named(told) if told else None, cluster, snapshot)
         else:

@@ -17,10 +17,13 @@ class ReleaseRules:
     Attributes:
         switches: Each of them, with the classes that follow it; none where it concerns all of them.
         absent: Which of them says that a release does not have a strategy, by the simple name of that.
+        earlier: What is known of releases that are older than all known ones, by the release from which on it no longer
+            applies.
     """
 
     switches: Mapping[Switch, tuple[type, ...]]
     absent: Mapping[str, Switch]
+    earlier: Mapping[str, str]
 
 
 def stands_in(version: str) -> str:
@@ -58,7 +61,7 @@ def release_notes(version: str, config: Settings, rules: ReleaseRules) -> tuple[
         newer = RELEASES[RELEASES.index(own.name) + 1 :]
         notes.append(f"The cluster runs {shown}. Decisions follow the rules and defaults of {stands_in(version)}.")
         notes += (
-            ("Any result may differ.",)
+            ("Any result may differ.", *(said for until, said in rules.earlier.items() if is_newer(until, version)))
             if _is_older(version)
             else [
                 f"May no longer apply in {version[:50]}: {one}" for one in _differences(own, release(newer[0]), rules)

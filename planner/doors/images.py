@@ -6,6 +6,7 @@ from typing import Final
 
 from planner.cluster.units import MIB
 from planner.doors.pieces import Configuration
+from planner.history.assumed import listed
 
 _LOOKED_AT: Final = 4 * MIB
 _COMMENT: Final = re.compile(r"(?m)^[ \t]*(?:#|//).*\n?|[ \t]#.*$")
@@ -49,6 +50,20 @@ def release_of_images(files: Sequence[Configuration]) -> tuple[str, str]:
     if not named or len(named[-1].releases) > 1:
         return "", ""
     return named[-1].releases[0], str(named[-1].source)
+
+
+def without_release(files: Sequence[Configuration], where: str = "") -> str:
+    """Return a sentence on images of several releases, of which none counts; empty where there are no such images.
+
+    Args:
+        files: The settings files; the last one with an image counts.
+        where: What to call it; by default where its settings were found.
+    """
+    named = [one for one in files if one.releases]
+    if not named or len(named[-1].releases) == 1:
+        return ""
+    several = listed(named[-1].releases)
+    return f"{where or named[-1].source} has images of several releases of Pulsar ({several}), so that none counts."
 
 
 def is_one_release(one: str, other: str) -> bool:

@@ -18,6 +18,8 @@ _NAMES: Final = {"autoFailoverPolicy": "auto_failover_policy", "policyType": "po
 """Names of fields that JSON writes otherwise."""
 _OF_ROW: Final = re.compile(r"(?:  |\t)(?=[A-Z][\w$]*[({])")
 """Between the name and the object of a row."""
+_WIDENED: Final = re.compile(r",  +")
+"""What `column -t` makes of the blank between fields."""
 _DEEPEST: Final = 20
 _ENDS: Final = (")", "}")
 _LONGEST: Final = 200_000
@@ -33,7 +35,7 @@ def value_of(line: str) -> Any:
         return None
     line = line.strip()
     row = _OF_ROW.search(line) if line[-1:] in _ENDS else None
-    text = line[row.end() :] if row else line
+    text = _WIDENED.sub(", ", line[row.end() :] if row else line)
     if not _OBJECT.match(text):
         return None
     try:

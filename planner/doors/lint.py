@@ -15,7 +15,7 @@ from planner.cluster.releases import release as named
 from planner.cluster.setting import OF_TYPE, conf_value
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
-from planner.doors.images import release_of_images
+from planner.doors.images import release_of_images, without_release
 from planner.doors.pieces import Configuration
 from planner.doors.places import Lines
 from planner.doors.read import read_outputs
@@ -82,13 +82,17 @@ def _of_finding(tried: Tried, plain: Finding, source: str, trials: Trials) -> Li
     )
 
 
-def release_in_file(path: Path) -> str:
-    """Return the release of the images that a settings file names; empty where it names none, or several.
+def release_in_file(path: Path) -> tuple[str, str]:
+    """Return the release of the images that a settings file names, empty where there is not one, and what to say of it.
 
     Raises:
         FormatError: It cannot be read.
     """
-    return release_of_images(read_outputs(path).settings_files)[0]
+    files = read_outputs(path).settings_files
+    if release := release_of_images(files)[0]:
+        return release, f"{path} has images of Pulsar {release}, so that release counts."
+    several = without_release(files, str(path))
+    return "", several and f"{several} It is checked for Pulsar {named('').name}; --release checks it for another one."
 
 
 def lint_file(

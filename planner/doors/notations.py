@@ -1,4 +1,4 @@
-"""Reads answers that somebody turned into another notation: YAML (`yq`), Python's own, JSON inside a text of JSON."""
+"""Reads answers that are in another notation: YAML (`yq`), Python's own, JSON inside a text of JSON, Go's names."""
 
 import ast
 import json
@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from planner.cluster.errors import FormatError
+from planner.cluster.names import DISPATCH_THROTTLING_RATE_IN_BYTE, DISPATCH_THROTTLING_RATE_IN_MSG
 from planner.cluster.units import MIB
 from planner.doors.chunks import Chunk
 from planner.doors.kinds.manifests import documents_in
@@ -26,11 +27,49 @@ _YAML: Final = re.compile(
 _ALIAS: Final = re.compile(r"(?m)(?:^|[\s\[{,:-])\*\S")
 
 
+_GO_NAMES: Final = {
+    "AuthPolicies": "auth_policies",
+    "ReplicationClusters": "replication_clusters",
+    "BacklogQuotaMap": "backlog_quota_map",
+    **{
+        name[0].upper() + name[1:]: name
+        for name in (
+            "bundles",
+            "boundaries",
+            "numBundles",
+            "antiAffinityGroup",
+            "topicDispatchRate",
+            "clusterDispatchRate",
+            "subscriptionDispatchRate",
+            "replicatorDispatchRate",
+            DISPATCH_THROTTLING_RATE_IN_MSG,
+            DISPATCH_THROTTLING_RATE_IN_BYTE,
+            "relativeToPublishRate",
+            "ratePeriodInSecond",
+        )
+    },
+}
+"""Fields of policies and limits as Go calls them, and early releases of `pulsarctl` print them."""
+_OF_GO: Final = frozenset(["ReplicationClusters", "TopicDispatchRate", "RatePeriodInSecond"])
+
+
+def _renamed(value: Any) -> Any:
+    """Return a value with the fields of Go called as Pulsar calls them; other names, as of clusters, stay."""
+    if isinstance(value, list):
+        return [_renamed(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    return {_GO_NAMES.get(name, name): _renamed(one) for name, one in value.items()}
+
+
 def in_json(chunk: Chunk) -> Chunk | None:
     """Return a chunk as JSON where it is written otherwise; None where it is not, or is JSON already."""
-    if len(chunk.data) > _MOST_BYTES or (chunk.is_json and chunk.outline is not None):
+    if len(chunk.data) > _MOST_BYTES:
         return None
-    value = _value_of(chunk)
+    if chunk.is_json and chunk.outline is not None:
+        value = _renamed(chunk.value) if _OF_GO & chunk.keys.keys() else None
+    else:
+        value = _value_of(chunk)
     if not isinstance(value, dict | list) or not value:
         return None
     try:

@@ -18,7 +18,7 @@ from planner.doors.behind import named_by_labels
 from planner.doors.beside import mixed
 from planner.doors.chunks import chunks_of
 from planner.doors.found import found_in
-from planner.doors.images import release_of_images
+from planner.doors.images import release_of_images, without_release
 from planner.doors.kinds import manifests
 from planner.doors.mended import MENDED_BYTES, mended
 from planner.doors.metrics_reader import lacking_of
@@ -323,6 +323,8 @@ def _reading(pieces: Sequence[Piece], cluster: str, release: str, now_ms: int) -
     made = together(pieces, cluster, release)
     found = found_in(made.pieces)
     assumed = [*(one.text for one in pieces if isinstance(one, Assumed)), *made.who.assumed]
+    if not (made.told or made.running) and (several := without_release(made.files)):
+        assumed.append(f"{several} Add the answer to brokers version, or use --release.")
     assumed += [
         f"{one.source}: it does not say which broker or namespace it is about. Put the command above it, or name the "
         "file after it. A loop must print the name before each answer."

@@ -182,7 +182,7 @@ def _of_lines(chunk: Chunk) -> Iterator[Piece]:
     java: list[dict[str, Any]] = []
     unknown: list[str] = []
     kinds = [kind for kind in KINDS if kind.line is not None]
-    for line in chunk.lines:
+    for line in configuration.parted(chunk.lines, chunk.source.command):
         found = next((kind for kind in kinds if kind.line is not None and kind.line.fullmatch(line)), None)
         if found is not None:
             by_kind.setdefault(found.name, []).append(line)

@@ -8,7 +8,7 @@ from planner.pulsar.load.usage import UNWEIGHTED
 from planner.pulsar.placement.avg import BOUND_BY_NAME, PLANNED_DESTINATIONS, UNPAIRED, AvgPlacement
 from planner.pulsar.placement.least_long_term_message_rate import LeastLongTermMessageRate
 from planner.pulsar.shedding.avg import ABSENT, WHOLE_POINTS, AvgShedder
-from planner.pulsar.shedding.overload import OverloadShedder
+from planner.pulsar.shedding.overload import WAS_DEFAULT, WAS_DEFAULT_UNTIL, OverloadShedder
 from planner.pulsar.shedding.registry import SHEDDERS
 from planner.pulsar.shedding.threshold import ThresholdShedder
 from planner.pulsar.shedding.transfer import ALONE, TransferShedder
@@ -35,4 +35,5 @@ RELEASE_RULES = ReleaseRules(
         FOUR_PARTS: (),
     },
     absent={one.name: one.profile.absent for one in SHEDDERS if one.profile.absent is not None},
+    earlier={WAS_DEFAULT_UNTIL: WAS_DEFAULT},
 )

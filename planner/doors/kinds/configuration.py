@@ -40,6 +40,8 @@ _SHELL_LINE: Final = re.compile(
 _OF_OPTION: Final = re.compile(rf"{_OPTION}(?:\"([^\"]*)\"|'([^']*)'|(\S+))")
 _VARIABLE: Final = re.compile(r"(?:^|\s)([A-Za-z_]\w*)=((?:(?!\s[A-Za-z_]\w*=).)*)")
 _TABLE_LINE: Final = re.compile(r"\s*([A-Za-z][A-Za-z0-9_.]*)(?: {3,}|\t+)(\S.*)|\s*([a-z]+[A-Z][A-Za-z0-9]*)")
+_ROW: Final = re.compile(r"\s*([A-Za-z][A-Za-z0-9_.]*)(?: {1,2}|( {3,}|\t+))([^\s=:].*?)\s*")
+"""A row of a table: a name, what parts it widely from its value, and the value."""
 _DYNAMIC: Final = "dynamic-config"
 _RUNTIME: Final = "runtime"
 _MOST_DYNAMIC: Final = 60
@@ -185,6 +187,31 @@ def _read_shell(chunk: Chunk) -> Iterator[Piece]:
         yield NotUsed(source=chunk.source, why="lines of a Dockerfile without settings that the planner uses")
         return
     yield configuration(sorted(pairs, key=lambda one: one[0].startswith(PREFIX)), chunk.source, "file")
+
+
+def parted(lines: Sequence[str], command: str) -> Sequence[str]:
+    """Return lines with the columns of a table of settings parted as `pulsar-admin` parts them.
+
+    `column -t` and `awk` part them by one or two blanks. Such lines without a table are of a settings file, which a
+    broker reads; there, names that the planner does not know are told from sentences by their single value.
+    """
+    rows = [_ROW.fullmatch(line) for line in lines]
+    known = [row for row in rows if row and is_known(row[1])]
+    if not known:
+        return lines
+    is_table = any(words in command for words in (_DYNAMIC, _RUNTIME)) or any(row[2] for row in known)
+    return [
+        _widened(row, is_table=is_table) if row and not row[2] else line for row, line in zip(rows, lines, strict=True)
+    ]
+
+
+def _widened(row: re.Match[str], *, is_table: bool) -> str:
+    """Return a row whose columns are narrowly parted, as a row of a table or a line of a settings file."""
+    if is_table and (is_known(row[1]) or _LIKE_SETTING.fullmatch(row[1])):
+        return f"{row[1]}    {row[3]}"
+    if not is_known(row[1]) and _LIKE_SETTING.fullmatch(row[1]) and " " not in row[3]:
+        return f"{row[1]}={row[3]}"
+    return row[0]
 
 
 def _read_table(chunk: Chunk) -> Iterator[Piece]:

@@ -106,7 +106,7 @@ LOOKUP = Kind(
     "pulsar-admin topics partitioned-lookup TOPIC",
     _recognise_lookup,
     _read_lookup,
-    re.compile(rf"\s*\"?(?:{TOPIC.pattern}(?:\s{{2,}}|\t)\"?)?pulsar(?:\+ssl)?://\S+\s*"),
+    re.compile(rf"\s*\"?(?:{TOPIC.pattern}\s+\"?)?pulsar(?:\+ssl)?://\S+\s*"),
 )
 
 

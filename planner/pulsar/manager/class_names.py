@@ -38,7 +38,8 @@ STARTS_SIMPLE: Final = Switch(
 
 JAVA_NAME: Final = re.compile(r"[^\W\d][\w$]*(?:\.[^\W\d][\w$]*)*")
 """What can be the full name of a class."""
-_PULSAR: Final = "org.apache.pulsar."
+_PULSAR: Final = ("org.apache.pulsar.", "com.yahoo.pulsar.")
+"""How the names of its own packages begin: today, and before Apache, which no release here has."""
 _NEARLY: Final = 0.75
 """Likeness from which on a simple name is a misspelt one of Pulsar's."""
 

@@ -5,7 +5,7 @@ the code takes as many as make up the excess, by throughput.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -27,6 +27,12 @@ from planner.pulsar.shedding.selection import (
     active_brokers,
     take_until,
 )
+
+WAS_DEFAULT_UNTIL: Final = "2.10.0"
+WAS_DEFAULT: Final = (
+    f"Before {WAS_DEFAULT_UNTIL}, brokers shed with OverloadShedder where no file sets {LOAD_SHEDDING_STRATEGY}."
+)
+"""Read in the defaults of 2.8.4, 2.9.1, 2.10.4 and 2.11.0."""
 
 _BELOW = ReasonCode("overload.below", "usage {usage_percent:.1f} % < threshold {threshold_percent:.1f} %")
 _SINGLE = ReasonCode(

@@ -58,6 +58,13 @@ def of_classes(snapshot: Snapshot, decides: str = "") -> list[Finding]:
     [
         (SHEDDING, f"{IMPL}ThresholdShedder", "official", "ThresholdShedder"),
         (SHEDDING, "ThresholdShedder", "missing", "ThresholdShedder"),
+        (SHEDDING, f"{IMPL.replace('org.apache', 'com.yahoo')}ThresholdShedder", "missing", "ThresholdShedder"),
+        (
+            MANAGER,
+            f"{IMPL.replace('org.apache', 'com.yahoo')}SimpleLoadManagerImpl",
+            "missing",
+            "SimpleLoadManagerImpl",
+        ),
         (SHEDDING, f"{IMPL}TresholdShedder", "missing", "ThresholdShedder"),
         (SHEDDING, "org.apache.pulsar.broker.loadbalance.AvgShedder", "missing", "AvgShedder"),
         (SHEDDING, "AvgSheder", "missing", "AvgShedder"),

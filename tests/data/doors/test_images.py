@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from planner.__main__ import main
+from planner.cluster.releases import REFERENCE
 from planner.doors.images import release_of_images, releases_in
 from planner.doors.lint import lint_file
 from planner.doors.read import Given, read_given
@@ -134,10 +135,22 @@ def test_what_the_brokers_say_counts_above_their_images() -> None:
     assert not [text for text in agreeing.contradictions if "images" in text]
 
 
-def test_images_of_several_releases_say_nothing() -> None:
-    reading = read(COMPOSE.replace("3.0.0", "3.1.2", 1))
+def test_images_of_several_releases_name_none_and_that_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    several = COMPOSE.replace("3.0.0", "3.1.2", 1)
+    reading = read(several)
     assert release_of_images(reading.configurations) == ("", "")
     assert release_of_images(read(COMPOSE).configurations) == ("3.0.0", "0.txt")
+    said = "has images of several releases of Pulsar (3.1.2, 3.0.0), so that none counts."
+    checked = f"It is checked for Pulsar {REFERENCE.name}; --release checks it for another one."
+    assert f"0.txt {said} Add the answer to brokers version, or use --release." in reading.assumed
+    assert not read(COMPOSE).assumed
+    assert not [text for text in read(report("3.0.7"), several).assumed if said in text]
+    path = tmp_path / "compose.yaml"
+    path.write_text(several, encoding="utf-8")
+    main(["lint", str(path)])
+    assert capsys.readouterr().err == f"note: {path} {said} {checked}\n"
 
 
 def test_a_release_that_a_person_gives_is_the_one_in_every_sentence() -> None:

@@ -6,10 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from planner.doors.chunks import chunks_of
 from planner.doors.lint import lint_file
+from planner.doors.pieces import Configuration, Source
 from planner.doors.read import Given, read_given, read_outputs
 from planner.doors.reading import Reading
-from planner.doors.vocabulary import is_before_and_after
+from planner.doors.recognise import pieces_of
+from planner.doors.vocabulary import configuration, is_before_and_after
 
 INPUTS = Path(__file__).parent / "inputs"
 INTERVAL, ENABLED = "loadBalancerSheddingIntervalMinutes", "loadBalancerEnabled"
@@ -82,6 +85,34 @@ def test_differences_are_settings_before_and_after(name: str, setting: str, befo
     one, other = read_outputs(INPUTS / "differences" / name).configurations
     assert (one.values[setting], other.values[setting]) == (before, after)
     assert one.source.file.endswith("(before)")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "streamingDispatch",
+        "managedLedgerNumWorkerThreads",
+        "dispatcherEntryFilterRescheduledMessageDelay",
+        "dispatcherReadFailureBackoffMaxTimeInMs",
+        "loadManagerMigrationEnabled",
+    ],
+)
+def test_a_setting_that_only_other_releases_have_is_not_called_misspelt(name: str) -> None:
+    """All names of `ServiceConfiguration` of 2.7.5 to 5.0.0-M1 were asked for; these come nearest to settings here."""
+    found = configuration([(name, "5")], Source("broker.conf"), "file")
+    assert (found.misspelt, found.foreign) == ({}, (name,))
+
+
+def test_a_table_with_narrow_columns_is_read_whole() -> None:
+    """`column -t` and `awk` part names and values by one or two blanks."""
+    rows = "zookeeperServers zk:2181\nloadBalancerSheddingEnabled false\nloadBalancerSheddingIntervalMinuets 5\n"
+    data = f"$ pulsar-admin brokers get-runtime-config | awk '{{print $1, $2}}'\n{rows}".encode()
+    (running,) = (piece for chunk in chunks_of(data, "1.txt") for piece in pieces_of(chunk))
+    assert isinstance(running, Configuration)
+    assert (running.form, running.values) == ("runtime", {"loadBalancerSheddingEnabled": "false"})
+    (file,) = read(rows).configurations
+    assert (file.form, file.values, file.foreign) == ("file", running.values, ("zookeeperServers",))
+    assert file.misspelt == {"loadBalancerSheddingIntervalMinuets": "loadBalancerSheddingIntervalMinutes"}
 
 
 def test_names_without_values_are_no_settings() -> None:

@@ -114,6 +114,14 @@ class TestNotes:
         assert said in first
         assert more
 
+    @pytest.mark.parametrize(
+        ("version", "is_said"), [("2.8.4", True), ("2.9.1", True), ("2.10.4", False), ("2.11.0", False)]
+    )
+    def test_the_default_strategy_of_older_releases_is_named(self, version: str, *, is_said: bool) -> None:
+        """As `ServiceConfiguration` of these releases answers."""
+        notes = release_notes(version, Settings({}, release(version)), RELEASE_RULES)
+        assert ("OverloadShedder where no file sets" in " ".join(notes)) == is_said
+
     @pytest.mark.parametrize("version", NOT_RUN)
     def test_a_release_that_was_read_and_not_run(self, version: str) -> None:
         (note,) = release_notes(version, Settings({}, release(version)), RELEASE_RULES)
