@@ -16,7 +16,11 @@ from planner.history.labels import REPLICA_LABELS, normalised
 
 NAME: Final = "__name__"
 """Label with the name of the metric."""
-
+ASK_PROMETHEUS: Final = (
+    "ask Prometheus for the metrics themselves: curl -sG PROMETHEUS/api/v1/query --data-urlencode "
+    """'query={__name__=~"(pulsar|jvm_memory|process)_.+"}'"""
+)
+"""What to do where a panel shows something that was made of metrics, and no more the metrics."""
 
 _LABEL: Final = re.compile(r'("?)([A-Za-z_][\w.:-]*)\1\s*=\s*"((?:[^"\\]|\\.)*)"')
 _SERIES: Final = re.compile(r'\s*([A-Za-z_:][\w:]*)?\s*(?:\{\s*(?:"([A-Za-z_][\w.:]*)"\s*,?)?(.*)\})?\s*', re.DOTALL)
@@ -142,7 +146,7 @@ def _left_out(seen: Mapping[str, int], *, is_empty: bool) -> Iterator[str]:
     if seen["native"]:
         yield f"{count(seen['native'], 'histogram')} left out, which no decision reads"
     if seen["nameless"] and is_empty:
-        yield "series without the name of a metric, as rates and sums have them; query the metrics themselves"
+        yield f"series without the name of a metric, as rates and sums have them; {ASK_PROMETHEUS}"
     elif seen["useless"] and is_empty:
         yield "series, none of which the planner uses"
 

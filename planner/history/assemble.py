@@ -41,6 +41,14 @@ def skew_of(lag_ms: Mapping[str, Sequence[int]], options: Options) -> dict[str, 
     return found
 
 
+def _supplied(outputs: str) -> str:
+    """Return the sentence on what supplies something that no row says."""
+    return (
+        "Ingest an earlier snapshot of the cluster as well: of python -m planner capture, or of python -m planner"
+        f" snapshot FILE... --out with load reports, {outputs}."
+    )
+
+
 class DayAssembler:
     """Takes the records of a day, counted from 1970-01-01, and gives the moments at which snapshots are due.
 
@@ -121,13 +129,13 @@ class DayAssembler:
             )
             found.append(
                 f"The bundles of {listed(state.assumed)} are not known; the default number of bundles of "
-                f"a new namespace is assumed{more}. Add an earlier snapshot or capture of the cluster."
+                f"a new namespace is assumed{more}. {_supplied('and the answers to namespaces bundles')}"
             )
         if split := [name for name in state.cut if name not in state.assumed]:
             found.append(
                 f"Several brokers serve topics of the same bundle of {listed(split)}, so it was split "
-                "after the last report. The planner splits it between their topics. Add a newer snapshot "
-                "or capture."
+                "after the last report. The planner splits it between their topics. Ingest a newer snapshot "
+                "as well, of python -m planner capture."
             )
         found += list(self._warnings)[:_MOST_LABELS]
         found += self._notes_of_labels()
@@ -137,9 +145,16 @@ class DayAssembler:
         if self.regular:
             found.append(
                 "Averages (BundleData) are computed only from the reports of this day and the minutes before it."
+                " Captures with --metadata-store have those of the leader."
             )
         if self.state.base is None:
-            found.append("Settings and policies are not known; defaults are shown. Add an earlier snapshot.")
+            name = self.state.cluster
+            unnamed = f" Rows without a cluster count as {name}; --cluster names it as the snapshot does."
+            found.append(
+                "Settings and policies are not known; defaults are shown."
+                f" {_supplied('broker.conf and isolation policies')}"
+                f"{unnamed if name == Options().cluster else ''}"
+            )
         return found
 
     def _notes_of_labels(self) -> Iterator[str]:
@@ -150,12 +165,13 @@ class DayAssembler:
         if hosts.assumed:
             yield (
                 f"Series name {listed(hosts.assumed)} without a port; {WEB_PORT} is assumed. Keep the label instance"
-                " (host:port)."
+                " (host:port), or fetch them with --prometheus and --broker-names."
             )
         if hosts.unclear:
             yield (
                 f"Series name {listed(hosts.unclear)} without a port, but several brokers run there. The "
-                "series were left out. Keep the label instance (host:port)."
+                "series were left out. Keep the label instance (host:port), or fetch them with --prometheus and "
+                "--broker-names."
             )
         conflicts: dict[tuple[str, str], list[str]] = {}
         for (metric, label), value in sorted(self.state.samples.rivals.conflicts.items()):

@@ -20,6 +20,7 @@ from planner.formats.reading import read_snapshot
 from planner.history.days import read_day, snapshot_at, times_of_day
 from planner.history.lines import records_of_lines
 from planner.history.manifest import DayFolder, DayManifest, is_day_folder, open_day
+from planner.history.pretty import is_printed, one_a_line
 from planner.history.prometheus import records_of_export
 from planner.history.records import Kind, Record, RowSetAside, Tally
 
@@ -182,6 +183,10 @@ def blocks_of(source: Source) -> list[Block]:
     """Return the parts of a source that can be read by themselves; only plain files of lines have several."""
     if source.kind is not SourceKind.LINES or source.path.endswith(".gz") or source.size <= BLOCK_BYTES:
         return [Block(source.path, source.kind, 0, source.size)]
+    with _open(Path(source.path)) as file:
+        printed = is_printed(file.read(_HEAD))
+    if printed:  # an object may go on in the next block
+        return [Block(source.path, source.kind, 0, source.size)]
     starts = range(0, source.size, BLOCK_BYTES)
     return [Block(source.path, source.kind, at, min(at + BLOCK_BYTES, source.size)) for at in starts]
 
@@ -260,7 +265,7 @@ def _unread(error: Exception, line: int) -> RowSetAside:
 
 def _read(block: Block, cluster: str, tally: Tally) -> Iterator[Record | RowSetAside]:
     if block.kind is SourceKind.LINES:
-        yield from records_of_lines(lines_of_block(block), cluster, tally)
+        yield from records_of_lines(one_a_line(lines_of_block(block)), cluster, tally)
     elif block.kind is SourceKind.EXPORT:
         with _open(Path(block.path)) as file:
             yield from records_of_export(file, cluster, tally)

@@ -1,6 +1,6 @@
 """Data of Grafana: answers of its server, and what *Inspect* of a panel shows as JSON."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -9,7 +9,7 @@ from planner.cluster.errors import FormatError
 from planner.doors.chunks import Chunk, quoted
 from planner.doors.kind import LIKELY, NO, SURE, Kind
 from planner.doors.pieces import NotUsed, Piece
-from planner.doors.series_reader import NAME, SeriesItem, labels_in, pieces_of_series
+from planner.doors.series_reader import ASK_PROMETHEUS, NAME, SeriesItem, labels_in, pieces_of_series
 from planner.history.assumed import listed
 
 _FRAME: Final = ({"schema", "data"}, {"fields", "refId"}, {"fields", "length"})
@@ -20,6 +20,8 @@ _STORED: Final = {"dashboard", "meta"}
 _KEPT: Final = "snapshotData"
 """The data of a panel in a snapshot of a dashboard."""
 _TIMES: Final = "time"
+_TIME: Final = "Time"
+_FORMATTED: Final = f"data of a panel as it shows them, with units; switch Formatted data off, or {ASK_PROMETHEUS}"
 _MOST_DEEP: Final = 5
 _NUMBERS: Final = "number"
 _VALUE: Final = "Value"
@@ -28,7 +30,8 @@ _VALUE: Final = "Value"
 def _recognise(chunk: Chunk) -> int:
     outline = chunk.outline
     if isinstance(outline, list):
-        return SURE if outline and _is_frame(_keys(outline[0])) else NO
+        first = _keys(outline[0]) if outline else ()
+        return SURE if _is_frame(first) else LIKELY if _TIME in first and len(first) > 1 else NO
     keys = chunk.keys
     if keys.keys() >= _PANEL or keys.keys() >= _DASHBOARD or keys.keys() >= _STORED:
         return LIKELY
@@ -67,6 +70,11 @@ def _read(chunk: Chunk) -> Iterator[Piece]:
         why = "the definition of a panel or dashboard, which has no data; use Inspect, Data of the panel"
         yield NotUsed(source=chunk.source, why=why)
         return
+    if isinstance(value, list) and all(isinstance(row, dict) and _TIME in row for row in value):
+        if any(type(row[_TIME]) is str for row in value):
+            yield NotUsed(source=chunk.source, why=_FORMATTED)
+            return
+        value = [_frame_of_rows(value)]
     results: list[Any] = [value]
     if isinstance(value, dict) and isinstance(value.get("results"), dict):
         results = list(value["results"].values())
@@ -81,6 +89,18 @@ def _read(chunk: Chunk) -> Iterator[Piece]:
         items += [_old(each) for each in every if _is_old(each)]
         frames += [each for each in every if not _is_old(each)]
     yield from _pieces_of(chunk, frames, items)
+
+
+def _frame_of_rows(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the rows of *Inspect*, *Data*, each with its time and the values of series, as a frame."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    kinds = {name: _TIMES if name == _TIME else _kind_of(row.get(name) for row in rows) for name in names}
+    return {"fields": [{"name": n, "type": kinds[n], "values": [row.get(n) for row in rows]} for n in names]}
+
+
+def _kind_of(values: Iterable[Any]) -> str:
+    """Return the type of a column; numbers with units are texts."""
+    return _NUMBERS if all(value is None or type(value) in (int, float) for value in values) else "string"
 
 
 def _frames_of(result: Any, where: str) -> list[Any]:
@@ -104,7 +124,7 @@ def _pieces_of(chunk: Chunk, frames: list[Any], items: list[SeriesItem]) -> Iter
         yield from _notices(chunk, frame)
     yield from pieces_of_series(chunk.source, items, is_recording=False)
     if legends:
-        why = f"{listed(legends)} left out: series without the name of their metric; query the metrics themselves"
+        why = f"{listed(legends)} left out: series without the name of their metric; {ASK_PROMETHEUS}"
         yield NotUsed(source=chunk.source, why=why)
     elif not items and frames:
         yield NotUsed(source=chunk.source, why="frames without series")

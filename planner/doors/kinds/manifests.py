@@ -99,7 +99,7 @@ def documents_in(text: str, where: str) -> list[Any]:
         raise FormatError(
             f"Not valid YAML: {str(what)[:120].rstrip('.')}{place}.",
             where=where,
-            remedy="Use the values after templates are filled in, as `helm get values --all` prints them.",
+            remedy="Use it after templates are filled in, as `helm template` or `helm get values --all` prints it.",
         ) from error
 
 

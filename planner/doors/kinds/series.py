@@ -12,7 +12,7 @@ from planner.cluster.units import MIB
 from planner.doors.chunks import Chunk, quoted
 from planner.doors.kind import NO, SURE, Kind
 from planner.doors.pieces import NotUsed, Piece
-from planner.doors.series_reader import SeriesItem, pieces_of_series
+from planner.doors.series_reader import ASK_PROMETHEUS, SeriesItem, pieces_of_series
 
 _AGAIN: Final = "Query again, and save the whole answer."
 _OF_SERIES: Final = frozenset(["metric", "value", "values", "timestamps", "group"])
@@ -76,7 +76,7 @@ def _of_answer(chunk: Chunk) -> Iterator[Piece]:
         return
     shape = _small(chunk, "data", _Shape) if len(chunk.data) <= _AT_ONCE_BYTES else None
     if shape is not None and shape.resultType in ("scalar", "string"):
-        why = "one number without a series; query the metrics themselves"
+        why = f"one number without a series; {ASK_PROMETHEUS}"
         yield NotUsed(source=chunk.source, why=why)
         return
     if len(chunk.data) > _AT_ONCE_BYTES:

@@ -14,7 +14,7 @@ from planner.doors.chunks import Chunk, quoted
 from planner.doors.kind import NO, SURE, Kind
 from planner.doors.metrics_reader import COUNTERS, USED
 from planner.doors.pieces import NotUsed, Piece
-from planner.doors.series_reader import NAME, SeriesItem, labels_in, pieces_of_series
+from planner.doors.series_reader import ASK_PROMETHEUS, NAME, SeriesItem, labels_in, pieces_of_series
 from planner.doors.terminal import said
 from planner.doors.words import BROKER, BUNDLE
 from planner.history.assumed import listed
@@ -199,7 +199,10 @@ def _read(chunk: Chunk) -> Iterator[Piece]:
     if rows.is_local:
         yield NotUsed(source=chunk.source, why="its times have no zone, and are taken for UTC", is_expected=True)
     if rows.legends:
-        why = f"{listed(rows.legends)} left out: columns without the name of a metric; set the legend to Verbose"
+        why = (
+            f"{listed(rows.legends)} left out: columns without the name of a metric; set the legend to Verbose, or "
+            f"{ASK_PROMETHEUS}"
+        )
         yield NotUsed(source=chunk.source, why=why)
     if rows.odd:
         why = f"{count(rows.odd, 'value')} left out: not plain numbers; switch Formatted data off"

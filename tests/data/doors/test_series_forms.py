@@ -78,6 +78,9 @@ def test_names_that_a_server_changed_are_changed_back() -> None:
     assert len(snapshot.topics) == 3
 
 
+TIMES = {"name": "Time", "type": "time", "values": [1763719200000]}
+
+
 def said(text: str | bytes, name: str = "x.txt") -> str:
     return " ".join(read(text, name).not_used)
 
@@ -94,6 +97,25 @@ def test_what_grafana_shows_without_the_names_of_metrics_is_named() -> None:
     )
     assert '"mq-0"' not in said(shown)
     assert "mq-0 left out: columns without the name of a metric" in said(shown)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[{"Time": 1763719200000, "mq-0": 40.5, "mq-1": 30.5}]',
+        '[{"Time": "2025-11-21 10:00:00", "mq-0": "40.5%"}]',
+        "Time,mq-0,mq-1\n2025-11-21 10:00:00,40.5,30.5\n2025-11-21 10:01:00,40.5,30.5\n",
+        json.dumps([{"fields": [TIMES, {"name": "Value", "type": "number", "values": [41]}], "length": 1}]),
+        json.dumps(
+            {"status": "success", "data": {"resultType": "vector", "result": [{"metric": {}, "value": [9, "4"]}]}}
+        ),
+    ],
+)
+def test_series_without_metrics_say_how_to_ask_prometheus_for_them(text: str) -> None:
+    """Panels show rates, sums and legends, in rows of *Inspect*, *Data* as well; those rows were of an unknown kind."""
+    shown = said(text)
+    assert "curl -sG PROMETHEUS/api/v1/query --data-urlencode 'query={__name__=~" in shown
+    assert "unknown kind" not in shown
 
 
 def test_values_with_units_are_named() -> None:

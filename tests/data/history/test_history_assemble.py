@@ -219,6 +219,19 @@ def test_topics_of_an_unknown_namespace_are_hashed_into_as_many_bundles_as_a_new
     assert all(owner_of(found[0], name) == "a" for name in found[0].bundle_names)
 
 
+def test_what_is_not_known_is_named_with_the_command_that_supplies_it() -> None:
+    unnamed = DayAssembler(Options().cluster, DAY, DayFacts(), Options())
+    unnamed.state.assumed.append("acme/orders")
+    bundles, settings = unnamed.notes()
+    for note, answers in ((bundles, "and the answers to namespaces bundles"), (settings, "broker.conf")):
+        assert "Ingest an earlier snapshot of the cluster as well: of python -m planner capture, or of " in note
+        assert f"python -m planner snapshot FILE... --out with load reports, {answers}" in note
+    assert settings.endswith("Rows without a cluster count as recorded; --cluster names it as the snapshot does.")
+    assert "--cluster" not in " ".join(DayAssembler("east", DAY, DayFacts(), Options()).notes())
+    assembler, _ = assemble([topics(0, "a", {"x": {"msgRateIn": 1.0, "msgInCount": 0}})])
+    assert any("Captures with --metadata-store have those" in note for note in assembler.notes())
+
+
 def message(minute: float, topic: str, key: str, value: Any) -> dict[str, Any]:
     name = f"persistent://pulsar/system/loadbalancer-{topic}"
     return {"topic": name, "key": key, "publish_time_ms": START + round(minute * MINUTE), "value": value}

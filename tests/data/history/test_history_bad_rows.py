@@ -53,6 +53,28 @@ def nested(depth: int) -> str:
     return "[" * depth + "]" * depth
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_objects_over_several_lines_are_rows(end: str, tmp_path: Path) -> None:
+    """As `pulsar-admin` and `jq` print them, one after the other; each line was put aside as no JSON."""
+    path = tmp_path / "reports.jsonl"
+    printed = json.dumps(GOOD, indent=2)
+    rows = [printed, json.dumps(GOOD), printed, '{\n  "torn": 1,', json.dumps(GOOD), printed]
+    path.write_text(end.join(rows) + "\n", encoding="utf-8", newline="")
+    found = list(read_block(blocks_of(find_sources([path], tmp_path / "none")[0])[0], "c", Tally()))
+    assert [type(one).__name__ for one in found] == ["Record", "Record", "Record", "RowSetAside", "Record", "Record"]
+    height = printed.count("\n") + 1
+    assert [one.line for one in found] == [1, height + 1, height + 2, 2 * height + 2, 2 * height + 4, 2 * height + 5]
+
+
+def test_a_large_file_of_such_objects_is_read_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "BLOCK_BYTES", 1_000)
+    for indent, number in ((2, 1), (None, 3)):
+        path = tmp_path / f"{number}.jsonl"
+        path.write_text("\n".join([json.dumps(GOOD, indent=indent)] * 9), encoding="utf-8")
+        (source,) = find_sources([path], tmp_path / "none")
+        assert (len(blocks_of(source)) == 1) == (number == 1)
+
+
 def stream_of(path: Path) -> list[dict[str, Any]]:
     """Do what the workers of the first stage do."""
     rows: list[dict[str, Any]] = []
