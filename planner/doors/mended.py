@@ -44,6 +44,11 @@ _SLIPS: Final = (
     ),
     ("spare commas", re.compile(r"(?<![,\s])\s{0,80}+(?:,\s{0,80}+){1,20}+(?=[\]}])|,(?=[ \t]{0,80}+,)"), ""),
     (
+        "values that are no numbers, and count as 0 or unknown",
+        re.compile(r"(?<=[:\[,])([ \t]*+)[-+]?(?:NaN|Infinity)\b(?=[ \t]*+[,\]}\n])"),
+        r"\1null",
+    ),
+    (
         "missing commas",
         re.compile(rf"(?m)(?<=[\w\"\]}}])([ \t]*\n[ \t]*)(?={_STRING}[ \t]*:)"),
         r",\1",

@@ -92,7 +92,8 @@ def _is_answer(chunk: Chunk) -> bool:
     kind = kind_of(chunk)
     if kind is None:
         return any(_is_answer(part) for part in _inside(chunk))
-    return kind not in _SETTINGS and kind.recognise(chunk) >= LIKELY
+    is_other = kind not in _SETTINGS or (kind is configuration.JSON and configuration.is_asked(chunk.source.command))
+    return is_other and kind.recognise(chunk) >= LIKELY
 
 
 def _read(kind: Kind, chunk: Chunk) -> Iterator[Piece]:

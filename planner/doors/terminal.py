@@ -57,12 +57,16 @@ _CLOCK: Final = r"\d\d:\d\d:\d\d"
 _NOISE: Final = re.compile(
     r"^(?:SLF4J(?:\(\w\))?:|log4j:(?:WARN|ERROR)|(?:\S+ )?(?:WARN|ERROR|INFO) StatusLogger|main (?:WARN|ERROR|INFO) |"
     r"WARNING: |Warning: |(?:NOTE: )?Picked up \w+_OPTIONS:|(?:OpenJDK|Java HotSpot).{0,40} VM warning:|"
-    r"\[[0-9.]+s\]\[\w+ *\]\[|"
+    r"\[[0-9.]+s\]\[\w+ *\]\[|\[AppClassLoader@\w+\] |"
     # ZooKeeper's shell
     r"WATCHER::|WatchedEvent |Connecting to |Welcome to ZooKeeper|JLine support is |\[zk: |"
     r"(?:cZxid|ctime|mZxid|mtime|pZxid|cversion|dataVersion|aclVersion|ephemeralOwner|dataLength|numChildren) = |"
     # kubectl, docker, ssh
     r"Default(?:ed|ing) container |Use 'kubectl describe |Unable to use a TTY|the input device is not a TTY|"
+    r"Handling connection for |Forwarding from |Emulate Docker CLI using podman|"
+    r"All commands and output from this session|"
+    r"<<K9s-Shell>>|\[sudo\] password for |\*\* (?:WARNING: |This session may|The server may)|nohup: |"
+    r"(?:WARN|INFO|DEBU)\[\d{4}\] |time=\"\S+\" level=(?:warning|info|debug) |"
     rf"If you don't see a command prompt|pod \"\S+\" deleted|\S+/\S+ env updated$|[IWEF]\d{{4}} {_CLOCK}\.\d+ |"
     r"Connection to \S+ closed\.|Last login: |logout$|exit$|"
     # curl: progress, and what it says with --verbose

@@ -60,6 +60,8 @@ _LOST_CONTROL: Final = re.compile(rb"(?:\^\[|\\(?:e|x1b|u001b|033)|\xe2\x90\x9b)
 """Colours whose first sign was lost, or is written out."""
 _LINE_ENDS: Final = re.compile(rb"\r+\n?")
 _MARK_INSIDE: Final = re.compile(rb"(?m)^\xef\xbb\xbf")
+_NO_WIDTH: Final = re.compile(rb"\xe2\x80\x8b|\xe2\x81\xa0")
+"""Blanks without a width, as chats and wikis put between words."""
 _HARD_BLANKS: Final = re.compile(rb"(?m)(?:^|(?<=[ \t]))(?:\xc2\xa0)+|(?:\xc2\xa0)+(?=[ \t])|(?:\xc2\xa0){2,}")
 _STAMP: Final = re.compile(rb"(?m)^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6,9}(?:Z|[-+]\d\d:\d\d) ")
 _QUOTE: Final = re.compile(rb"(?m)^[ \t]*(?:> ?)+")
@@ -113,7 +115,7 @@ def unpacked(data: bytes, file: str) -> bytes:
     data = _as_utf8(data, file)
     if is_tar(data):
         return data
-    data = _decoded(data)
+    data = _decoded(data, file)
     _check_is_text(data, file)
     return plain(data)
 
@@ -142,17 +144,29 @@ def _as_utf8(data: bytes, file: str) -> bytes:
         raise FormatError(f"The text is not valid {name}.", where=file, remedy=_AGAIN) from error
 
 
-def _decoded(data: bytes) -> bytes:
-    """Return the text in base64, as resources of Kubernetes hold it; other data as it is."""
-    lines = data.split()
-    if len(data) > PASTED_BYTES or len(data) < _SHORTEST_BASE64 or not all(map(_BASE64.fullmatch, lines)):
-        return data
+def _decoded(data: bytes, file: str) -> bytes:
+    """Return the text in base64, as resources of Kubernetes and Helm hold it, packed or not; other data as it is."""
+    for _ in range(_DEEPEST):
+        lines = data.split()
+        if len(data) > PASTED_BYTES or len(data) < _SHORTEST_BASE64 or not all(map(_BASE64.fullmatch, lines)):
+            return data
+        try:
+            inner = base64.b64decode(b"".join(lines), validate=True)
+        except ValueError:
+            return data
+        text = _decompressed(inner, file)
+        if text is inner and (text.translate(None, _SIGNS_OF_TEXT) or not _is_utf8(text)):
+            return data
+        data = text
+    return data
+
+
+def _is_utf8(data: bytes) -> bool:
     try:
-        text = base64.b64decode(b"".join(lines), validate=True)
-        text.decode()
-    except ValueError:
-        return data
-    return data if text.translate(None, _SIGNS_OF_TEXT) else text
+        data.decode()
+    except UnicodeError:
+        return False
+    return True
 
 
 def _check_is_text(data: bytes, file: str) -> None:
@@ -190,6 +204,8 @@ def plain(data: bytes) -> bytes:
         data = data.rstrip(b"\x00").replace(b"\x00", b"\n")
     if b"\xef\xbb\xbf" in data:  # two files in one
         data = _MARK_INSIDE.sub(b"", data)
+    if b"\xe2\x80\x8b" in data or b"\xe2\x81\xa0" in data:
+        data = _NO_WIDTH.sub(b"", data)
     if b"\xc2\xa0" in data:
         data = _HARD_BLANKS.sub(lambda found: b" " * (len(found[0]) // 2), data)
     if _STAMP.match(data):

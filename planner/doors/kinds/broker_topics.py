@@ -11,6 +11,7 @@ from planner.cluster.errors import FormatError
 from planner.cluster.ranges import parse_range
 from planner.doors.chunks import Chunk
 from planner.doors.kind import NO, SURE, Kind
+from planner.doors.kinds.load_report import TEXTS_READ
 from planner.doors.pieces import Assumed, BrokerTopics
 from planner.doors.slim import Topic, slim_topic
 from planner.doors.words import NAMESPACE
@@ -64,8 +65,7 @@ def _read(chunk: Chunk) -> Iterator[BrokerTopics | Assumed]:
             f"Not valid JSON: {error}.", where=str(chunk.source), remedy="Save the whole answer again."
         ) from error
     if are_texts:
-        text = f'{chunk.source}: texts such as "12.5" are read as the numbers in them.'
-        yield Assumed(source=chunk.source, text=text)
+        yield Assumed(source=chunk.source, text=f"{chunk.source}: {TEXTS_READ}")
     topics: dict[str, dict[str, dict[str, Json]]] = {}
     lacking: Counter[str] = Counter()
     apart: Counter[str] = Counter()

@@ -189,6 +189,11 @@ def _read_shell(chunk: Chunk) -> Iterator[Piece]:
     yield configuration(sorted(pairs, key=lambda one: one[0].startswith(PREFIX)), chunk.source, "file")
 
 
+def is_asked(command: str) -> bool:
+    """Say whether a command asks a broker for its settings."""
+    return _DYNAMIC in command or _RUNTIME in command
+
+
 def parted(lines: Sequence[str], command: str) -> Sequence[str]:
     """Return lines with the columns of a table of settings parted as `pulsar-admin` parts them.
 
@@ -199,7 +204,7 @@ def parted(lines: Sequence[str], command: str) -> Sequence[str]:
     known = [row for row in rows if row and is_known(row[1])]
     if not known:
         return lines
-    is_table = any(words in command for words in (_DYNAMIC, _RUNTIME)) or any(row[2] for row in known)
+    is_table = is_asked(command) or any(row[2] for row in known)
     return [
         _widened(row, is_table=is_table) if row and not row[2] else line for row, line in zip(rows, lines, strict=True)
     ]
@@ -217,8 +222,8 @@ def _widened(row: re.Match[str], *, is_table: bool) -> str:
 def _read_table(chunk: Chunk) -> Iterator[Piece]:
     pairs = [(found[1] or found[3], found[2] or "") for line in chunk.lines if (found := _TABLE_LINE.fullmatch(line))]
     names = [name for name, _ in pairs]
-    is_asked = any(words in chunk.source.command for words in (_DYNAMIC, _RUNTIME))
-    if not is_asked and not any(map(is_known, names)) and not all(map(_LIKE_SETTING.fullmatch, names)):
+    is_settings = is_asked(chunk.source.command) or any(map(is_known, names))
+    if not is_settings and not all(map(_LIKE_SETTING.fullmatch, names)):
         why = f"{count(len(pairs), 'row')} of a table of an unknown kind"
         yield NotUsed(source=chunk.source, why=why, letters=letters_of(chunk.lines))
     elif any(value for _, value in pairs):

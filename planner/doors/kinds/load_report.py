@@ -1,5 +1,6 @@
 """Load reports of brokers: `LocalBrokerData` (modular), `LoadReport` (simple), `BrokerLoadData` (extensible)."""
 
+import re
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -8,12 +9,16 @@ from planner.cluster.moments import LAST_MS
 from planner.cluster.pulsar_json import BUNDLE_METRICS, RESOURCES, Json, broker_numbers, bundle_numbers, last_stats
 from planner.doors.chunks import Chunk
 from planner.doors.kind import LIKELY, NO, SURE, Kind
-from planner.doors.pieces import LoadReport, Metrics, Piece
+from planner.doors.pieces import Assumed, LoadReport, Metrics, Piece
 from planner.doors.plausible import TIMES
 from planner.doors.words import BUNDLE, broker_in
 
 _LOCAL: Final = frozenset(["lastStats", "webServiceUrl", "webServiceUrlTls", "bundles"])
 _EXTENSIBLE: Final = frozenset(["updatedAt", "weightedMaxEMA", "bundleCount", "msgThroughputEMA"])
+_OF_TEXTS: Final = ("protocols", "advertisedListeners")
+_NUMBER: Final = re.compile(r"-?\d{1,300}(?:\.\d+)?(?:[eE][-+]?\d{1,3})?")
+TEXTS_READ: Final = 'texts such as "12.5" are read as the numbers in them.'
+"""What is assumed of numbers that are texts."""
 _SIMPLE: Final = "systemResourceUsage"
 _OF_SIMPLE: Final = {"timestamp": "lastUpdate", "bundleStats": "lastStats"}
 
@@ -29,11 +34,29 @@ def _recognise(chunk: Chunk) -> int:
 
 def _read(chunk: Chunk) -> Iterator[Piece]:
     broker = chunk.broker or broker_in(f"x {chunk.before}")
-    value = chunk.value
+    value, are_texts = _with_numbers(chunk.value)
+    if are_texts:
+        yield Assumed(source=chunk.source, text=f"{chunk.source}: {TEXTS_READ}")
     if all(map(BUNDLE.fullmatch, value)):
         yield _of_bundles(value, chunk, broker)
     else:
         yield report_of(value, chunk, broker)
+
+
+def _with_numbers(value: Any) -> tuple[Any, bool]:
+    """Return a report whose numbers are texts, as scripts write them, with the numbers, and whether there are any."""
+    if not isinstance(value, dict):
+        return value, False
+    made: dict[str, Any] = {}
+    any_text = False
+    for name, given in value.items():
+        made[name], is_text = given, False
+        if isinstance(given, dict) and name not in _OF_TEXTS:
+            made[name], is_text = _with_numbers(given)
+        elif isinstance(given, str) and "ersion" not in name and _NUMBER.fullmatch(given):
+            made[name], is_text = (float(given) if set(given) & set(".eE") else int(given)), True
+        any_text = any_text or is_text
+    return made, any_text
 
 
 def _of_bundles(value: dict[str, Any], chunk: Chunk, broker: str) -> Metrics:

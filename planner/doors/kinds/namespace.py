@@ -37,7 +37,7 @@ def _check_bundles(value: object, where: str) -> None:
         what = "The boundaries do not ascend from 0x00000000 to 0xffffffff."
         raise FormatError(what, where=where, remedy="Save the answer unchanged.")
     count = value.get("numBundles", len(texts) - 1)
-    if count != len(texts) - 1:
+    if str(count) != str(len(texts) - 1):
         raise FormatError(
             f"The answer says numBundles {str(count)[:20]}, but has {len(texts)} boundaries.",
             where=where,

@@ -14,6 +14,8 @@ _ERROR_LINE: Final = re.compile(
     r"Message: |null$|rc \d+$|Caused by: |\.\.\. \d+ more|command terminated with exit code|javax?\.|org\.|curl: \(|"
     r"Node does not exist: /|no org id$|err-mimir-|\[--- stacktrace|Error: |Error response)"
 )
+_ENDED: Final = re.compile(r"\s*command terminated with exit code \d+\s*")
+"""What `kubectl` says below what a command printed before it failed."""
 _OF_SERVER: Final = re.compile(r"\s*--- An unexpected error occurred in the server ---")
 """What brokers write above the trace of an error, whatever the width at which its lines were broken."""
 _PAGE: Final = re.compile(
@@ -31,8 +33,10 @@ def _recognise_error(chunk: Chunk) -> int:
         return SURE if chunk.keys.keys() in ({"reason"}, {"reason", "requestId"}, {"message", "status"}) else NO
     if _PAGE.search(chunk.head) or _OF_SERVER.match(chunk.head):
         return LIKELY
-    found = sum(_ERROR_LINE.match(line) is not None for line in chunk.first_lines[:200])
-    return LIKELY if found and found * 2 >= min(len(chunk.first_lines), 200) else NO
+    first = chunk.first_lines[:200]
+    lines = [line for line in first if not _ENDED.fullmatch(line)] or first  # which may stand below an answer
+    found = sum(_ERROR_LINE.match(line) is not None for line in lines)
+    return LIKELY if found and found * 2 >= len(lines) else NO
 
 
 def _reason(chunk: Chunk) -> str:
@@ -69,7 +73,7 @@ def _read_allocator(chunk: Chunk) -> Iterator[NotUsed]:
     )
 
 
-ERROR = Kind("error", "", _recognise_error, _read_error)
+ERROR = Kind("error", "", _recognise_error, _read_error, _ENDED)
 ALLOCATOR = Kind(
     "allocator statistics", "pulsar-admin broker-stats allocator-stats ALLOCATOR", _recognise_allocator, _read_allocator
 )

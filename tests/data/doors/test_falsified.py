@@ -246,10 +246,10 @@ ALLOWED = {
     "topic_stats": r"(?:publishers|consumers) = \[\]|subscriptions = \{\}|/(?:\*|s) dropped",  # no clients
     # other expressions
     "isolation": r"^policy-a dropped|namespaces/\* = 'x'|primary/\* = 'x'|primary = \[\]|\* dropped",
-    "dispatch_limit": r"dispatchThrottlingRateInMsg = -1",  # no limit
+    "dispatch_limit": r"(?i)dispatchThrottlingRateInMsg = -1",  # no limit
     "domains": r"dropped|brokers = \[\]|brokers/\* = 'x'",  # another domain, or none; a finding names unknown brokers
-    # no limit
-    "policies_of_namespace": r"DispatchRate(?:/\w+)? (?:dropped|= None|= \{\})|Rate/\w+/\w+ dropped|InMsg = -1",
+    # no limit, in either spelling
+    "policies_of_namespace": r"DispatchRate(?:/\w+)? (?:dropped|= None|= \{\})|Rate/\w+/\w+ dropped|In\w{3,4} = -1",
     "settings_of_broker/dynamic": r"dropped",  # what is not overridden
     "settings_file": r"dropped",  # what a file leaves out has its default
     "settings_in_yaml": r"dropped",

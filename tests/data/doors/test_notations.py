@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 import yaml
 
+from planner.doors.pieces import Configuration
 from planner.doors.read import Given, read_given
 from tests.data.doors.test_kinds import FILES, INPUTS, pieces, shown
 
@@ -61,6 +62,17 @@ def test_answers_in_yaml_python_and_a_text_of_json(path: Path) -> None:
         assert named or shown(pieces(other.encode(), path.name)) == plain
 
 
+@pytest.mark.parametrize("form", ["runtime", "dynamic"])
+def test_settings_of_a_running_broker_stay_so_in_another_notation(form: str) -> None:
+    """In YAML they were taken for a file, and in the others they were of an unknown kind."""
+    command = {"runtime": "get-runtime-config", "dynamic": "get-all-dynamic-config"}[form]
+    value = {"loadBalancerSheddingEnabled": "false", "clusterName": "east"}
+    for text in (yaml.safe_dump(value), f"{value!r}\n", json.dumps(json.dumps(value)), json.dumps(value)):
+        (found,) = pieces(f"$ pulsar-admin brokers {command}\n{text}\n".encode(), "1.txt")
+        assert isinstance(found, Configuration)
+        assert (found.form, found.values) == (form, {"loadBalancerSheddingEnabled": "false"})
+
+
 def test_policies_in_yaml_are_no_settings_of_brokers() -> None:
     """Their dispatch limits have the names of settings."""
     value = json.loads((INPUTS / "policies_of_namespace" / "policies.shop_orders.json").read_text())
@@ -91,6 +103,8 @@ def test_resources_in_base64_and_sources_of_pages_are_read() -> None:
     path = INPUTS / "load_report" / "pretty_4_0.json"
     plain = shown(pieces(path.read_bytes(), path.name))
     assert shown(pieces(base64.encodebytes(path.read_bytes()), path.name)) == plain
+    packed = base64.b64encode(base64.b64encode(gzip.compress(path.read_bytes())))
+    assert shown(pieces(packed, path.name)) == plain  # as Helm stores a release in a Secret
     assert shown(pieces(html.escape(path.read_text()).encode(), path.name)) == plain
 
 

@@ -80,6 +80,32 @@ def test_samples_with_units_are_left_out_and_named() -> None:
     assert found.snapshot.topics.name.to_pylist() == ["persistent://shop/orders/o2"]
 
 
+def test_numbers_of_a_report_that_are_texts() -> None:
+    """As a script or `jq` writes them; the report was refused, and so were bundles whose number was a text."""
+    given = json.loads((INPUTS / "load_report" / "pretty_4_0.json").read_text())
+    texts = json.loads(json.dumps(given), parse_int=str, parse_float=str)
+    assert texts["cpu"] != given["cpu"]
+    plain, written = read(json.dumps(given)), read(json.dumps(texts))
+    assert plain.snapshot is not None
+    assert written.snapshot is not None
+    assert snapshot_digest(plain.snapshot) == snapshot_digest(written.snapshot)
+    assert [one for one in written.assumed if one not in plain.assumed] == [
+        'x.txt: texts such as "12.5" are read as the numbers in them.'
+    ]
+    bundles = '{"boundaries": ["0x00000000", "0xffffffff"], "numBundles": "1"}'
+    assert not read(f"$ pulsar-admin namespaces bundles a/b\n{bundles}\n").not_used
+
+
+def test_values_that_are_no_numbers_leave_the_others() -> None:
+    """All topics of a broker were lost for one of them, in a field that is not used."""
+    topics = (INPUTS / "broker_topics" / "one_line_4_0.broker-0.json").read_text()
+    other = topics.replace('"averageMsgSize":', '"averageMsgSize":NaN,"was":')
+    assert other != topics
+    plain, found = read(topics), read(other)
+    assert found.text == plain.text
+    assert "values that are no numbers, and count as 0 or unknown" in " ".join(found.assumed)
+
+
 def test_numbers_of_topics_that_are_texts() -> None:
     texts = re.sub(r'(":\s*)(-?\d+(?:\.\d+)?(?:[eE]-?\d+)?)(?=\s*[,}])', r'\1"\2"', TOPICS)
     assert texts != TOPICS

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from planner.doors.chunks import chunks_of
-from planner.doors.pieces import NotUsed, Piece
+from planner.doors.pieces import NotUsed, Piece, Version
 from planner.doors.read import Given, read_given
 from planner.doors.reading import Reading
 from planner.doors.recognise import pieces_of
@@ -50,6 +50,11 @@ WRAPPED: dict[str, Callable[[str], bytes]] = {
     "log4j": above("log4j:WARN No appenders\nERROR StatusLogger No Log4j 2 configuration file found.\n"),
     "kubectl": above('Defaulted container "a" out of: a, b (init)\nUnable to use a TTY - input is not a terminal\n'),
     "old kubectl": above("Defaulting container name to a.\nUse 'kubectl describe pod/x -n p' to see all.\n"),
+    "a forwarded port": above("Forwarding from 127.0.0.1:8080 -> 8080\nHandling connection for 8080\n"),
+    "shells of pods": above("<<K9s-Shell>> Pod: a/b | Container: c\nAll commands and output from this session will\n"),
+    "compose": above("WARN[0000] /srv/compose.yml: `version` is obsolete\nEmulate Docker CLI using podman. Create x\n"),
+    "sudo and weaving": above("[sudo] password for ops: \n[AppClassLoader@4e0e2f2a] error cannot determine a\n"),
+    "blanks without width": lambda text: text.replace("\n", "\u200b\n").replace(" ", " \u2060").encode(),
     "ssh": above(
         "Warning: Permanently added '10.0.0.1' (ED25519) to the list of known hosts.\nLast login: Tue Nov 24\n"
     ),
@@ -100,6 +105,17 @@ def read(text: str) -> Reading:
 def test_what_stands_around_an_answer_changes_nothing(name: str, wrapping: str) -> None:
     data = (INPUTS / name).read_bytes()
     assert shown(pieces(WRAPPED[wrapping](data.decode("utf-8-sig")))) == shown(pieces(data))
+
+
+def test_what_kubectl_says_below_an_answer_makes_it_no_error() -> None:
+    """The release was called an error."""
+    found = pieces(
+        b"$ kubectl exec mq-0 -- pulsar-admin brokers version\n4.0.8\ncommand terminated with exit code 137\n"
+    )
+    assert [type(one) for one in found] == [Version, NotUsed]
+    assert "an error: command terminated with exit code 137" in str(found[1])
+    (alone,) = pieces(b"$ pulsar-admin brokers version\ncommand terminated with exit code 137\n")
+    assert "an error: command terminated" in str(alone)
 
 
 REPORT = (INPUTS / "load_report" / "one_line_4_2.jsonl").read_text().splitlines()
