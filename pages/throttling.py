@@ -398,7 +398,10 @@ def limit_sentence(snapshot: Snapshot, traffic: TopicTraffic) -> str:
     for row in at_the_limit(snapshot, caps).tolist():
         listed = snapshot.topics.name[row].as_py()
         if name in {listed, parse_topic(listed).base}:
-            return f"**At the limit now:** {plain(listed)} dispatches {dispatched(snapshot, caps, row)}."
+            return (
+                f"**At the limit now:** {plain(listed)} dispatches {dispatched(snapshot, caps, row)}. How much more its"
+                " consumers want is not measured, so that the demand below is what they get."
+            )
     return ""
 
 

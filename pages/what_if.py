@@ -43,12 +43,12 @@ from planner.web.widgets import button, chart, show_error, show_notes, table
 _CARDS = {
     "shed": ("Bundles shed", ""),
     "settled_after_cycles": ("Cycles to settle", ""),
-    "final_std_percent": ("Deviation", "points"),
+    "final_std_percent": ("Final deviation", "points"),
     "peak_usage_percent": ("Peak", "%"),
     "topics_disconnected": ("Disconnected topics", ""),
     "thrashing_percent": ("Thrashing", "%"),
     "splits": ("Splits", ""),
-    "final_headroom_factor": ("Headroom", "x"),
+    "final_headroom_factor": ("Final headroom", "x"),
 }
 """The measures shown first: short labels and units."""
 _CARD_PX = 170
@@ -72,8 +72,10 @@ _STEPPED_AT = SessionValue("stepped-at", float)
 def _number(value: float | None, unit: str) -> str:
     if value is None:
         return "not yet"
+    if unit == "x" and np.isfinite(value):
+        return f"{value:.2f}x"  # as all pages write it
     text = f"{value:,}" if isinstance(value, int) else rounded(value)
-    return f"{text}{unit}" if unit == "x" else f"{text} {unit}".strip()
+    return text if unit == "x" else f"{text} {unit}".strip()
 
 
 def summary_frame(found: Summary, base: Summary | None = None) -> pd.DataFrame:

@@ -173,7 +173,9 @@ def held_by_gate(case: Outcome) -> Iterator[Finding]:
         words, edits = _split(case, only)
         remedy = f"Its only bundle is {case.last.bundle_names[only]}. {words}"
     verb = "keeps bundles there" if first.code in FRAME_GATES else "holds it back"
-    due = "is above the threshold" if case.profile.threshold or usage[first.broker] > limit else "is due to shed"
+    due = "is due to shed"
+    if case.profile.threshold or usage[first.broker] > limit:
+        due = f"{'is' if _from_the_start(case, first) else 'ends'} above the threshold"
     title = f"{first.broker} {due}, but {what} {verb}"
     if what.startswith("that "):
         title = f"{first.broker} {due}, but sheds nothing: {what.removeprefix('that ')}"
@@ -191,6 +193,13 @@ def held_by_gate(case: Outcome) -> Iterator[Finding]:
         changes=changes,
         edits=edits,
     )
+
+
+def _from_the_start(case: Outcome, held: Held) -> bool:
+    """Say whether the first cycle, too, is to shed from a broker; pages show that one."""
+    if not held.cycle or any(move.source == held.broker for move in case.decision(0).moves):
+        return True
+    return any(one.broker == held.broker for one in _held_in(case, 0))
 
 
 def _ungrouped(case: Outcome, held: Held) -> tuple[str, tuple[GroupChange, ...]]:

@@ -73,7 +73,7 @@ def broker_scores(
         figure.add_hline(
             y=limit * factor,
             line={"color": CATEGORICAL[3], "width": 2},
-            name=f"overloaded {limit * factor:g}{suffix}",
+            name=f"limit {limit * factor:g}{suffix}",
             showlegend=True,
         )
     title, legend = f"score ({'%' if unit == 'fraction' else unit})", {"y": 1.0, "yanchor": "bottom", "x": 0}
@@ -151,7 +151,7 @@ def bars_by_name(values: Mapping[str, float], limit: float | None, y_title: str)
     if limit is not None:
         look = {"color": MUTED, "dash": "dash", "width": 2}
         figure.add_hline(y=limit, line=look)
-        words = f"threshold {limit:g}"
+        words = f"limit {limit:g} %"
         figure.add_scatter(x=[None], y=[None], mode="lines", name=words, line=look, showlegend=True)
     finish(figure, height=300, y_title=y_title, legend={"y": 1.02, "yanchor": "bottom"}, from_zero=True)
     figure.data[0].showlegend = False

@@ -124,7 +124,7 @@ def brokers_over_cycles(
         figure.add_hline(
             y=limit * factor,
             line={"color": WARNING, "width": 1.5, "dash": "dash"},
-            annotation={"text": f"overloaded: {limit * factor:g} {unit}", "font": {"size": 11}},
+            annotation={"text": f"limit {limit * factor:g} {unit}", "font": {"size": 11}},
             row=1,
             col=1,
         )

@@ -174,7 +174,7 @@ def stability_of(
         shed=tuple(event for _, event in shed),
         undone=len({event.bundle for _, event in shed} & moved),
         splits=sum(event.kind == "split" for cycle in seen.after for event in cycle.events),
-        why=shed[0][1].why if shed else "",
+        why=f"{shed[0][1].bundle}: {shed[0][1].why}" if shed else "",
         keeps=keeps,
         was_off=seen.was_off,
         divided=divided,

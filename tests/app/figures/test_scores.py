@@ -27,7 +27,7 @@ def test_the_limit_is_drawn_once() -> None:
     scores, none = np.array([0.9, 0.5]), np.array([False, False])
     for lines, drawn in (
         ((Line("average", 0.7), Line("overloaded", 0.85)), ["average 70.0 %", "overloaded 85.0 %"]),
-        ((Line("average", 0.7),), ["average 70.0 %", "overloaded 85 %"]),
+        ((Line("average", 0.7),), ["average 70.0 %", "limit 85 %"]),
     ):
         figure = broker_scores(["a", "b"], scores, none, lines, "fraction", limit=0.85)
         assert [shape.name for shape in figure.layout.shapes] == drawn

@@ -87,6 +87,7 @@ def test_what_pulsar_leaves_alone(story: Snapshot) -> None:
     found = with_alternative(offer_of(best_plan(story, Question(moves=3))))
     other = found.alternative
     assert not found.stability.stable
+    assert found.stability.why.startswith(f"{found.stability.shed[0].bundle}: ")
     assert other is not None
     plan = other.plan or best_plan(replace(story, settings=story.settings.changed(**other.settings)), Question(moves=3))
     assert left_alone(plan, watch(plan))

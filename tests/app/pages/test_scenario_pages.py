@@ -228,7 +228,7 @@ class TestWhatIf:
         deltas = {m.label: m.delta for m in test.metric}
         peak = captured["Peak"].removesuffix(" %")
         assert re.fullmatch(rf"\+[0-9.]+ · {re.escape(peak)} as captured", deltas["Peak"])
-        assert re.fullmatch(r"-[0-9.]+ · [0-9.]+ as captured", deltas["Headroom"])
+        assert re.fullmatch(r"-[0-9.]+ · [0-9.]+ as captured", deltas["Final headroom"])
         assert deltas["Splits"] == "as captured"
 
     @pytest.mark.parametrize(
@@ -250,7 +250,7 @@ class TestWhatIf:
     def test_more_cpu_than_there_is(self, page: Page) -> None:
         test = page("what_if", scenario=link(Step(ScaleTraffic(factor=3))))
         assert "needs more CPU than the machine has" in shown(test)
-        (headroom,) = [float(m.value.removesuffix("x")) for m in test.metric if m.label == "Headroom"]
+        (headroom,) = [float(m.value.removesuffix("x")) for m in test.metric if m.label == "Final headroom"]
         assert headroom < 1
 
     def test_an_edit_is_added_switched_off_and_deleted(self, page: Page) -> None:

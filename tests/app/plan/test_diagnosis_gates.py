@@ -30,6 +30,7 @@ from planner.simulate.generate import generate
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Step, unchanged
 from planner.simulate.usage_model import standing
+from planner.workspace.samples import load_sample, samples
 from tests.app.simulate.traces import cluster
 
 SHEDDING: Final = "loadBalancerLoadSheddingStrategy"
@@ -302,6 +303,19 @@ def test_a_broker_below_the_threshold_is_held_by_no_gate() -> None:
     assert "held_by_gate" not in {finding.code for finding in diagnose(outcome)}
     calm = asked(hot("ThresholdShedder", SMALL, usage=(0.3, 0.28, 0.29)))
     assert "held_by_gate" not in {finding.code for finding in diagnose(calm)}
+
+
+def test_a_broker_that_only_ends_above_the_threshold_is_said_to_end_there() -> None:
+    """Pages show the first cycle beside the verdict: a broker at a third of its capacity is above nothing there."""
+    story = load_sample(next(one for one in samples() if one.file == "story.zip"))
+    outcome = asked(story, cycles=30)
+    found = gate_of(outcome)
+    assert f"{found.brokers[0]} ends above the threshold, but " in found.title
+    at_first = outcome.reported_usage[0][outcome.series.brokers.index(found.brokers[0])]
+    assert at_first < np.nanmean(outcome.reported_usage[0])
+    assert "ends above the threshold" in verdict(outcome).text
+    always = asked(hot("ThresholdShedder", usage=(0.6, 0.1, 0.1), settings={EXCLUDED: "acme/orders"}))
+    assert "b1:8080 is above the threshold, but " in gate_of(always).title
 
 
 NEWEST: Final = "TransferShedder"
