@@ -28,7 +28,8 @@ _INSIDE: Final = ("report", "topics", "value", "bundles", "policies", "response"
 _AT_MS: Final = ("time_ms", "publish_time_ms")
 _COMMENT: Final = re.compile(r"\s*(?:#|//|;|!)")
 _ASKED: Final = re.compile(
-    r"pulsar-admin .*?\b((?:brokers|broker-stats|clusters|tenants|namespaces|topics)) ([a-z][a-z-]+)"
+    r"(?:pulsar-admin|pulsarctl) .*?\b(brokers|broker-stats|clusters|tenants|namespaces|topics|bookies|functions|"
+    r"sources|sinks|schemas|packages|resourcegroups|topicPolicies|transactions|proxy-stats) ([a-z][a-z-]+)"
 )
 _USED: Final[Mapping[str, frozenset[str]]] = {
     "broker-stats": frozenset(["topics", "load-report", "monitoring-metrics", "allocator-stats"]),

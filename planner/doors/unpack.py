@@ -58,6 +58,8 @@ _CONTROL: Final = re.compile(rb"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:
 """Colours, titles and modes of a terminal."""
 _LOST_CONTROL: Final = re.compile(rb"(?:\^\[|\\(?:e|x1b|u001b|033)|\xe2\x90\x9b)?\[(?:\d{1,3}(?:;\d{1,3}){0,4})?m")
 """Colours whose first sign was lost, or is written out."""
+_WIDE: Final = re.compile(rb"(?:\xff\xfe)?(?:[\t\r\n -~]\x00){8,}")
+"""A stretch of UTF-16 in another text, as `>>` of PowerShell appends it."""
 _LINE_ENDS: Final = re.compile(rb"\r+\n?")
 _MARK_INSIDE: Final = re.compile(rb"(?m)^\xef\xbb\xbf")
 _NO_WIDTH: Final = re.compile(rb"\xe2\x80\x8b|\xe2\x81\xa0")
@@ -198,6 +200,8 @@ def plain(data: bytes) -> bytes:
     """Return a text without what containers, terminals, shells and mail programs add to it."""
     data = without_records(data)
     data = _without_colours(data)
+    if b"\x00" in data:
+        data = _WIDE.sub(lambda found: found[0].removeprefix(codecs.BOM_UTF16_LE).replace(b"\x00", b""), data)
     if b"\r" in data:
         data = _LINE_ENDS.sub(b"\n", data)
     if b"\x00" in data:  # parts the variables in /proc/PID/environ

@@ -44,6 +44,7 @@ _ROW: Final = re.compile(r"\s*([A-Za-z][A-Za-z0-9_.]*)(?: {1,2}|( {3,}|\t+))([^\
 """A row of a table: a name, what parts it widely from its value, and the value."""
 _DYNAMIC: Final = "dynamic-config"
 _RUNTIME: Final = "runtime"
+_OF_BROKER: Final = re.compile(r"get-runtime-config|dynamic-config|configuration/(?:runtime|values)")
 _MOST_DYNAMIC: Final = 60
 """A runtime configuration has hundreds of settings; overrides are few."""
 _ASSIGNED: Final = re.compile(rf"(?<![^\s;,])({NAMED}\s*=(?!=))")
@@ -110,7 +111,8 @@ def _read_conf(chunk: Chunk) -> Iterator[Piece]:
     if any(name.startswith(PREFIX) for name, _ in pairs):  # other variables of a container are no settings
         pairs = [(name, value) for name, value in pairs if name.startswith(PREFIX) or is_known(name)]
         pairs.sort(key=lambda one: one[0].startswith(PREFIX))  # images write these last
-    yield configuration(pairs, chunk.source, "file")
+    is_of_broker = is_asked(chunk.source.command)
+    yield _of_broker(chunk, pairs) if is_of_broker else configuration(pairs, chunk.source, "file")
 
 
 def _read_options(chunk: Chunk) -> Iterator[Configuration]:
@@ -191,7 +193,7 @@ def _read_shell(chunk: Chunk) -> Iterator[Piece]:
 
 def is_asked(command: str) -> bool:
     """Say whether a command asks a broker for its settings."""
-    return _DYNAMIC in command or _RUNTIME in command
+    return _OF_BROKER.search(command) is not None
 
 
 def parted(lines: Sequence[str], command: str) -> Sequence[str]:

@@ -12,6 +12,8 @@ _EXTENSIBLE: Final = "ExtensibleLoadManager"
 _ERROR_LINE: Final = re.compile(
     r"^\s*(?:---.*error occurred|Stacktrace:|at [\w.$]+\(|\w+(?:\.\w+)+(?:Exception|Error)\b|HTTP \d{3}\b|Reason: |"
     r"Message: |null$|rc \d+$|Caused by: |\.\.\. \d+ more|command terminated with exit code|javax?\.|org\.|curl: \(|"
+    r"Error from server |(?:The connection|Unable to connect) to the server|error: |OCI runtime exec failed|"
+    r"Exception in thread |ssh: |(?:-?(?:ba|z|da|a|k)?sh): .*(?:not found|No such file|denied)|"
     r"Node does not exist: /|no org id$|err-mimir-|\[--- stacktrace|Error: |Error response)"
 )
 _ENDED: Final = re.compile(r"\s*command terminated with exit code \d+\s*")

@@ -67,8 +67,9 @@ def test_settings_of_a_running_broker_stay_so_in_another_notation(form: str) -> 
     """In YAML they were taken for a file, and in the others they were of an unknown kind."""
     command = {"runtime": "get-runtime-config", "dynamic": "get-all-dynamic-config"}[form]
     value = {"loadBalancerSheddingEnabled": "false", "clusterName": "east"}
-    for text in (yaml.safe_dump(value), f"{value!r}\n", json.dumps(json.dumps(value)), json.dumps(value)):
-        (found,) = pieces(f"$ pulsar-admin brokers {command}\n{text}\n".encode(), "1.txt")
+    lines = "".join(f"{key}={one}\n" for key, one in value.items())
+    for text in (yaml.safe_dump(value), f"{value!r}\n", json.dumps(json.dumps(value)), json.dumps(value), lines):
+        (found,) = pieces(f"$ pulsar-admin brokers {command} | jq .\n{text}\n".encode(), "1.txt")
         assert isinstance(found, Configuration)
         assert (found.form, found.values) == (form, {"loadBalancerSheddingEnabled": "false"})
 

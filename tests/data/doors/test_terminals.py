@@ -118,6 +118,36 @@ def test_what_kubectl_says_below_an_answer_makes_it_no_error() -> None:
     assert "an error: command terminated" in str(alone)
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        'Error from server (NotFound): pods "mq-0" not found',
+        "The connection to the server localhost:8080 was refused - did you specify the right host or port?",
+        "error: unable to upgrade connection: container not found",
+        "bash: pulsar-admin: command not found",
+        "sh: 1: bin/pulsar-admin: not found",
+    ],
+)
+def test_errors_of_shells_and_kubectl_are_called_errors(line: str) -> None:
+    """They were called commands without answers, or lines of an unknown kind."""
+    reading = read(f"$ kubectl exec -n pulsar mq-0 -- bin/pulsar-admin brokers list pulsar\n{line}\n")
+    assert [why.partition(": ")[2][:40] for why in reading.not_used] == [f"an error: {line}"[:40]]
+    assert not reading.assumed
+
+
+def test_a_text_that_powershell_goes_on_with_is_read() -> None:
+    """Its `>>` appends UTF-16 to a file that may be in another encoding; each letter was a line."""
+    data = (INPUTS / "brokers/lines_4_2.txt").read_text().replace("\n", "\r\n")
+    plain = shown(pieces(data.encode()))
+    for mark in (b"", b"\xff\xfe"):
+        assert shown(pieces(b"# saved\r\n" + mark + data.encode("utf-16-le"))) == plain
+
+
+def test_an_answer_that_is_not_used_is_called_by_its_command() -> None:
+    reading = read('$ pulsar-admin bookies list-bookies\n{"bookies": []}\n')
+    assert "the answer to bookies list-bookies, which the planner does not use" in reading.not_used[0]
+
+
 REPORT = (INPUTS / "load_report" / "one_line_4_2.jsonl").read_text().splitlines()
 TOPICS = (INPUTS / "broker_topics" / "one_line_4_0.broker-0.json").read_text().strip()
 NAMELESS = '{"shop/stock": {"0x00000000_0x40000000": {"persistent": {"persistent://shop/stock/a": {}}}}}'
