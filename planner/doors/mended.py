@@ -42,6 +42,11 @@ _SLIPS: Final = (
         ),
         r"\1",
     ),
+    (
+        "remarks between lines",
+        re.compile(r"(?m)(?<=[,{\[]\n)[ \t]*+(?://|#)[^\n]*\n"),
+        "",
+    ),
     ("spare commas", re.compile(r"(?<![,\s])\s{0,80}+(?:,\s{0,80}+){1,20}+(?=[\]}])|,(?=[ \t]{0,80}+,)"), ""),
     (
         "values that are no numbers, and count as 0 or unknown",

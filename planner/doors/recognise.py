@@ -1,5 +1,6 @@
 """Finds the kind of each chunk by its content, and reads it into pieces."""
 
+import base64
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -41,6 +42,7 @@ _USED: Final[Mapping[str, frozenset[str]]] = {
     "topics": frozenset(["list", "stats", "partitioned-stats", "lookup", "partitioned-lookup"]),
 }
 """Commands whose answers are read."""
+_NODES: Final = "kvs"
 _TEMPLATE: Final = re.compile(r"\s*(?:\{%.*%\}|\{\{.*\}\}|<%.*%>)\s*")
 """What a template leaves out or fills in: whole lines of Jinja, of Helm or of ERB."""
 _MOST_MAPPED: Final = 10_000
@@ -147,6 +149,9 @@ def _inside(chunk: Chunk) -> Iterator[Chunk]:
             yield _part(chunk, part, chunk.about, position)
         return
     keys = chunk.keys
+    if _NODES in keys:
+        yield from _nodes(chunk)
+        return
     named = _named(keys, _ABOUT)
     for name in _INSIDE:
         if name in keys and bytes(memoryview(keys[name])[:1]) == b"{":
@@ -158,6 +163,20 @@ def _inside(chunk: Chunk) -> Iterator[Chunk]:
     if 0 < len(keys) <= _MOST_MAPPED and all(BROKER.fullmatch(n) or NAMESPACE.fullmatch(n) for n in keys):
         for name, part in keys.items():
             yield _part(chunk, part, name, ", ".join(filter(None, (chunk.source.position, name))))
+
+
+def _nodes(chunk: Chunk) -> Iterator[Chunk]:
+    """Yield the nodes of a store as `etcdctl -w json` prints them: path and value in base64."""
+    nodes = chunk.value[_NODES]
+    for at, node in enumerate(nodes if isinstance(nodes, list) else (), 1):
+        source = replace(chunk.source, position=", ".join(filter(None, (chunk.source.position, f"item {at}"))))
+        try:
+            path, value = (base64.b64decode(node[name], validate=True).decode() for name in ("key", "value"))
+        except (KeyError, TypeError, ValueError):
+            yield Chunk(source, memoryview(msgspec.json.encode(node)), is_json=True)
+            continue
+        source = replace(source, command=path)
+        yield Chunk(source, memoryview(value.encode()), is_json=value.lstrip()[:1] in ("{", "["))
 
 
 def _named(keys: dict[str, msgspec.Raw], names: tuple[str, ...]) -> str:

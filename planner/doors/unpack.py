@@ -64,7 +64,7 @@ _LINE_ENDS: Final = re.compile(rb"\r+\n?")
 _MARK_INSIDE: Final = re.compile(rb"(?m)^\xef\xbb\xbf")
 _NO_WIDTH: Final = re.compile(rb"\xe2\x80\x8b|\xe2\x81\xa0")
 """Blanks without a width, as chats and wikis put between words."""
-_HARD_BLANKS: Final = re.compile(rb"(?m)(?:^|(?<=[ \t]))(?:\xc2\xa0)+|(?:\xc2\xa0)+(?=[ \t])|(?:\xc2\xa0){2,}")
+_HARD_BLANKS: Final = re.compile(rb"(?m)(?:^|(?<=[ \t])|(?<=\":))(?:\xc2\xa0)+|(?:\xc2\xa0)+(?=[ \t])|(?:\xc2\xa0){2,}")
 _STAMP: Final = re.compile(rb"(?m)^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6,9}(?:Z|[-+]\d\d:\d\d) ")
 _QUOTE: Final = re.compile(rb"(?m)^[ \t]*(?:> ?)+")
 _QUOTED_TEXT: Final = re.compile(rb"(?:[ \t]*>[^\n]*(?:\n|\Z)|[ \t]*\n)+\Z")

@@ -44,6 +44,9 @@ _ROW: Final = re.compile(r"\s*([A-Za-z][A-Za-z0-9_.]*)(?: {1,2}|( {3,}|\t+))([^\
 """A row of a table: a name, what parts it widely from its value, and the value."""
 _DYNAMIC: Final = "dynamic-config"
 _RUNTIME: Final = "runtime"
+_GREPPED: Final = re.compile(rf"([^\s=:]+):(?:[0-9]+:)?#?\s*{NAMED}\s*=")
+"""A line of a file that `grep` found."""
+_BROKER_CONF: Final = "broker.conf"
 _OF_BROKER: Final = re.compile(r"get-runtime-config|dynamic-config|configuration/(?:runtime|values)")
 _MOST_DYNAMIC: Final = 60
 """A runtime configuration has hundreds of settings; overrides are few."""
@@ -103,8 +106,22 @@ def pairs_of(lines: Iterable[str]) -> list[tuple[str, str]]:
     return [(name, _plain(value) if of_shell else value) for name, value in given]
 
 
+def _of_one_file(lines: Sequence[str]) -> tuple[Sequence[str], list[str]]:
+    """Return the lines of `broker.conf` where `grep` printed those of several files, and the names of the others."""
+    names = [found[1] if (found := _GREPPED.match(line)) else "" for line in lines]
+    every = list(dict.fromkeys(filter(None, names)))
+    brokers = [name for name in every if PurePath(name).name == _BROKER_CONF]
+    if len(brokers) != 1 or len(every) == 1:
+        return lines, []
+    kept = [line for line, name in zip(lines, names, strict=True) if name in ("", brokers[0])]
+    return kept, [name for name in every if name != brokers[0]]
+
+
 def _read_conf(chunk: Chunk) -> Iterator[Piece]:
-    pairs = pairs_of(chunk.lines)
+    lines, others = _of_one_file(chunk.lines)
+    if others:
+        yield NotUsed(source=chunk.source, why=f"lines of {listed(others)} left out: those of {_BROKER_CONF} count")
+    pairs = pairs_of(lines)
     if any(line.lstrip().startswith(_SYSTEMD) and line.count('"') % 2 for line in chunk.lines):
         why = "a line ends inside quotation marks, so that settings may be missing; save the output to a file"
         yield NotUsed(source=chunk.source, why=why)

@@ -11,7 +11,7 @@ from planner.cluster.errors import FormatError
 from planner.cluster.units import MIB
 from planner.doors.chunks import Chunk
 from planner.doors.kind import LIKELY, MAYBE, NO, SURE, Kind
-from planner.doors.pieces import NotUsed, Piece
+from planner.doors.pieces import Assumed, NotUsed, Piece
 from planner.doors.vocabulary import NAMED, PREFIX, configuration, is_known, unprefixed_in
 from planner.history.assumed import listed
 
@@ -51,6 +51,10 @@ _HOLDERS: Final = frozenset(["env", "envFrom", "environment", "literals", "confi
 _OF_IMAGES: Final = frozenset(["env", "environment", "literals", "configData", "data"])
 """Under which the variables of a container stand."""
 _SHOWN: Final = ("name", "component", "kind")
+
+
+_SENTENCE: Final = re.compile(r"(?m)^(?!-|\.\.\.)[^\s#:{}\[\]%<@\"'|>][^:{}%<\n]*(?:\n|\Z)")
+"""A line that is neither a key nor an item of a list, nor of a template."""
 
 
 def _recognise(chunk: Chunk) -> int:
@@ -103,6 +107,24 @@ def documents_in(text: str, where: str) -> list[Any]:
         ) from error
 
 
+def _documents(text: str, where: str) -> tuple[list[Any], bool]:
+    """Return YAML as `documents_in` does, and whether sentences of people were left out that made it none.
+
+    Raises:
+        FormatError: It is not valid without them either.
+    """
+    try:
+        return documents_in(text, where), False
+    except FormatError as error:
+        without = _SENTENCE.sub("", text)
+        if without == text:
+            raise
+        try:
+            return documents_in(without, where), True
+        except FormatError:
+            raise error from None
+
+
 def _described(text: str) -> Iterator[Any]:
     """Yield ConfigMaps as `kubectl describe` prints them."""
     for part in re.split(r"(?m)^(?=Name: )", text):
@@ -131,7 +153,9 @@ def _read(chunk: Chunk) -> Iterator[Piece]:
     elif _DESCRIBED.search(chunk.head):
         documents = list(_described(bytes(chunk.data).decode("utf-8", "replace")))
     else:
-        documents = documents_in("\n".join(chunk.lines), str(chunk.source))
+        documents, has_sentences = _documents("\n".join(chunk.lines), str(chunk.source))
+        if has_sentences:
+            yield Assumed(source=chunk.source, text=f"{chunk.source}: sentences among the lines of YAML are left out.")
     found = SettingsFound(str(chunk.source))
     for document in documents:
         found.visit(document, (), 0)

@@ -40,6 +40,8 @@ MARKED: dict[str, tuple[Callable[[str], str], str]] = {
     "arrow": (lambda text: text.replace(f"{CPU},", f"{CPU},   <--- too high"), "remarks at the end of lines"),
     "hash": (lambda text: text.replace(f"{CPU},", f"{CPU}, # here"), "remarks at the end of lines"),
     "slashes": (lambda text: text.replace(f"{CPU},", f"{CPU}, // here"), "remarks at the end of lines"),
+    "remark between lines": (lambda text: text.replace(f"{CPU},", f"{CPU},\n  // too high"), "remarks between lines"),
+    "hard blanks after colons": (lambda text: text.replace('": ', '":\u00a0'), ""),
     "comma at the end": (lambda text: text.rstrip()[:-1].rstrip() + ",\n}\n", "spare commas"),
     "two commas": (lambda text: text.replace(f"{CPU},", f"{CPU},,"), "spare commas"),
     "no comma": (lambda text: text.replace(f"{CPU},", CPU), "missing commas"),

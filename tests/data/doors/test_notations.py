@@ -74,6 +74,25 @@ def test_settings_of_a_running_broker_stay_so_in_another_notation(form: str) -> 
         assert (found.form, found.values) == (form, {"loadBalancerSheddingEnabled": "false"})
 
 
+def test_nodes_that_etcdctl_prints_as_json_are_read() -> None:
+    """Its keys and values are in base64; they were JSON of an unknown kind."""
+    plain = (INPUTS / "averages/etcdctl_4_0.txt").read_text()
+    lines = [line for line in plain.splitlines() if line]
+    start = next(at for at, line in enumerate(lines) if line.startswith("/"))
+    nodes = list(zip(lines[start::2], lines[start + 1 :: 2], strict=False))
+    assert all(path.startswith("/") for path, _ in nodes)
+    pairs = [
+        {"key": base64.b64encode(a.encode()).decode(), "value": base64.b64encode(b.encode()).decode()} for a, b in nodes
+    ]
+    command = "$ etcdctl get --prefix /loadbalance -w json\n"
+    text = command + json.dumps({"header": {"revision": 5}, "kvs": pairs, "count": len(pairs)})
+    assert shown(pieces(text.encode(), "1.txt")) == shown(pieces(plain.encode(), "1.txt"))
+    pairs[0]["value"] = "???"
+    damaged = pieces((command + json.dumps({"kvs": pairs})).encode(), "1.txt")
+    assert "JSON of an unknown kind, with the keys key, value" in str(damaged[0])
+    assert len(damaged) == len(pairs)
+
+
 def test_policies_in_yaml_are_no_settings_of_brokers() -> None:
     """Their dispatch limits have the names of settings."""
     value = json.loads((INPUTS / "policies_of_namespace" / "policies.shop_orders.json").read_text())

@@ -115,6 +115,29 @@ def test_a_table_with_narrow_columns_is_read_whole() -> None:
     assert file.misspelt == {"loadBalancerSheddingIntervalMinuets": "loadBalancerSheddingIntervalMinutes"}
 
 
+def test_lines_that_grep_found_in_several_files_are_parted() -> None:
+    """The last file counted, which may be that of a standalone broker."""
+    text = (
+        "conf/broker.conf:12:loadBalancerEnabled=true\nconf/broker.conf:19:loadBalancerSheddingIntervalMinutes=9\n"
+        "conf/standalone.conf:7:loadBalancerEnabled=false\n"
+    )
+    reading = read(f"$ grep -rn loadBalancer conf/\n{text}")
+    (file,) = reading.configurations
+    assert file.values == {"loadBalancerEnabled": "true", "loadBalancerSheddingIntervalMinutes": "9"}
+    assert "lines of conf/standalone.conf left out: those of broker.conf count" in reading.not_used[0]
+
+
+def test_values_between_sentences_are_read() -> None:
+    text = 'and our values:\n\nbroker:\n  configData:\n    loadBalancerSheddingIntervalMinutes: "7"\n\nThanks\nJo\n'
+    reading = read(text)
+    (file,) = reading.configurations
+    assert file.values == {"loadBalancerSheddingIntervalMinutes": "7"}
+    assert reading.assumed == ("pasted text: sentences among the lines of YAML are left out.",)
+    template = read(text.replace("Thanks", "{{ end }}"))
+    assert template.configurations == ()
+    assert "helm template" in template.not_used[0]
+
+
 def test_names_without_values_are_no_settings() -> None:
     reading = read("$ pulsar-admin brokers list-dynamic-config\nloadBalancerEnabled\nloadManagerClassName\n")
     assert reading.found == ()
