@@ -23,18 +23,18 @@ from planner.pulsar.placement.protocol import Measure
 
 _BELOW = ReasonCode(
     "least_resource.below",
-    "average usage {usage_percent:.1f} % + {difference_percent:.0f} % <= {average_percent:.1f} %, the candidates' "
+    "score {usage_percent:.1f} % + {difference_percent:.0f} % <= {average_percent:.1f} %, the candidates' "
     "mean: may be drawn",
     acts=True,
 )
 _ABOVE = ReasonCode(
     "least_resource.above",
-    "average usage {usage_percent:.1f} % + {difference_percent:.0f} % > {average_percent:.1f} %, the candidates' mean",
+    "score {usage_percent:.1f} % + {difference_percent:.0f} % > {average_percent:.1f} %, the candidates' mean",
 )
 _FALLBACK = ReasonCode(
     "least_resource.fallback",
     (
-        "average usage {usage_percent:.1f} % + {difference_percent:.0f} % > {average_percent:.1f} %, the "
+        "score {usage_percent:.1f} % + {difference_percent:.0f} % > {average_percent:.1f} %, the "
         "candidates' mean; no candidate is that far below it, so any may be drawn"
     ),
     acts=True,

@@ -29,17 +29,17 @@ from planner.pulsar.placement.protocol import Measure
 
 _BELOW = ReasonCode(
     "least_resource_extensible.below",
-    "load {load_percent:.1f} % + {difference_percent:.1f} % <= average {average_percent:.1f} %: may be drawn",
+    "score {load_percent:.1f} % + {difference_percent:.1f} % <= average score {average_percent:.1f} %: may be drawn",
     acts=True,
 )
 _ABOVE = ReasonCode(
     "least_resource_extensible.above",
-    "load {load_percent:.1f} % + {difference_percent:.1f} % > average {average_percent:.1f} %",
+    "score {load_percent:.1f} % + {difference_percent:.1f} % > average score {average_percent:.1f} %",
 )
 _ABOVE_ALL = ReasonCode(
     "least_resource_extensible.fallback",
     (
-        "load {load_percent:.1f} % + {difference_percent:.1f} % > average {average_percent:.1f} %; no "
+        "score {load_percent:.1f} % + {difference_percent:.1f} % > average score {average_percent:.1f} %; no "
         "candidate is that far below the average, so any may be drawn"
     ),
     acts=True,

@@ -34,38 +34,38 @@ _BUNDLE_UNLOAD_MIN_THROUGHPUT_THRESHOLD = "loadBalancerBundleUnloadMinThroughput
 
 _BELOW = ReasonCode(
     "threshold.below",
-    "usage {usage_percent:.1f} % < average {average_percent:.1f} % + threshold {threshold_percent:.1f} points"
+    "score {usage_percent:.1f} % < average score {average_percent:.1f} % + threshold {threshold_percent:.1f} points"
     " = {limit_percent:.1f} %",
 )
-_IDLE = ReasonCode("threshold.idle", "the average usage of all brokers is 0: nothing to compare")
+_IDLE = ReasonCode("threshold.idle", "the average score of all brokers is 0: nothing to compare")
 _TOO_LITTLE = ReasonCode(
     "threshold.below_minimum_throughput",
-    "usage {usage_percent:.1f} % >= {limit_percent:.1f} %, but only {required_mib_per_s:.2f} MiB/s would leave, less"
+    "score {usage_percent:.1f} % >= {limit_percent:.1f} %, but only {required_mib_per_s:.2f} MiB/s would leave, less"
     " than the minimum {minimum_mib_per_s:.2f} MiB/s",
 )
 _SINGLE = ReasonCode(
     "threshold.single_bundle",
-    "usage {usage_percent:.1f} % >= {limit_percent:.1f} %, but it has {bundles:.0f} bundle",
+    "score {usage_percent:.1f} % >= {limit_percent:.1f} %, but it has {bundles:.0f} bundle",
 )
 _NO_CANDIDATE = ReasonCode(
-    "threshold.no_candidate", "usage {usage_percent:.1f} % >= {limit_percent:.1f} %, but none of its bundles may leave"
+    "threshold.no_candidate", "score {usage_percent:.1f} % >= {limit_percent:.1f} %, but none of its bundles may leave"
 )
 _DONOR = ReasonCode(
     "threshold.overloaded",
-    "usage {usage_percent:.1f} % >= average {average_percent:.1f} % + threshold {threshold_percent:.1f} points"
+    "score {usage_percent:.1f} % >= average score {average_percent:.1f} % + threshold {threshold_percent:.1f} points"
     " = {limit_percent:.1f} %: at least {required_mib_per_s:.2f} MiB/s leave",
     acts=True,
 )
 _LOWER_DONOR = ReasonCode(
     "threshold.lower_boundary_donor",
-    "another broker is below {lower_percent:.1f} % and this one has the highest usage, {usage_percent:.1f} %:"
+    "another broker scores below {lower_percent:.1f} % and this one has the highest score, {usage_percent:.1f} %:"
     " at least {required_mib_per_s:.2f} MiB/s leave",
     acts=True,
 )
 _LOWER_TOO_LITTLE = ReasonCode(
     "threshold.lower_boundary_below_minimum",
-    "another broker is below {lower_percent:.1f} % and this one has the highest usage, {usage_percent:.1f} %, but less"
-    " than the minimum would leave: {required_mib_per_s:.2f} MiB/s < {minimum_mib_per_s:.2f} MiB/s",
+    "another broker scores below {lower_percent:.1f} % and this one has the highest score, {usage_percent:.1f} %, but"
+    " less than the minimum would leave: {required_mib_per_s:.2f} MiB/s < {minimum_mib_per_s:.2f} MiB/s",
 )
 _TAKEN = ReasonCode(
     "threshold.bundle_taken",

@@ -48,7 +48,7 @@ class TestThreshold:
         (change,) = answer_by(found, THRESHOLD).changes
         assert change.text == f"{THRESHOLD} <= 6"
         assert change.exact == pytest.approx(6.13, abs=0.01)
-        assert found.reasons == ("usage 56.2 % < average 50.1 % + threshold 10.0 points = 60.1 %",)
+        assert found.reasons == ("score 56.2 % < average score 50.1 % + threshold 10.0 points = 60.1 %",)
 
     def test_it_flips_there_and_not_next_to_it(self) -> None:
         assert sheds(self.TRACE, HALF, self.TRACE.settings.changed(**{THRESHOLD: 6}))
