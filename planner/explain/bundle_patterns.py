@@ -2,8 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from heapq import heapify, heappop, heappush
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -25,13 +24,14 @@ from planner.cluster.names import (
     NAMESPACE_BUNDLE_SPLIT_CONDITION_HIT_COUNT_THRESHOLD,
     NAMESPACE_MAXIMUM_BUNDLES,
 )
-from planner.cluster.ranges import bundle_name, equal_boundaries
+from planner.cluster.ranges import equal_boundaries
 from planner.cluster.setting import SettingValue
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count
 from planner.cluster.units import MIB, MS_PER_MIN
 from planner.explain.finding import Finding
+from planner.explain.halving import HALVES, divided, halved
 from planner.explain.outcome import Outcome
 from planner.explain.split_advice import SplitAdvice, split_advice
 from planner.explain.topic_advice import raised
@@ -40,8 +40,6 @@ from planner.pulsar.splitting import automatic_extensible, automatic_modular
 from planner.pulsar.splitting.protocol import SplitAlgorithm
 from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
 from planner.pulsar.splitting.request import split_request, topics_listed
-from planner.simulate.edits.edit import Edit
-from planner.simulate.edits.registry import BundleSplit
 from planner.simulate.event import Event
 from planner.simulate.sequence import decide_split_checks, same_load
 
@@ -54,7 +52,6 @@ _BEHIND: Mapping[str, str] = MappingProxyType(
     }
 )
 """Possible causes, by exceeded limit."""
-_FIRST = SPLIT_ALGORITHMS[0].name
 _BY_TRAFFIC = next(one.name for one in SPLIT_ALGORITHMS if one.reads_traffic)
 _BY_TOPICS = next(one.name for one in SPLIT_ALGORITHMS[1:] if not (one.reads_traffic or one.needs_positions))
 
@@ -62,8 +59,6 @@ _MOST_CHECKS = 10
 
 _MOST_COUNT_EXPONENT = 12
 _MANY_BUNDLES = 16
-_MOST_SPLITS = 64
-"""Splits of a namespace that are tried together."""
 _ENOUGH = 4
 """Bundles for each broker from which on their number is not the fault of a single large one."""
 _EMPTY_SHARE = 0.5
@@ -180,9 +175,9 @@ def bundle_count_too_low(case: Outcome) -> Iterator[Finding]:
         alone = many and int((space.traffic > fair).sum()) == 1
         if alone:
             wanted, what = 2 ** int(np.ceil(np.log2(load / fair / _SHARE_OF_FAIR))), end.bundle_names[bundle]
-            edits = _divided(case.trace.start, what, wanted)
+            edits = divided(case.trace.start, what, wanted)
         else:
-            what, edits = "its bundles", _halved(case.trace.start, space.name, wanted)
+            what, edits = "its bundles", halved(case.trace.start, space.name, wanted)
         if len(space.bundles) >= cap:
             evidence += f" {NAMESPACE_MAXIMUM_BUNDLES} is {cap}, so it is not split automatically."
         example = f", for example into {wanted}" if edits else ""
@@ -197,64 +192,6 @@ def bundle_count_too_low(case: Outcome) -> Iterator[Finding]:
             settings=(DEFAULT_NUMBER_OF_NAMESPACE_BUNDLES, DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM),
             edits=edits,
         )
-
-
-def _halved(start: Snapshot, namespace: str, wanted: int) -> tuple[Edit, ...]:
-    """Return the splits in two, one after the other, after which no bundle is wider than one of so many equal ones.
-
-    None where these are more than anybody would do by hand.
-    """
-    table = start.bundles
-    mine = np.flatnonzero(table.namespace == start.namespaces.index(namespace))
-    ranges = [(int(table.low[at]), int(table.high[at])) for at in mine.tolist()]
-    return _splits(start, namespace, ranges, 2**32 // max(wanted, 1))
-
-
-def _divided(start: Snapshot, bundle: str, parts: int) -> tuple[Edit, ...]:
-    """Return the splits in two that divide a bundle of the start into so many equal parts; none when it came later."""
-    at = start.bundle_position.get(bundle)
-    if at is None:
-        return ()
-    low, high = int(start.bundles.low[at]), int(start.bundles.high[at])
-    return _splits(start, bundle.rpartition("/")[0], [(low, high)], (high - low) // parts + 1)
-
-
-def _splits(start: Snapshot, namespace: str, ranges: list[tuple[int, int]], width: int) -> tuple[Edit, ...]:
-    """Return the splits in two after which no range is wider than that, the heaviest first; none when too many."""
-    table, known = start.topics, start.bundles.namespace == start.namespaces.index(namespace)
-    mine = np.flatnonzero(np.isin(table.bundle, np.flatnonzero(known)))
-    mine = mine[np.argsort(table.hash[mine], kind="stable")]
-    hashes, running = table.hash[mine].astype(np.int64), np.append(0.0, np.cumsum(_throughput(table)[mine]))
-
-    def place(one: tuple[int, int]) -> tuple[float, int, int]:
-        first, last = np.searchsorted(hashes, one).tolist()
-        return float(running[first] - running[last]), one[0] - one[1], one[0]
-
-    wide = [(*place(one), one) for one in ranges if one[1] - one[0] > width]
-    heapify(wide)
-    edits: list[BundleSplit] = []
-    while wide and len(edits) < _MOST_SPLITS:
-        low, high = heappop(wide)[-1]
-        edits.append(BundleSplit(bundle=bundle_name(namespace, low, high), algorithm=_FIRST, unload=True))
-        for part in ((low, (low + high) // 2), ((low + high) // 2, high)):
-            if part[1] - part[0] > width:
-                heappush(wide, (*place(part), part))
-    return () if wide else unloaded_once(edits)
-
-
-def unloaded_once(splits: Sequence[BundleSplit]) -> tuple[BundleSplit, ...]:
-    """Return splits in two with the children left in place where both are split once more.
-
-    Each topic is then disconnected once, when its last bundle is unloaded.
-    """
-    cut = {one.bundle for one in splits}
-
-    def parts(bundle: str) -> tuple[str, str]:
-        space, _, ends = bundle.rpartition("/")
-        low, high = (int(end, 16) for end in ends.split("_"))
-        return bundle_name(space, low, (low + high) // 2), bundle_name(space, (low + high) // 2, high)
-
-    return tuple(replace(one, unload=not cut.issuperset(parts(one.bundle))) for one in splits)
 
 
 def bundle_count_too_high(case: Outcome) -> Iterator[Finding]:
@@ -401,7 +338,7 @@ def split_refused(case: Outcome) -> Iterator[Finding]:
     known = next((one for one in SPLIT_ALGORITHMS if one.name == algorithm), None)
     finds_none = known.finds_none if known else "Pulsar has no such algorithm"
     remedy = f"{DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM} is {algorithm}: {finds_none}."
-    changes: dict[str, Any] = {} if algorithm == _FIRST else {DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM: _FIRST}
+    changes: dict[str, Any] = {} if algorithm == HALVES else {DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM: HALVES}
     if known is not None and known.reads_traffic and case.load_manager is LoadManager.EXTENSIBLE:
         remedy += " The extensible load manager can only split a bundle in two, and drops a split with more boundaries."
         for bundle in [name for name in bundles if name in case.last.bundle_position][:1]:
@@ -415,7 +352,7 @@ def split_refused(case: Outcome) -> Iterator[Finding]:
             else:
                 remedy += f" No value of {NAMESPACE_BUNDLE_MAX_MSG_RATE} gives {bundle} exactly one boundary."
     if changes:
-        remedy += f" {_FIRST} always finds a boundary."
+        remedy += f" {HALVES} always finds a boundary."
     else:
         remedy += f" Split with {_BY_TOPICS}, or add partitions to the topic."
     yield Finding(

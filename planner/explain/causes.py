@@ -9,6 +9,8 @@ from planner.cluster.internal_bundles import internal_bundles
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE
 from planner.explain.finding import Finding
+from planner.explain.gate_patterns import APART
+from planner.explain.health import usage_of
 from planner.explain.outcome import Outcome
 from planner.explain.topic_patterns import topic_dominates
 
@@ -68,6 +70,23 @@ def _doubtful(cause: Finding, other: Finding, case: Outcome) -> bool:
     usage = case.reported_usage[-1][sure]
     limit = case.trace.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
     return not np.isfinite(usage).any() or float(np.nanmean(usage)) < limit
+
+
+def _no_room(cause: Finding, other: Finding, case: Outcome) -> bool:
+    """Say whether clients are disconnected because of it; where some broker has room, a calmer strategy helps too."""
+    if other.code not in {"clients_cut_off", "ping_pong", "unload_storm"}:
+        return True
+    return len(cause.brokers) == int(case.series.present[-1].sum())
+
+
+def _by_the_weight(cause: Finding, other: Finding, case: Outcome) -> bool:
+    """Say whether brokers are neither full nor apart without the weights that are too high."""
+    config = case.trace.settings.changed(**cause.changes)
+    least, mean, highest = usage_of(case.trace.start, config)
+    limit = config.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
+    if other.code in {"out_of_capacity", "policy_full"}:
+        return mean < limit
+    return highest < limit and highest - least < APART
 
 
 def _by_memory(cause: Finding, other: Finding, case: Outcome) -> bool:
@@ -161,6 +180,7 @@ EXPLAINS: Final[Mapping[str, tuple[frozenset[str], Scope]]] = {
         (_OF_SHEDDING | {"out_of_capacity", "policy_full"}) - {"strategy_replaced", "fighting_strategies"},
         _doubtful,
     ),
+    "weight_above_one": (_OF_SHEDDING | {"out_of_capacity", "policy_full"}, _by_the_weight),
     "used_by_others": (
         _OF_THRESHOLD | {"ema_lag", "held_by_gate"},
         _first_broker,
@@ -183,16 +203,19 @@ EXPLAINS: Final[Mapping[str, tuple[frozenset[str], Scope]]] = {
         frozenset(
             {
                 "avg_held_back",
+                "clients_cut_off",
                 "drawn_at_random",
                 "ema_lag",
                 "held_by_gate",
                 "idle_broker",
+                "ping_pong",
                 "threshold_never_reached",
                 "threshold_no_longer_reached",
+                "unload_storm",
                 "usage_not_compared",
             }
         ),
-        _anywhere,
+        _no_room,
     ),
     "policy_full": (
         frozenset(

@@ -2,8 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,11 +14,12 @@ from planner.cluster.names import (
     BROKER_OVERLOADED_THRESHOLD_PERCENTAGE,
     OVERRIDE_BROKER_NIC_SPEED_GBPS,
     PREFER_LATER_VERSIONS,
+    SHEDDING_ENABLED,
 )
-from planner.cluster.tables import BrokerTable
 from planner.cluster.text import count, without_package
 from planner.explain.finding import Finding, Severity, listed
 from planner.explain.outcome import Outcome
+from planner.explain.unlike import beyond_network, odd_limits
 from planner.pulsar.placement.filters import latest
 from planner.pulsar.placement.registry import placement_by_name
 from planner.pulsar.throttling.precedence import RATE_SETTINGS
@@ -28,13 +28,8 @@ from planner.simulate.dispatch.edits import doubled_limit
 from planner.simulate.edits.registry import MachineChange, NewBrokers
 
 if TYPE_CHECKING:
-    from planner.cluster.arrays import FloatArray
     from planner.cluster.setting import SettingValue
 
-_UNLIKE = 1.2
-"""Factor from which two limits count as different."""
-_OF_A_KIND = 3
-"""Fewest machines of one kind among which one can be called odd."""
 _MANY_CLIENTS = 0.5
 """Share of all clients from which on it is many."""
 _FEW_CLIENTS = 50
@@ -56,6 +51,8 @@ def out_of_capacity(case: Outcome) -> Iterator[Finding]:
         f" {mean * 100:.0f} %, so even perfect balance would not help. Headroom: {found.growth.factor:.2f}x;"
         f" {found.growth.broker} fills up first."
     )
+    in_vain = case.summary.shed and found.over_threshold == brokers
+    off = f": set {SHEDDING_ENABLED} to false until they have joined" if in_vain else ""
     yield Finding(
         code="out_of_capacity",
         title=(
@@ -67,7 +64,7 @@ def out_of_capacity(case: Outcome) -> Iterator[Finding]:
         remedy=(
             f"No strategy or threshold can fix this. Add at least {count(more, 'broker')} of the same size, so that"
             f" the average usage is {mean * brokers / (brokers + more) * 100:.0f} %. Until then, shedding only"
-            " disconnects clients."
+            f" disconnects clients{off}."
         ),
         severity="high",
         brokers=tuple(case.series.brokers[i] for i in order if present[i])[: found.over_threshold],
@@ -76,41 +73,11 @@ def out_of_capacity(case: Outcome) -> Iterator[Finding]:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Odd:
-    """Brokers whose limit differs from what others of as many cores have."""
-
-    brokers: tuple[str, ...]
-    sentence: str
-    nic_gbps: float
-    """Speed of the others, where it is a network that differs; else 0."""
-
-
-def _odd_limits(table: BrokerTable) -> Iterator[_Odd]:
-    numbers: tuple[tuple[str, FloatArray, str, float, bool], ...] = (
-        ("inbound network", table.bandwidth_in_limit_kbit_per_s, "Gbit/s", 1e6, True),
-        ("outbound network", table.bandwidth_out_limit_kbit_per_s, "Gbit/s", 1e6, True),
-        ("heap", table.memory_limit_mib, "GiB", 1024, False),
-        ("direct memory", table.direct_memory_limit_mib, "GiB", 1024, False),
-    )
-    groups: dict[int, list[int]] = {}
-    for i, core in enumerate(np.rint(table.cpu_limit_percent).astype(int).tolist()):
-        groups.setdefault(core, []).append(i)
-    for label, values, unit, size, of_network in numbers:
-        for group in groups.values():
-            usual = _usual([float(values[i]) for i in group])
-            few = [i for i in group if usual and _is_unlike(float(values[i]), usual)]
-            if few:
-                names = tuple(table.name[i] for i in few)
-                here, others = f"{values[few[0]] / size:g} {unit}", f"{usual / size:g} {unit}"
-                sentence = f"{label} {here} on {listed(names)}, {others} on others"
-                yield _Odd(names, sentence, usual / size if of_network else 0.0)
-
-
 def unlike_machines(case: Outcome) -> Iterator[Finding]:
     """A few brokers differ from others of the same cores in network speed, memory, release or load manager."""
     table = case.trace.end.brokers
-    limits = tuple(_odd_limits(table))
+    wrong = beyond_network(case.trace.start.brokers)  # an impossible measurement
+    limits = tuple(one for one in odd_limits(table, wrong) if not one.is_wrong)
     parts = [one.sentence for one in limits]
     odd = [name for one in limits for name in one.brokers]
     alike: dict[float, list[str]] = {}
@@ -147,12 +114,18 @@ def unlike_machines(case: Outcome) -> Iterator[Finding]:
     left_out = f" {PREFER_LATER_VERSIONS} is on, so that nothing is placed on {listed(older)}." if older else ""
     or_off = f" Until then, set {PREFER_LATER_VERSIONS} to false." if older else ""
     changes: dict[str, SettingValue] = {PREFER_LATER_VERSIONS: False} if older and not nic else {}
+    alone = not limits and not managers  # machines are alike, and an upgrade is under way
     yield Finding(
         code="unlike_machines",
-        title="Unexpected differences between machines",
-        evidence=f"Among brokers with the same number of cores: {'; '.join(parts)}.{left_out}",
-        remedy="Make these machines equal unless the difference is intended: shedding compares brokers by percentages"
-        f" of their own limits.{or_off}{speed}",
+        title="Brokers run different releases" if alone else "Unexpected differences between machines",
+        evidence=f"{'Brokers differ' if alone else 'Among brokers with the same number of cores'}: {'; '.join(parts)}."
+        f"{left_out}",
+        remedy=(
+            f"Bring all brokers to one release.{or_off}"
+            if alone
+            else "Make these machines equal unless the difference is intended: shedding compares brokers by percentages"
+            f" of their own limits.{or_off}{speed}"
+        ),
         severity=severity,
         brokers=tuple(dict.fromkeys(odd)),
         settings=((PREFER_LATER_VERSIONS,) if older else ()) + ((OVERRIDE_BROKER_NIC_SPEED_GBPS,) if nic else ()),
@@ -174,20 +147,6 @@ def _left_out(case: Outcome) -> list[str]:
     except PulsarError:  # then Pulsar compares none, either
         return []
     return [name for name in versions if name not in newest]
-
-
-def _is_unlike(value: float, usual: float) -> bool:
-    return value > 0 and not usual / _UNLIKE <= value <= usual * _UNLIKE
-
-
-def _usual(values: Sequence[float]) -> float:
-    """Return what most of a kind have; 0 when they are few, or no two thirds of them agree."""
-    known = [value for value in values if value > 0]
-    if len(known) < _OF_A_KIND:
-        return 0.0
-    middle = sorted(known)[len(known) // 2]
-    alike = sum(not _is_unlike(value, middle) for value in known)
-    return middle if alike * 3 >= len(known) * 2 else 0.0
 
 
 def throttled(case: Outcome) -> Iterator[Finding]:

@@ -118,7 +118,7 @@ def health(
     brokers = int((snapshot.brokers.registered & snapshot.brokers.has_load_data).sum())
     headroom = f"headroom {now.growth.factor:.2f}x" if np.isfinite(now.growth.factor) else "no traffic"
     over = f"{now.over_threshold:,} of {count(brokers, 'broker')} above {limit * 100:.0f} %"
-    doubt = _doubt(outcome, findings)
+    doubt = _by_weight(snapshot, config, findings) or _doubt(outcome, findings)
     if brokers and (mean >= limit or now.over_threshold == brokers):
         return Health("bad", "Out of capacity", f"{over}, {headroom}; balancing cannot help.{doubt}")
     if now.over_threshold:
@@ -141,6 +141,21 @@ def _doubt(outcome: Outcome | None, findings: Sequence[Finding]) -> str:
     busiest = outcome.series.brokers[int(np.nanargmax(usage))] if outcome and np.isfinite(usage).any() else ""
     about = next((one for one in wrong if not busiest or busiest in one.brokers), None)
     return f" But this may be untrue: {within(about.title)}." if about is not None else ""
+
+
+def _by_weight(snapshot: Snapshot, config: Settings, findings: Sequence[Finding]) -> str:
+    """Return that only a weight above 1 makes brokers look full or apart; empty where that is not so."""
+    heavy = next((one for one in findings if one.code == "weight_above_one"), None)
+    if heavy is None:
+        return ""
+    weights = dict.fromkeys(heavy.settings, 1.0)
+    least, _, highest = usage_of(snapshot, config.changed(**weights))
+    limit = config.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
+    if highest >= limit or highest - least >= APART:
+        return ""
+    return (
+        f" But this is untrue: {within(heavy.title)}. With a weight of 1, the highest usage is {percent(highest, 0)}."
+    )
 
 
 def _balanced(between: str, findings: Sequence[Finding]) -> Health:

@@ -25,6 +25,7 @@ from planner.explain.finding import Finding, listed
 from planner.explain.gate_patterns import APART
 from planner.explain.outcome import Outcome
 from planner.explain.shedding_patterns import limits_of
+from planner.explain.unlike import ABOVE, beyond_limits, beyond_network, odd_limits
 from planner.pulsar.load.usage import (
     RESOURCES,
     UNWEIGHTED,
@@ -35,9 +36,8 @@ from planner.pulsar.load.usage import (
     weighted_usage,
 )
 from planner.pulsar.shedding.registry import fallback_shedder, offered_shedders
+from planner.simulate.edits.registry import MachineChange
 
-_ABOVE: Final = 1.05
-"""Share of a limit from which on usage above it cannot be explained by rounding."""
 _AHEAD_MIN: Final = 1.0
 """Minutes between two clocks that are nothing yet."""
 _LATE: Final = 2
@@ -109,8 +109,7 @@ def _age(minutes: float) -> str:
 def _above_limit(case: Outcome) -> Iterator[Finding]:
     table = case.trace.start.brokers
     percents = usage_percent_by_resource(table)
-    with np.errstate(invalid="ignore"):
-        above = percents > _ABOVE * 100
+    above = beyond_limits(table)
     if not above.any():
         return
     worst = np.argsort(-np.where(above, percents, -1).max(axis=0), kind="stable")
@@ -120,18 +119,23 @@ def _above_limit(case: Outcome) -> Iterator[Finding]:
     used, limit = (float(getattr(table, column)[odd[0]]) for column in COLUMNS[resource])
     decides = deciding_resource(table, case.trace.settings, case.load_manager)
     others = f" The same is true of {listed([table.name[at] for at in odd[1:]])}." if len(odd) > 1 else ""
+    odd_speeds = odd_limits(table, beyond_network(table)) if resource.startswith("bandwidth") else ()
+    unlike = [one for one in odd_speeds if one.is_wrong]
+    beside = f" Among brokers with as many cores: {'; '.join(one.sentence for one in unlike)}." if unlike else ""
+    alike = {one.nic_gbps: one.brokers for one in unlike}
     yield Finding(
         code="impossible_measurement",
         title=f"{name} reports more {_CALLED[resource]} usage than its limit",
         evidence=(
             f"{name} uses {used:,.0f} {_UNIT[resource]} of {limit:,.0f} ({percents[row, odd[0]]:.0f} %), which cannot"
             f" be.{others} One of the two numbers is wrong, and with it every share of that broker: what is shed from"
-            " it, and where its bundles go."
+            f" it, and where its bundles go.{beside}"
         ),
         remedy=f"{_CHECK[resource]} Then capture again: until it is right, no prediction about this broker holds.",
         severity="high" if any(above[RESOURCES.index(decides[at]), at] for at in odd) else "low",
         brokers=tuple(table.name[at] for at in odd),
         settings=(OVERRIDE_BROKER_NIC_SPEED_GBPS,) if resource.startswith("bandwidth") else (),
+        edits=tuple(MachineChange(brokers=brokers, nic_gbps=speed) for speed, brokers in alike.items()),
     )
 
 
@@ -302,7 +306,7 @@ def resource_not_counted(case: Outcome) -> Iterator[Finding]:
         if resource == "memory" or raw or weights[resource] >= 1:
             continue
         used = np.where(table.has_load_data, np.nan_to_num(percents), 0.0)
-        full = np.flatnonzero((used > limit) & (used <= 100 * _ABOVE) & (used * weights[resource] <= limit))
+        full = np.flatnonzero((used > limit) & (used <= 100 * ABOVE) & (used * weights[resource] <= limit))
         if len(full):
             order = full[np.argsort(-used[full], kind="stable")].tolist()
             names = [table.name[at] for at in order]

@@ -8,6 +8,7 @@ from planner.cluster.load_manager import LoadManager
 from planner.cluster.names import (
     BANDWIDTH_IN_RESOURCE_WEIGHT,
     BANDWIDTH_OUT_RESOURCE_WEIGHT,
+    BROKER_OVERLOADED_THRESHOLD_PERCENTAGE,
     CPU_RESOURCE_WEIGHT,
     DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM,
     DEFAULT_NUMBER_OF_NAMESPACE_BUNDLES,
@@ -41,6 +42,8 @@ _WEIGHTS: Final = (
     CPU_RESOURCE_WEIGHT,
     DIRECT_MEMORY_RESOURCE_WEIGHT,
 )
+_HEAVY: Final = 2
+"""Weight from which on brokers look far busier than they are."""
 _LOW, _HIGH = "LowThreshold", "HighThreshold"
 _LIFE: Final = "LoadDataTTLInSeconds"
 """End of the name of the setting after which load data counts no more, of strategies that read it."""
@@ -254,6 +257,27 @@ def nothing_weighs(config: Settings) -> Iterator[Finding]:
         )
 
 
+def weighs_too_much(config: Settings) -> Iterator[Finding]:
+    """A resource counts more than once, so that brokers look busier than they are."""
+    heavy = {name: config.number(name) for name in _WEIGHTS if name in config and config.number(name) > 1}
+    if not heavy:
+        return
+    name, value = max(heavy.items(), key=lambda one: one[1])
+    limit = config.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE)
+    yield Finding(
+        code="weight_above_one",
+        title=f"{name} is {value:g}, so that a resource counts {value:g} times",
+        evidence=(
+            f"Pulsar multiplies usage with its weight: a broker passes the limit of {limit} % at {limit / value:.3g} %"
+            " already."
+        ),
+        remedy=f"Set {' and '.join(heavy)} to 1.",
+        severity="high" if value >= _HEAVY else "medium",
+        settings=tuple(heavy),
+        changes=dict.fromkeys(heavy, 1.0),
+    )
+
+
 def frozen_average(config: Settings) -> Iterator[Finding]:
     """The average of usage never takes in what is measured."""
     share = config.number(HISTORY_RESOURCE_PERCENTAGE)
@@ -319,6 +343,7 @@ RULES: tuple[Callable[[Settings], Iterator[Finding]], ...] = (
     load_data_expires,
     no_grace,
     nothing_weighs,
+    weighs_too_much,
     frozen_average,
     balancer_off,
     threshold_acts_on_all_or_none,

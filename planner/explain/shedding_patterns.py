@@ -401,7 +401,11 @@ def _half_a_pair(case: Outcome) -> Iterator[Finding]:
     missed = sum(1 for u in elsewhere if u.move.reason.other != u.move.destination)
     both = next(one for one in SHEDDERS if one.profile.paired_placement == (pair or placement))
     config = case.trace.settings
-    if has_shedder(config.release, both):
+    if not pair:
+        runs = next(one for one in SHEDDERS if one.name == case.shedder)
+        beside = placement_by_name(placement_beside(runs, config, config), case.load_manager).java_class
+        remedy = Remedy(f"Set {LOAD_PLACEMENT_STRATEGY} to {beside}.", {LOAD_PLACEMENT_STRATEGY: beside})
+    elif has_shedder(config.release, both):
         remedy = Remedy(
             f"Set both {LOAD_SHEDDING_STRATEGY} and {LOAD_PLACEMENT_STRATEGY} to {both.java_class}.",
             {LOAD_SHEDDING_STRATEGY: both.java_class, LOAD_PLACEMENT_STRATEGY: both.java_class},

@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 
 from planner.cluster.errors import PlannerError
+from planner.cluster.internal_bundles import internal_bundles
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.names import (
     AUTO_BUNDLE_SPLIT_ENABLED,
@@ -26,6 +27,7 @@ from planner.cluster.text import count
 from planner.explain.diagnosis import diagnose
 from planner.explain.finding import Finding
 from planner.explain.gate_patterns import APART
+from planner.explain.halving import divided
 from planner.explain.health import usage_of
 from planner.explain.outcome import Outcome
 from planner.explain.split_advice import split_advice
@@ -56,6 +58,10 @@ _MOVES: Final = (3, 10)
 _MOVED: Final = 4
 """In a cluster of few bundles, one of this number moves at most."""
 _SPLITS: Final = 3
+_PARTS: Final = (2, 4)
+"""Parts into which a bundle is split whose topics are not listed."""
+_DIVISIBLE: Final = 2
+"""Topics of a bundle that can be divided."""
 _LARGEST: Final = 12
 """Bundles that are looked at for a split, by throughput."""
 _STEPS: Final = (0.5, 0.75, 1.5, 2.0)
@@ -303,3 +309,23 @@ def _splits(snapshot: Snapshot, config: Settings) -> Iterator[Action]:
         found += 1
         if found == _SPLITS:
             return
+
+
+def splits_in_parts(snapshot: Snapshot) -> Iterator[Action]:
+    """Yield splits of the heaviest bundle into two and into four equal parts, where no topics are listed.
+
+    It has to carry more than a fair share. Its parts are moved afterwards: alone, the splits bring little.
+
+    Args:
+        snapshot: The cluster as captured.
+    """
+    if topics_listed(snapshot) or not len(snapshot.bundles):
+        return
+    table = snapshot.bundles
+    throughput = np.where(internal_bundles(snapshot) | (table.topics < _DIVISIBLE), 0.0, table.throughput_bytes_per_s())
+    heaviest = int(throughput.argmax())
+    if throughput[heaviest] <= float(table.throughput_bytes_per_s().sum()) / max(len(snapshot.brokers), 1):
+        return
+    for parts in _PARTS:
+        edits = divided(snapshot, snapshot.bundle_names[heaviest], parts)
+        yield Action(kind="split", words=words_of(edits), edits=edits)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Final
 
-from planner.explain.bundle_patterns import unloaded_once
+from planner.explain.halving import unloaded_once
 from planner.remedy.action import words_of
 from planner.remedy.trials import KEPT, Trial, Trials, by_gain
 from planner.simulate.edits.registry import BundleSplit

@@ -14,7 +14,7 @@ from planner.explain.gate_patterns import APART
 from planner.explain.health import within
 from planner.explain.outcome import Outcome
 from planner.remedy.action import Action, both
-from planner.remedy.candidates import candidates, more_brokers, moves_after, of_finding
+from planner.remedy.candidates import candidates, more_brokers, moves_after, of_finding, splits_in_parts
 from planner.remedy.fewest import MOST, brings_most, fewest, first_splits
 from planner.remedy.trials import Trial, Trials, by_gain, lasts
 from planner.remedy.values import best_value, single_setting
@@ -334,11 +334,13 @@ def _pairs(trials: Trials, singles: Sequence[Trial]) -> Iterator[Trial]:
 def _followed(trials: Trials, singles: Sequence[Trial]) -> Iterator[Trial]:
     """Yield the best of what changes the cluster itself, each followed by the moves that are best after it.
 
-    Splits only where these moves alone do not bring as much; several of them only where they help by themselves.
+    Splits only where these moves alone do not bring as much; several of them only where they help by themselves, or
+    are the parts of one heavy bundle.
     """
     changing = [one for one in singles if one.action.kind in _CHANGING and one.verdict.word != "worse"]
     changing = [one for one in changing if not one.splits or len(one.action.edits) == 1 or one.is_worth_it]
-    for one in by_gain(changing)[:_FOLLOWED]:
+    parts = [one for one in map(trials.try_out, splits_in_parts(trials.snapshot)) if one is not None]
+    for one in (*by_gain(changing)[:_FOLLOWED], *parts):
         for trial, moves in _with_few_splits(trials, one, list(_with_moves(trials, one))):
             alone = trials.try_out(moves) if one.splits else None
             if alone is None or _is_better(alone, trial):
@@ -358,7 +360,9 @@ def _with_few_splits(trials: Trials, one: Trial, followed: list[tuple[Trial, Act
         enough = [
             (trial, moves)
             for trial, moves in instead
-            if brings_most(best, trial, MOST) and (_is_better(one, trial) or not pays)
+            if brings_most(best, trial, MOST)
+            and (_is_better(one, trial) or not pays)
+            and judge(best.after, trial.after).disruption in {0, 1}
         ]
         if enough:
             return enough

@@ -56,6 +56,7 @@ _PAGES = {
     "load_data_expires": ("what_if", "Try it"),
     "no_grace_period": ("what_if", "Try it"),
     "no_resource_counts": ("brokers", "Show the brokers"),
+    "weight_above_one": ("brokers", "Show the brokers"),
     "average_frozen": ("hit_counters", "Show the averages"),
     "threshold_never_acts": ("why", "What would trigger shedding"),
     "threshold_always_acts": ("why", "What would be shed"),

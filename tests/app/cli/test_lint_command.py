@@ -41,6 +41,7 @@ WRONG: dict[str, dict[str, object]] = {
         "loadBalancerBandwidthInResourceWeight": 0,
         "loadBalancerBandwidthOutResourceWeight": 0,
     },
+    "weighs_too_much": {"loadBalancerCPUResourceWeight": 100, "loadBalancerBandwidthInResourceWeight": 1.5},
     "frozen_average": {"loadBalancerHistoryResourcePercentage": 1.0},
     "balancer_off": {"loadBalancerSheddingEnabled": False},
     "threshold_acts_on_all_or_none": {"loadBalancerBrokerThresholdShedderPercentage": 0},

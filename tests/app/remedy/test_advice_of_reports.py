@@ -2,13 +2,17 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 
+import numpy as np
 import pytest
 
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import equal_boundaries
 from planner.cluster.snapshot import Snapshot
+from planner.explain.diagnosis import diagnose
 from planner.explain.health import Health, health
+from planner.explain.setting_rules import unpaired_placement
 from planner.remedy.values import single_setting
 from planner.simulate.edits.registry import BundleSplit, IsolationChange
 from planner.simulate.judge import judge
@@ -192,6 +196,103 @@ class TestWrongMeasurements:
         assert "Pulsar fixes" not in said
         assert "Pulsar will not" not in said
 
+    def test_a_weight_above_one_needs_no_brokers(self) -> None:
+        """A hundred brokers were advised for a cluster whose machines are used to 29 %."""
+        settings = {"loadBalancerCPUResourceWeight": 100.0}
+        seen = Asked(cluster(3, bundles("p/d", (1, 2, 3) * 4, 6.0), settings=settings))
+        assert "out_of_capacity" not in seen.codes
+        (finding,) = [one for one in seen.findings if one.code == "weight_above_one"]
+        assert "a broker passes the limit of 85 % at 0.85 % already" in finding.evidence
+        assert "But this is untrue: loadBalancerCPUResourceWeight is 100" in verdict(seen).text
+        assert "With a weight of 1, the highest usage is 29 %." in verdict(seen).text
+        assert "weight_above_one" not in Asked(cluster(3, EVEN)).codes
+
+    def test_a_weight_above_one_hides_no_broker_that_is_full(self) -> None:
+        settings = {"loadBalancerCPUResourceWeight": 1.2}
+        seen = Asked(cluster(3, bundles("p/d", (1, 2, 3) * 4, 21.0), settings=settings))
+        assert {"out_of_capacity", "weight_above_one"} <= set(seen.codes)
+        assert "untrue" not in verdict(seen).text
+
+    def test_a_wrong_network_speed_is_one_finding(self) -> None:
+        """It was critical twice: as a difference between machines, and as traffic above the speed."""
+        made = cluster(3, bundles("p/d", (1, 2, 3) * 6, 3.0))
+        speed = made.brokers.bandwidth_in_limit_kbit_per_s * np.array([0.01, 1.0, 1.0])
+        limits = {"bandwidth_in_limit_kbit_per_s": speed, "bandwidth_out_limit_kbit_per_s": speed}
+        seen = Asked(made.with_columns(brokers=replace(made.brokers, **limits)))
+        assert seen.codes == ["impossible_measurement"]
+        tried = seen.tried("impossible_measurement")
+        assert "inbound network 0.1 Gbit/s on b1:8080, 10 Gbit/s on others" in tried.finding.evidence
+        assert tried.trial is not None
+        assert tried.trial.after.end_peak_percent < 25
+
+
+class TestOneHeavyBundle:
+    """Its topics are not listed, so that the topics of each part are unknown."""
+
+    SIZES = ((1, 55.0), (2, 6.0), (3, 5.0), (2, 6.0), (3, 5.0), (2, 4.0))
+
+    def asked(self, manager: str) -> Asked:
+        cuts = pairwise(equal_boundaries(len(self.SIZES)))
+        rows = [
+            bundle("p/d", *ends, owner, size, msg_per_s=3_000.0, topics=200)
+            for ends, (owner, size) in zip(cuts, self.SIZES, strict=True)
+        ]
+        return Asked(cluster(3, rows, manager=manager))
+
+    def test_it_is_split_and_its_parts_are_moved(self) -> None:
+        """TransferShedder never reaches its target, so that splits alone help nothing, and nothing was advised."""
+        seen = self.asked("extensible")
+        answer = seen.fix()
+        chosen = answer.pair
+        assert chosen is not None
+        assert chosen.action.words == "Make 2 splits in p/d by range_equally_divide, and move 2 bundles"
+        first = next(one for one in chosen.action.edits if isinstance(one, BundleSplit))
+        assert first.bundle == "p/d/0x00000000_0x2aaaaaaa"
+        assert chosen.after.end_peak_percent < 36
+
+    def test_the_heaviest_bundle_is_split_first(self) -> None:
+        """42 bundles were split, the light ones first."""
+        finding = self.asked("modular").tried("bundle_count_too_low").finding
+        splits = [one.bundle for one in finding.edits if isinstance(one, BundleSplit)]
+        assert splits[0] == "p/d/0x00000000_0x2aaaaaaa"
+        assert len(splits) <= 4
+
+
+class TestFullBrokers:
+    def test_what_is_shed_in_vain_is_no_finding_beside_it(self) -> None:
+        rows = bundles("p/d", (1, 2, 3) * 8, 10.8, msg_per_s=900.0, topics=10)
+        codes = Asked(cluster(3, rows, settings={SHEDDING: CLASS["OverloadShedder"]})).codes
+        assert "out_of_capacity" in codes
+        assert not {"ping_pong", "unload_storm", "clients_cut_off"} & set(codes)
+
+    def test_what_stops_it_until_there_are_more_is_said(self) -> None:
+        rows = bundles("p/d", (1, 2, 3) * 8, 10.8, msg_per_s=900.0, topics=10)
+        finding = (
+            Asked(cluster(3, rows, settings={SHEDDING: CLASS["OverloadShedder"]})).tried("out_of_capacity").finding
+        )
+        assert "set loadBalancerSheddingEnabled to false until they have joined" in finding.remedy
+
+
+class TestHalfAPair:
+    def test_a_finding_and_lint_mend_the_same_setting(self) -> None:
+        """One exchanged the placement, the other one the shedding strategy as well."""
+        settings = {PLACEMENT: CLASS["AvgShedder"]}
+        seen = Asked(cluster(3, HOT, settings=settings))
+        (found,) = [one for one in diagnose(seen.outcome) if one.code == "fighting_strategies"]
+        (linted,) = unpaired_placement(seen.snapshot.settings)
+        assert found.changes == linted.changes
+        assert set(found.changes) == {PLACEMENT}
+
+
+class TestAnUpgradeUnderWay:
+    def test_it_is_about_releases_and_not_about_machines(self) -> None:
+        made = cluster(3, EVEN)
+        snapshot = made.with_columns(brokers=replace(made.brokers, version=("4.0.8", "4.0.8", "3.0.7")))
+        finding = Asked(snapshot).tried("unlike_machines").finding
+        assert finding.title == "Brokers run different releases"
+        assert "cores" not in finding.evidence
+        assert finding.remedy.startswith("Bring all brokers to one release.")
+
 
 class TestAClusterThatIsWell:
     def test_what_would_be_nice_is_optional(self) -> None:
@@ -215,10 +316,12 @@ class TestSplits:
             for at, (low, high, size) in enumerate(zip(cuts, cuts[1:], sizes, strict=False))
         ]
         answer = Asked(cluster(3, rows, settings={SHEDDING: CLASS["OverloadShedder"]})).fix()
-        assert answer.pair is not None
-        splits = [one for one in answer.pair.action.edits if isinstance(one, BundleSplit)]
+        chosen = answer.pair or answer.best
+        assert chosen is not None
+        splits = [one.bundle for one in chosen.action.edits if isinstance(one, BundleSplit)]
         assert 0 < len(splits) <= 4
-        assert answer.pair.action.words.startswith(f"Make {len(splits)} splits in p/d by ")
+        assert splits[0] == "p/d/0x00000000_0x2aaaaaaa", "the heaviest first"
+        assert chosen.after.end_peak_percent < 50
 
 
 class TestPolicies:

@@ -68,7 +68,7 @@ CLUSTERS: Final[Mapping[str, tuple[Callable[[], Snapshot], str]]] = {
     "11 refused split": (PAINS["11 refused split"][0], "split_refused"),
     "12 hot topic": (PAINS["12 hot topic"][0], "hot_topic"),
     "13 clients": (few_bundles, "clients_cut_off"),
-    "14 wrong speed of a network": (slow_network, "unlike_machines"),
+    "14 wrong speed of a network": (slow_network, "impossible_measurement"),
 }
 GROWN: Final = {"1 unload storm": 2.2, "4 never sheds, as everybody is full": 2.2}
 """Traffic that is added, so that usage follows from traffic."""

@@ -1,0 +1,87 @@
+"""Limits in which a few machines differ from others with as many cores."""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from planner.cluster.arrays import BoolArray, FloatArray
+from planner.cluster.tables import BrokerTable
+from planner.explain.finding import listed
+from planner.pulsar.load.usage import RESOURCES, usage_percent_by_resource
+
+ABOVE: Final = 1.05
+"""Share of a limit from which on usage above it cannot be explained by rounding."""
+_UNLIKE: Final = 1.2
+"""Factor from which two limits count as different."""
+_OF_A_KIND: Final = 3
+"""Fewest machines of one kind among which one can be called odd."""
+
+
+@dataclass(frozen=True, slots=True)
+class Odd:
+    """Brokers whose limit differs from what others of as many cores have."""
+
+    brokers: tuple[str, ...]
+    sentence: str
+    nic_gbps: float
+    """Speed of the others, where it is a network that differs; else 0."""
+    is_wrong: bool
+    """Whether it is the speed of a network, and less than the traffic on it."""
+
+
+def beyond_limits(table: BrokerTable) -> BoolArray:
+    """Return where usage is above its limit, which cannot be. Shape (5, brokers), rows in the order of `RESOURCES`."""
+    with np.errstate(invalid="ignore"):
+        return usage_percent_by_resource(table) > ABOVE * 100
+
+
+def beyond_network(table: BrokerTable) -> frozenset[str]:
+    """Return the brokers with more traffic than the speed of their network, so that this speed is wrong."""
+    above = beyond_limits(table)[[RESOURCES.index("bandwidthIn"), RESOURCES.index("bandwidthOut")]]
+    return frozenset(table.name[at] for at in np.flatnonzero(above.any(axis=0)).tolist())
+
+
+def odd_limits(table: BrokerTable, wrong: Collection[str]) -> Iterator[Odd]:
+    """Yield limits in which a few brokers differ from others with as many cores.
+
+    Args:
+        table: The brokers.
+        wrong: Those whose network speed is wrong (see `beyond_network`); they are listed apart from others.
+    """
+    numbers: tuple[tuple[str, FloatArray, str, float, bool], ...] = (
+        ("inbound network", table.bandwidth_in_limit_kbit_per_s, "Gbit/s", 1e6, True),
+        ("outbound network", table.bandwidth_out_limit_kbit_per_s, "Gbit/s", 1e6, True),
+        ("heap", table.memory_limit_mib, "GiB", 1024, False),
+        ("direct memory", table.direct_memory_limit_mib, "GiB", 1024, False),
+    )
+    groups: dict[int, list[int]] = {}
+    for i, core in enumerate(np.rint(table.cpu_limit_percent).astype(int).tolist()):
+        groups.setdefault(core, []).append(i)
+    for label, values, unit, size, of_network in numbers:
+        for group in groups.values():
+            usual = _usual([float(values[i]) for i in group])
+            unlike = [i for i in group if usual and _is_unlike(float(values[i]), usual)]
+            for few in ([i for i in unlike if (table.name[i] in wrong) is one] for one in (False, True)):
+                if not few:
+                    continue
+                names = tuple(table.name[i] for i in few)
+                here, others = f"{values[few[0]] / size:g} {unit}", f"{usual / size:g} {unit}"
+                sentence = f"{label} {here} on {listed(names)}, {others} on others"
+                nic_gbps = usual / size if of_network else 0.0
+                yield Odd(names, sentence, nic_gbps, is_wrong=of_network and names[0] in wrong)
+
+
+def _is_unlike(value: float, usual: float) -> bool:
+    return value > 0 and not usual / _UNLIKE <= value <= usual * _UNLIKE
+
+
+def _usual(values: Sequence[float]) -> float:
+    """Return what most of a kind have; 0 when they are few, or no two thirds of them agree."""
+    known = [value for value in values if value > 0]
+    if len(known) < _OF_A_KIND:
+        return 0.0
+    middle = sorted(known)[len(known) // 2]
+    alike = sum(not _is_unlike(value, middle) for value in known)
+    return middle if alike * 3 >= len(known) * 2 else 0.0
