@@ -11,6 +11,8 @@ _CLOSES: Final = b"}"
 _NEXT: Final = b'{"'
 """How another row begins, which no part of a printed object does at the start of a line."""
 _LONGEST: Final = 32 * MIB
+_LONGEST_OPENING: Final = 200
+"""Blanks before a bracket that stands alone."""
 
 
 def is_printed(head: bytes) -> bool:
@@ -27,6 +29,9 @@ def one_a_line(lines: Iterable[bytes | RowSetAside]) -> Iterator[bytes | RowSetA
     parts: list[bytes] = []
     indent, size = b"", 0
     for line in lines:
+        if not parts and (isinstance(line, RowSetAside) or len(line) > _LONGEST_OPENING):  # as nearly all lines are
+            yield line
+            continue
         plain = b"" if isinstance(line, RowSetAside) else line.rstrip()
         if not parts:
             if plain.lstrip() != _OPENS:
