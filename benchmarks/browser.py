@@ -7,8 +7,9 @@ For each page, opened by its address in a new window on a server that has the cl
 clock until everything is drawn, processor seconds of the server, megabytes sent, and the memory of the server, now and
 at most. `cold` is the first visit of all, `again` the second. Then visitors open What-if and Compare at the same time,
 each with a scenario of their own. On Namespaces, three namespaces are chosen one after the other, twice: milliseconds
-from the choice until the script has run to its end, processor milliseconds of the server and of the window. The second
-time, answers that take long are there already. Needs `/proc` (Linux).
+from the choice until its verdict is in view (what it is, what happens to it, and its advice if that is known), until
+all is drawn, and processor milliseconds of the server and of the window. The second time, answers that take long are
+there already. Needs `/proc` (Linux).
 """
 
 import argparse
@@ -52,6 +53,16 @@ _RESTS = (
     " && !document.querySelector('[data-testid=stSkeleton], [data-testid=stElementContainer][data-stale=true]')"
 )
 """Whether the script has run to its end, and everything is drawn."""
+_VERDICT = """([name, known]) => {
+    const shown = [...document.querySelectorAll('h2')].some((one) => one.innerText.trim() === name);
+    const words = [...document.querySelectorAll('[data-testid=stElementContainer]:has([data-testid=stMarkdown])')];
+    const fresh = (one) => one && one.dataset.stale !== 'true';
+    const advice = words.find((one) => [...document.querySelectorAll('h3')].some((heading) =>
+        heading.innerText.trim() === 'How many bundles' && heading.compareDocumentPosition(one) & 4));
+    return shown && fresh(words.find((one) => one.innerText.includes('Without any change')))
+        && (!known || fresh(advice));
+}"""
+"""Whether what happens to a namespace is in view, and its advice if that is known."""
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -116,10 +127,14 @@ class Clock:
         """Begin to measure."""
         self._before = self._now()
 
+    def reads(self) -> float:
+        """Return milliseconds by the clock since the start."""
+        return (time.perf_counter() - self._before[0]) * 1000
+
     def stop(self) -> str:
         """Return milliseconds since the start."""
         taken = [(now - before) * 1000 for now, before in zip(self._now(), self._before, strict=True)]
-        return "by clock {:6.0f} ms, server {:6.0f} ms, window {:6.0f} ms".format(*taken)
+        return "all drawn {:6.0f} ms, server {:6.0f} ms, window {:6.0f} ms".format(*taken)
 
 
 def choices(browser: Browser, server: Server, query: str) -> None:
@@ -135,9 +150,10 @@ def choices(browser: Browser, server: Server, query: str) -> None:
             page.wait_for_timeout(500)
             clock.start()
             option.click()
-            page.get_by_role("heading", name=name, exact=True).wait_for()
+            page.wait_for_function(_VERDICT, arg=[name, label == "again"])
+            verdict_ms = clock.reads()
             page.wait_for_function(_RESTS)
-            print(f"  {name:20} {label:6} {clock.stop()}", flush=True)
+            print(f"  {name:20} {label:6} verdict {verdict_ms:6.0f} ms, {clock.stop()}", flush=True)
             wanted = page.get_by_role("button", name="Work out the advice")
             if wanted.count():
                 wanted.click()

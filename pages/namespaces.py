@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from planner.cluster.errors import PlannerError
 from planner.cluster.snapshot import Snapshot
@@ -35,7 +36,7 @@ from planner.web.namespaces import (
 )
 from planner.web.page import Page
 from planner.web.session import draw_again
-from planner.web.widgets import chart, metrics, note_list, table
+from planner.web.widgets import chart, folded, metrics, note_list, table
 
 _MOST_TOPICS = 2_000
 _EVENTS = 2_000
@@ -101,8 +102,9 @@ def _overview(view: state.Current) -> str:
         "Above an even part: how much of the cluster's load the busiest broker of a namespace has beyond an even part"
         " of it. Publish limits and the split algorithm of a single namespace are not in a snapshot."
     )
-    with st.expander(f"Tenants ({len(tenants):,})"):
-        table(tenants_frame(frame), "tenants", formats=_SHARES)
+    with folded(f"Tenants ({len(tenants):,})", "tenants") as is_open:
+        if is_open:
+            table(tenants_frame(frame), "tenants", formats=_SHARES)
     every = frame["namespace"].tolist()
     asked = address.part("namespace")
     options = [asked, *names] if asked in every and asked not in names else names
@@ -136,18 +138,17 @@ def _facts(frame: pd.DataFrame, namespace: str, algorithm: str) -> None:
     st.markdown(f"{'; '.join(bound)}. It may use {count(int(row['brokers']), 'broker')}.")
 
 
-def _population(snapshot: Snapshot, namespace: str) -> Population | None:
+def _population(snapshot: Snapshot, namespace: str) -> Population | PlannerError:
     try:
         return population_of(snapshot, namespace)
-    except PlannerError:
-        return None
+    except PlannerError as error:
+        return error
 
 
-def _line(view: state.Current, namespace: str, advice: BundleAdvice | None) -> None:
+def _line(snapshot: Snapshot, namespace: str, population: Population | None, advice: BundleAdvice | None) -> None:
     """Draw a namespace along its hash space, and its brokers."""
-    snapshot = view.snapshot
     rows = bundles_of_namespace(snapshot, namespace)
-    bundles, population = snapshot.bundles, _population(snapshot, namespace)
+    bundles = snapshot.bundles
     share = bundle_weight(snapshot)[rows] * 100
     names = (*snapshot.brokers.name, "unowned")
     owners = owners_named([names[at] for at in bundles.owner[rows].tolist()], snapshot.brokers.name)
@@ -159,6 +160,7 @@ def _line(view: state.Current, namespace: str, advice: BundleAdvice | None) -> N
     cuts = advice.cuts.new if advice is not None and advice.cuts_help else ()
     figure = hash_line((bundles.low[rows], bundles.high[rows]), share, owners, (hashes, loads, topics), cuts)
     listed = len(population) if population is not None else 0
+    on = len(np.unique(bundles.owner[rows][bundles.owner[rows] >= 0]))
     has_topics = bool(bundles.topics[rows].any())
     more = f" The {_MOST_TOPICS:,} heaviest topics of {listed:,} are drawn." if listed > _MOST_TOPICS else ""
     dashed = " Dashed lines: recommended cuts." if cuts else ""
@@ -169,14 +171,14 @@ def _line(view: state.Current, namespace: str, advice: BundleAdvice | None) -> N
         heavy = "Its bundles have no traffic."
     chart(
         figure,
-        f"The hash space of {plain(namespace)}: bundles by broker, and topics at their hashes, with their share of its"
-        f" load. {heavy}{more}{none}{dashed}",
+        f"The hash space of {plain(namespace)}: its bundles on {count(on, 'broker')}, and topics at their hashes, with"
+        f" their share of its load. {heavy}{more}{none}{dashed}",
         "hash-line",
         about=namespace,
     )
-    frame = owner_shares(snapshot, namespace)
-    with st.expander(f"Brokers with bundles of it ({len(frame):,})"):
-        table(frame, "owners-of-namespace", formats=_SHARES)
+    with folded("Brokers with bundles of it", "owners-of-namespace") as is_open:
+        if is_open:
+            table(owner_shares(snapshot, namespace), "owners-of-namespace", formats=_SHARES)
 
 
 def _events(found: Impact) -> pd.DataFrame:
@@ -217,8 +219,9 @@ def _happens(view: state.Current, namespace: str) -> None:
         registry.link("best_plan", "Look for the best plan")
     if found[-1].events:
         title = titles[len(found) - 1]
-        with st.expander(f"Events {title[:1].lower()}{title[1:]} ({len(found[-1].events):,})"):
-            table(_events(found[-1]), "events-of-namespace", formats={"minute": "%.0f"})
+        with folded(f"Events {title[:1].lower()}{title[1:]}", "events-of-namespace") as is_open:
+            if is_open:
+                table(_events(found[-1]), "events-of-namespace", formats={"minute": "%.0f"})
 
 
 def _counts_frame(advice: BundleAdvice) -> pd.DataFrame:
@@ -254,8 +257,10 @@ def _successor(view: state.Current, advice: BundleAdvice) -> None:
     st.code("\n".join(successor_commands(advice, trial)), language="shell", wrap_lines=True)
 
 
-def _counts(advice: BundleAdvice, again: str) -> None:
-    """Draw what each number of bundles gives; `again` is what to do if the namespace is recreated."""
+def _counts(advice: BundleAdvice) -> None:
+    """Draw what each number of bundles gives, where there is something to say of recreating the namespace."""
+    if not (again := recreated_sentence(advice)):
+        return
     now, brokers = advice.now, len(advice.brokers)
     row = next((one for one in advice.counts if one.bundles == advice.recommended), now)
     shares = f"Its busiest broker has {now.placed_percent:.1f} % of its load at best"
@@ -269,8 +274,8 @@ def _counts(advice: BundleAdvice, again: str) -> None:
     )
 
 
-def _bundles(view: state.Current, advice: BundleAdvice) -> None:
-    """Draw how many bundles a namespace needs, and where to cut it."""
+def _bundles(view: state.Current, advice: BundleAdvice) -> DeltaGenerator:
+    """Draw how many bundles a namespace needs, and where to cut it; return the place for what numbers of them give."""
     st.markdown(f"**{plain(advice.sentence)}**")
     if advice.edits and view.outcome is None:
         present = scenario_history.present(view)
@@ -279,8 +284,8 @@ def _bundles(view: state.Current, advice: BundleAdvice) -> None:
         if st.button(f"Open the {what} as a scenario", icon=":material/content_cut:"):
             scenario_history.change(view, present.with_steps(*steps))
             registry.go("what_if")
-        with st.expander("The steps, with what each disconnects"):
-            if (commands := steps_of(view, advice)) is not None:
+        with folded("The steps, with what each disconnects", "steps") as is_open:
+            if is_open and (commands := steps_of(view, advice)) is not None:
                 st.code("\n".join(steps_text(commands)), language=None)
     for one in advice.further_stuck:
         st.markdown(f"- No cut helps {plain(one.topic)} ({one.share_percent:.0f} %). {plain(one.advice.remedy)}")
@@ -288,15 +293,12 @@ def _bundles(view: state.Current, advice: BundleAdvice) -> None:
     if advice.successor:
         with st.expander("It has too many bundles: a successor"):
             _successor(view, advice)
-    if again := recreated_sentence(advice):
-        _counts(advice, again)
+    place = st.container()
     formats = {name: "%.1f" for name in _COUNTED.values() if name.endswith(("(%)", "/s, most"))}
-    with st.expander("All numbers of bundles"):
-        table(
-            _counts_frame(advice),
-            "counts",
-            formats={**formats, "simulated: highest usage (%)": "%.1f"},
-        )
+    with folded("All numbers of bundles", "counts") as is_open:
+        if is_open:
+            table(_counts_frame(advice), "counts", formats={**formats, "simulated: highest usage (%)": "%.1f"})
+    return place
 
 
 def _forecast(view: state.Current) -> None:
@@ -333,40 +335,41 @@ def _forecast(view: state.Current) -> None:
     table(pd.DataFrame(rows, columns=columns), "split-forecast", formats={"first (min)": "%.0f"})
 
 
-def _advise(view: state.Current, namespace: str) -> None:
-    """Let the advice be worked out, and draw the page with it when it is there."""
-    try:
-        population_of(view.snapshot, namespace)
-    except PlannerError as error:
-        st.info(plain(str(error)), icon=":material/topic:")
-        return
-    if advice_of(view, namespace) is not None:
-        draw_again()
-
-
 def draw(view: state.Current) -> None:
-    """Draw the page."""
+    """Draw the page: first the words about a namespace, then its figures, which take a browser long."""
     frame = frame_of(view)
     if frame.empty:
         st.info("The snapshot has no namespaces with bundles.", icon=":material/folder_off:")
         return
     namespace = _overview(view)
     _facts(frame, namespace, frame["split algorithm"].iloc[0])
-    advice = advice_of(view, namespace) if (known := is_advised(view, namespace)) else None
-    _line(view, namespace, advice)
+    line_place = st.container()
     _happens(view, namespace)
     st.subheader("How many bundles", anchor=False)
-    bundles_place = st.container()
-    splits, weeks = st.tabs(["Splits to come", "Over weeks"])
+    advice = advice_of(view, namespace) if (known := is_advised(view, namespace)) else None
+    bundles_place, counts_place = st.container(), None
+    if advice is not None:
+        with bundles_place:
+            counts_place = _bundles(view, advice)
+    splits, weeks = st.tabs(["Splits to come", "Over weeks"], key="ahead", on_change="rerun")
     with splits:
         _forecast(view)
     with weeks:
-        weeks_part()
-    with bundles_place:
-        if advice is not None:
-            _bundles(view, advice)
-        elif not known:
-            _advise(view, namespace)
+        if weeks.open:
+            weeks_part()
+    population = _population(view.snapshot, namespace)
+    listed = None if isinstance(population, PlannerError) else population
+    with line_place:
+        _line(view.snapshot, namespace, listed, advice)
+    if advice is not None and counts_place is not None:
+        with counts_place:
+            _counts(advice)
+    elif isinstance(population, PlannerError):
+        bundles_place.info(plain(str(population)), icon=":material/topic:")
+    elif not known:
+        with bundles_place:
+            if advice_of(view, namespace) is not None:
+                draw_again()
 
 
 PAGE = Page(

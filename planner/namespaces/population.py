@@ -121,8 +121,8 @@ def population_of(snapshot: Snapshot, namespace: str) -> Population:
         topics.name.take(pa.array(found)),
         topics.hash[found].astype(np.int64),
         (*sorted(bundles.low[rows].tolist()), int(bundles.high[rows].max())),
-        msg_per_s=topics.msg_rate_per_s()[found],
-        bytes_per_s=topics.throughput_bytes_per_s()[found],
+        msg_per_s=topics.msg_rate_per_s(found),
+        bytes_per_s=topics.throughput_bytes_per_s(found),
         clients=(topics.producers[found] + topics.consumers[found]).astype(np.int64),
     )
 

@@ -1,6 +1,7 @@
 """Pieces that all pages share: errors, notes, numbers, a chart with its summary, a table with its download."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -83,6 +84,13 @@ def show_switched_off(snapshot: Snapshot) -> None:
     for one in switched_off(snapshot):
         draw = st.warning if one.stops_shedding else st.info
         draw(plain(one.text), icon=":material/power_settings_new:")
+
+
+@contextmanager
+def folded(label: str, name: str) -> Iterator[bool]:
+    """Draw what is closed at first; yield whether it is open, as only then its content has to be there."""
+    with st.expander(label, key=f"open-{name}", on_change="rerun") as unfolded:
+        yield bool(unfolded.open)
 
 
 def metrics(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from planner.cluster.snapshot import Snapshot
@@ -27,6 +28,7 @@ from planner.web import namespaces as advised
 from planner.web import state
 from planner.web.registry import module
 from planner.web.tasks import ANSWERS
+from planner.web.widgets import chart
 from planner.weeks.run import run_weeks
 from planner.weeks.spec import Weeks
 from planner.workspace.samples import load_sample, samples
@@ -47,6 +49,18 @@ def shown(test: AppTest) -> str:
 def frame(test: AppTest, column: str) -> list[Any]:
     found = next(one.value for one in test.dataframe if column in one.value.columns)
     return list(found[column])
+
+
+def unfold(test: AppTest, name: str) -> AppTest:
+    """Open what is closed at first, and draw the page."""
+    test.session_state[f"open-{name}"] = True
+    return test.run()
+
+
+def over_weeks(test: AppTest) -> AppTest:
+    """Open the tab *Over weeks*."""
+    test.session_state["ahead"] = "Over weeks"
+    return test.run()
 
 
 def begin_without_answers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,7 +100,7 @@ def test_weeks_of_a_history_are_advised_by_a_job(page: Page, tmp_path: Path, mon
     spec = HistorySpec(cluster=cluster, days=1, interval_s=6 * 3_600, splits_per_day=0, topics=True)
     write_day(tmp_path / "mine", spec, 1, 0)
     monkeypatch.setenv("PLANNER_HISTORIES", str(tmp_path))
-    test = page("namespaces", snapshot=STORY.digest[:12])
+    test = over_weeks(page("namespaces", snapshot=STORY.digest[:12]))
     next(one for one in test.selectbox if one.label == "Where").set_value("Processes of this machine")
     next(one for one in test.number_input if one.label == "Moments per day").set_value(2)
     next(one for one in test.button if one.label == "Advise on all namespaces").click().run()
@@ -109,7 +123,7 @@ def test_without_a_history_the_page_says_how_to_record_one(
     page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PLANNER_HISTORIES", str(tmp_path))
-    test = page("namespaces", snapshot=STORY.digest[:12])
+    test = over_weeks(page("namespaces", snapshot=STORY.digest[:12]))
     assert "This server has none yet" in shown(test)
     assert any("python -m planner watch" in one.value for one in test.code)
 
@@ -117,7 +131,7 @@ def test_without_a_history_the_page_says_how_to_record_one(
 def test_a_job_that_fails_says_why(page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_day(tmp_path / "mine", HistorySpec(cluster=ClusterSpec(cluster="east"), interval_s=12 * 3_600), 1, 0)
     monkeypatch.setenv("PLANNER_HISTORIES", str(tmp_path))
-    test = page("namespaces", snapshot=STORY.digest[:12])
+    test = over_weeks(page("namespaces", snapshot=STORY.digest[:12]))
     next(one for one in test.button if one.label == "Advise on all namespaces").click().run()
     until = time.monotonic() + 60
     while not test.error:
@@ -275,7 +289,13 @@ def test_a_namespace_is_shown_before_its_advice_is_there(page: Page, monkeypatch
         return found[-1]
 
     monkeypatch.setattr(advised, "bundle_advice", slow)
-    monkeypatch.setattr(module("namespaces"), "weeks_part", drawn.set)  # the end of the page
+    figure = module("namespaces").chart
+
+    def last(*asked: Any, **more: Any) -> None:
+        figure(*asked, **more)
+        drawn.set()  # the end of the page
+
+    monkeypatch.setattr(module("namespaces"), "chart", last)
     test = page("namespaces", snapshot=SMALL.digest[:12], namespace="globex/alerts")
     assert "The hash space of globex/alerts" in shown(test)
     assert "Without any change" in shown(test)
@@ -308,6 +328,71 @@ def test_advice_that_another_choice_replaces_stops(page: Page, monkeypatch: pyte
     assert first.stop.is_set()
     wait_for_answers()
     assert found[0].sentence in shown(test.run())
+
+
+def test_words_of_a_namespace_come_before_its_figures(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody who chose another namespace read of it only when a browser had drawn its figures."""
+    cluster = load_sample(SMALL)
+    page("namespaces", snapshot=SMALL.digest[:12], namespace="globex/alerts")
+    wait_for_answers()
+    order: list[str] = []
+    said, drawn = st.markdown, chart
+
+    def say(words: str, *asked: Any, **more: Any) -> Any:
+        order.append(words)
+        return said(words, *asked, **more)
+
+    def draw(*asked: Any, **more: Any) -> None:
+        order.append("figure")
+        drawn(*asked, **more)
+
+    monkeypatch.setattr(module("namespaces").st, "markdown", say)
+    monkeypatch.setattr(module("namespaces"), "chart", draw)
+    page("namespaces", snapshot=SMALL.digest[:12], namespace="globex/alerts")
+    words = order[: order.index("figure")]
+    assert any("Without any change" in one for one in words)
+    assert any(bundle_advice(cluster, "globex/alerts").sentence in one.replace("\\", "") for one in words)
+    assert order.count("figure") == 2
+
+
+FOLDED = {
+    "tenants": "namespaces",
+    "owners-of-namespace": "share (%)",
+    "events-of-namespace": "why",
+    "counts": "metadata entries",
+}
+
+
+def test_tables_are_drawn_when_they_are_opened(page: Page) -> None:
+    """Each choice of a namespace sent all of them, and a browser laid them out where nobody saw them."""
+    test = page("namespaces", snapshot=STORY.digest[:12])
+    wait_for_answers()
+    test.run()
+
+    def has(column: str) -> bool:
+        return any(column in one.value.columns for one in test.dataframe)
+
+    assert not any(map(has, ("share (%)", "metadata entries", "minute")))
+    for name, column in FOLDED.items():
+        before = len(test.dataframe)
+        unfold(test, name)
+        assert not test.exception
+        assert len(test.dataframe) == before + 1, name
+        assert has(column)
+
+
+def test_steps_of_cuts_are_simulated_when_they_are_opened(page: Page) -> None:
+    group = PlannedTopics(pattern="persistent://iot/home/dev-%04d", msg_rate_per_s=10, bundles=2)
+    saved = state.workspace().add(plan_cluster(PlannedCluster(brokers=4, topics=(group,)), 0), "few bundles to cut")
+    test = page("namespaces", snapshot=saved.digest[:12], namespace="iot/home")
+    wait_for_answers()
+    test.run()
+    assert not [one.key for one in ANSWERS.unfinished()]
+    assert not [one.value for one in test.code if "iot/home" in one.value]
+    unfold(test, "steps")
+    wait_for_answers()
+    unfold(test, "steps")
+    assert [one.value for one in test.code if "iot/home" in one.value]
 
 
 def test_figures_of_another_namespace_take_the_place_of_those_before(page: Page) -> None:
