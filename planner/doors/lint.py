@@ -21,7 +21,7 @@ from planner.doors.places import Lines
 from planner.doors.read import read_outputs
 from planner.doors.reading import Reading
 from planner.doors.settings import applied, spelling, valid
-from planner.doors.vocabulary import PREFIX
+from planner.doors.vocabulary import PREFIX, is_known, is_of_balancer
 from planner.doors.without_effect import without_effect
 from planner.explain.diagnosis import diagnose
 from planner.explain.finding import Finding
@@ -31,14 +31,15 @@ from planner.explain.setting_rules import setting_findings
 from planner.remedy.trials import Trials
 from planner.remedy.tried import Tried, tried_findings
 from planner.share.asked import asked_of
+from planner.share.commands import CommandOptions, settings_commands
 from planner.share.hand_over import commands_of
 from planner.share.lint import LintFinding, change_commands
 from planner.simulate.run import simulate
 from planner.simulate.scenario import unchanged
 
-_BALANCER: Final = re.compile(r"load(Balancer?|Manager)[A-Z]")
-"""How names begin that only the load balancer has."""
 _LIKE: Final = 0.75
+_LOOKED_AT: Final = 5
+_WORD: Final = re.compile("[A-Z]?[a-z]+|[A-Z]+")
 _PLACE: Final = re.compile(r"[^\n]*?(?:, line (\d+))?: ")
 """File and line before what a reading says of it."""
 _RENAMED: Final = 0.95
@@ -49,6 +50,11 @@ _MOST_SAID: Final = 3
 
 def lint_snapshot(snapshot: Snapshot, source: str) -> tuple[LintFinding, ...]:
     """Return what is wrong with the settings of a cluster: each remedy is tried on it."""
+    return (*_fighting(snapshot, source), *_idle(snapshot, source))
+
+
+def _fighting(snapshot: Snapshot, source: str) -> tuple[LintFinding, ...]:
+    """Return the findings of a cluster about settings, each remedy tried on it."""
     scenario = unchanged(snapshot.settings.release.name)
     outcome = Outcome(simulate(snapshot, scenario))
     shown = [one for one in diagnose(outcome) if one.settings]
@@ -58,6 +64,17 @@ def lint_snapshot(snapshot: Snapshot, source: str) -> tuple[LintFinding, ...]:
     tried = tried_findings([*shown, *alone], trials)
     without = {one.code: one for one in [*shown, *alone]}
     return tuple(_of_finding(one, without[one.finding.code], source, trials) for one in tried)
+
+
+def _idle(snapshot: Snapshot, source: str) -> Iterator[LintFinding]:
+    """Yield settings of a cluster that change nothing, because what reads them does not run."""
+    config = snapshot.settings
+    for name, why in without_effect(config):
+        default = config.release.settings[name].default
+        back = settings_commands({name: (config[name], default)}, CommandOptions())
+        command = tuple(one.line or f"# {one.note}" for one in back)
+        remedy = f"Set it back to its default, {conf_value(default) or 'empty'}, or set what reads it."
+        yield _without_effect(name, why, remedy, command, source)
 
 
 def _of_finding(tried: Tried, plain: Finding, source: str, trials: Trials) -> LintFinding:
@@ -130,11 +147,13 @@ def lint_file(
         *_not_read(reading, source),
     ]
     config = Settings(valid(Settings({}, release), _known(files, release))[0], release)
-    if snapshot is not None:
-        changed, _ = applied(snapshot, files)
-        return (*found, *(_at(one, source, lines) for one in lint_snapshot(changed, name)))
     there = set(_known(files, release))
     odd = {name for one in files for name in one.read_false}
+    if snapshot is not None:
+        changed, _ = applied(snapshot, files)
+        idle = [one for one in _idle(changed, name) if there.isdisjoint(one.settings)]
+        found += [_at(one, source, lines) for one in (*_fighting(changed, name), *idle)]
+        return (*found, *_idle_lines(changed.settings, there - odd, source, lines))
     for one in setting_findings(config):
         # What no file sets has its default, of which brokers say nothing either.
         if there.isdisjoint(one.settings) or odd.issuperset(one.settings):
@@ -152,26 +171,33 @@ def lint_file(
                 line=lines.last(one.settings),
             )
         )
-    found += _without_effect(config, there - odd, source, lines)
+    found += _idle_lines(config, there - odd, source, lines)
     return tuple(found)
 
 
-def _without_effect(config: Settings, there: AbstractSet[str], source: str, lines: Lines) -> Iterator[LintFinding]:
+def _idle_lines(config: Settings, there: AbstractSet[str], source: str, lines: Lines) -> Iterator[LintFinding]:
     """Yield settings of a file that change nothing, because what reads them does not run."""
     for name, why in without_effect(config):
-        if name not in there:
-            continue
-        yield LintFinding(
-            code="setting_without_effect",
-            severity="low",
-            title=f"{name} has no effect",
-            evidence=why,
-            remedy="Delete the line, or set what reads it.",
-            command=lines.deleted([at] if (at := lines.last((name,))) else []),
-            settings=(name,),
-            source=source,
-            line=at,
-        )
+        if name in there:
+            at = lines.last((name,))
+            command = lines.deleted([at] if at else [])
+            yield _without_effect(name, why, "Delete the line, or set what reads it.", command, source, at)
+
+
+def _without_effect(
+    name: str, why: str, remedy: str, command: tuple[str, ...], source: str, line: int = 0
+) -> LintFinding:
+    return LintFinding(
+        code="setting_without_effect",
+        severity="low",
+        title=f"{name} has no effect",
+        evidence=why,
+        remedy=remedy,
+        command=command,
+        settings=(name,),
+        source=source,
+        line=line,
+    )
 
 
 def _at(one: LintFinding, source: str, lines: Lines) -> LintFinding:
@@ -188,12 +214,25 @@ def _names(files: Sequence[Configuration], release: Release, source: str, lines:
         for name, meant in one.misspelt.items():
             yield _unknown(name, meant, release, source, lines)
         for name in one.foreign:
-            if _BALANCER.match(name):
-                near = difflib.get_close_matches(name, release.settings, n=1, cutoff=_LIKE)
-                yield _unknown(name, near[0] if near else "", release, source, lines)
+            if is_of_balancer(name):
+                yield _unknown(name, _meant(name, release), release, source, lines)
         for name in dict.fromkeys((*one.values, *one.invalid, *one.read_false, *one.variables)):
             if name not in release.settings:
                 yield _of_another_release(name, release, source, lines)
+
+
+def _meant(name: str, release: Release) -> str:
+    """Return the setting that a name may mean: none is near enough, or several have all of its words."""
+    near = difflib.get_close_matches(name, release.settings, n=_LOOKED_AT, cutoff=_LIKE)
+    words = _WORD.findall(name)
+    whole = [one for one in near if _are_in_order(words, _WORD.findall(one))]
+    return "" if len(whole) > 1 else next(iter(near), "")
+
+
+def _are_in_order(words: Sequence[str], others: Sequence[str]) -> bool:
+    """Say whether some words stand among others in this order."""
+    left = iter(others)
+    return all(word in left for word in words)
 
 
 def _of_another_release(name: str, release: Release, source: str, lines: Lines) -> LintFinding:
@@ -333,7 +372,7 @@ def _not_read(reading: Reading, source: str) -> Iterator[LintFinding]:
             code="not_checked",
             severity="low",
             title="A part of the file was not checked",
-            evidence=f"{why[:1].upper()}{why[1:]}",
+            evidence=why if is_known(re.split("[ ,]", why, maxsplit=1)[0]) else f"{why[:1].upper()}{why[1:]}",
             remedy="Check it by hand.",
             source=source,
             line=int(place[1] or 0) if place else 0,

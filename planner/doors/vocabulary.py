@@ -31,6 +31,7 @@ Without the prefix, images write a variable only into a line that is there. Read
 and, for the settings of 4.2, in the load balancer's part of a later one, which lacks the older ones too.
 """
 
+_BALANCER: Final = re.compile(r"load(Balancer?|Manager)[A-Z]")
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,200}")
 _LIKE: Final = 0.88
 _MOST: Final = 10_000
@@ -51,6 +52,11 @@ _DEFAULT: Final = re.compile(r"\$\{\w+:?-([^${}]*)\}")
 def is_known(name: str) -> bool:
     """Say whether a name is a setting of the planner, with or without the prefix of environment variables."""
     return name.removeprefix(PREFIX) in KNOWN
+
+
+def is_of_balancer(name: str) -> bool:
+    """Say whether a name begins as only those of the load balancer do, whether there is such a setting or not."""
+    return _BALANCER.match(name) is not None
 
 
 def configuration(

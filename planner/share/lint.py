@@ -10,6 +10,7 @@ from urllib.parse import quote
 from planner.cluster.settings import Settings
 from planner.cluster.version import VERSION
 from planner.explain.finding import Finding, Severity
+from planner.explain.meanings import MEANINGS
 from planner.share.commands import CommandOptions, settings_commands
 from planner.share.plan_text import printed
 
@@ -89,11 +90,13 @@ def lint_sarif(found: Sequence[LintFinding]) -> dict[str, Any]:
     """Return findings as a SARIF 2.1.0 log with one run."""
     first = {one.code: one for one in reversed(found)}
     codes = sorted(first)
+    # Of a rule a code host keeps what it was told first: the words are those of the rule, not of a finding.
     rules = [
         {
             "id": code,
-            "shortDescription": {"text": first[code].title},
-            "help": {"text": first[code].remedy},
+            "shortDescription": {"text": f"{MEANINGS[code].partition('. ')[0].rstrip('.')}."},
+            "fullDescription": {"text": MEANINGS[code]},
+            "help": {"text": MEANINGS[code]},
             "defaultConfiguration": {"level": LEVELS[first[code].severity]},
         }
         for code in codes

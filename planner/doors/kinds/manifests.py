@@ -12,7 +12,7 @@ from planner.cluster.units import MIB
 from planner.doors.chunks import Chunk
 from planner.doors.kind import LIKELY, MAYBE, NO, SURE, Kind
 from planner.doors.pieces import Assumed, NotUsed, Piece
-from planner.doors.vocabulary import NAMED, PREFIX, configuration, is_known, unprefixed_in
+from planner.doors.vocabulary import NAMED, PREFIX, configuration, is_known, is_of_balancer, unprefixed_in
 from planner.history.assumed import listed
 
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -167,7 +167,7 @@ def _read(chunk: Chunk) -> Iterator[Piece]:
         why = f"settings of {listed(found.others)} are not those of brokers"
         yield NotUsed(source=chunk.source, why=why, is_expected=True)
     if missing := found.missing:
-        why = f"{listed(missing)} left out: the text names only where the values are; add the ConfigMap or Secret"
+        why = f"left out: {listed(missing)}. The text names only where the values are; add the ConfigMap or Secret"
         yield NotUsed(source=chunk.source, why=why)
     if found.differing:
         why = f"brokers differ in {listed(found.differing)}; the first one counts"
@@ -260,7 +260,7 @@ class SettingsFound:
         # Images write those with the prefix last, and the first value counts here.
         given_here: dict[str, Any] = {}
         for name in sorted(plain, key=lambda one: not one.startswith(PREFIX)):
-            if not prefixed or name.startswith(PREFIX) or is_known(name):
+            if not prefixed or name.startswith(PREFIX) or is_known(name) or is_of_balancer(name):
                 given_here.setdefault(name.removeprefix(PREFIX), plain[name])
         for setting, value in given_here.items():
             if self.values.setdefault(setting, value) != value and is_known(setting):

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,11 +12,14 @@ from planner.cluster.load_manager import LoadManager
 from planner.cluster.releases import RELEASES, release
 from planner.cluster.setting import conf_value
 from planner.cluster.settings import Settings
+from planner.cluster.snapshot import Snapshot
 from planner.doors.lint import lint_file, lint_snapshot
 from planner.explain.causes import EXPLAINS
 from planner.explain.diagnosis import diagnose
+from planner.explain.meanings import MEANINGS
 from planner.explain.setting_patterns import SEEN_IN_CYCLES
 from planner.explain.setting_rules import RULES, setting_findings, threshold_acts_on_all_or_none
+from planner.share.lint import LintFinding, lint_sarif, worst_first
 from planner.simulate.run import simulate
 from planner.simulate.scenario import unchanged
 from tests.app.simulate.traces import cluster
@@ -260,6 +264,67 @@ def test_sarif_names_rules_results_and_lines(conf: Path, capsys: pytest.CaptureF
         (location,) = one["locations"]
         assert location["physicalLocation"]["artifactLocation"]["uri"] == conf.as_uri()
         assert location["physicalLocation"]["region"]["startLine"] > 1
+
+
+def test_sarif_says_of_a_rule_what_it_is_and_not_what_one_finding_has(tmp_path: Path) -> None:
+    """A rule had the title and remedy of its first finding, with its numbers and names."""
+    first, second = (tmp_path / name for name in ("first.conf", "second.conf"))
+    first.write_text("loadBalancerSheddingEnabld=true\ndefaultNumberOfNamespaceBundles=200\n", encoding="utf-8")
+    second.write_text("loadBalancerEnabld=true\ndefaultNumberOfNamespaceBundles=300\n", encoding="utf-8")
+    logs = [lint_sarif(worst_first(lint_file(path))) for path in (first, second)]
+    rules = [log["runs"][0]["tool"]["driver"]["rules"] for log in logs]
+    assert rules[0] == rules[1]
+    assert {one["id"] for one in rules[0]} == {"misspelt_setting", "namespaces_born_full"}
+    for one in rules[0]:
+        assert one["fullDescription"]["text"] == MEANINGS[one["id"]]
+        assert one["fullDescription"]["text"].startswith(one["shortDescription"]["text"])
+        assert not any(number in str(one) for number in ("200", "Enabld"))
+
+
+def test_every_code_has_a_short_description() -> None:
+    found = [LintFinding(code=one, severity="low", title="a", evidence="", remedy="b", source="c") for one in MEANINGS]
+    rules = lint_sarif(found)["runs"][0]["tool"]["driver"]["rules"]
+    assert len(rules) == len(MEANINGS)
+    for one in rules:
+        short = one["shortDescription"]["text"]
+        assert 15 < len(short) <= 250
+        assert short.endswith(".")
+        assert not short.endswith("..")
+
+
+UNIFORM = "org.apache.pulsar.broker.loadbalance.impl.UniformLoadShedder"
+OF_UNIFORM = "loadBalancerMsgRateDifferenceShedderThreshold"
+
+
+def set_in(**settings: object) -> Snapshot:
+    """A calm cluster with some settings."""
+    return cluster((0.5, 0.5, 0.5), settings=settings)
+
+
+def test_a_setting_of_a_cluster_that_nothing_reads_is_named() -> None:
+    """Only of a file it was, though the settings of a cluster are known as well."""
+    one = set_in(**{OF_UNIFORM: 10.0})
+    [found] = [each for each in lint_snapshot(one, "s") if each.code == "setting_without_effect"]
+    assert (found.settings, found.source, found.line) == ((OF_UNIFORM,), "s", 0)
+    assert found.evidence == "Only UniformLoadShedder reads it, but LeastLongTermMessageRate, ThresholdShedder run."
+    assert found.remedy == "Set it back to its default, 50.0, or set what reads it."
+    assert any(f"--config {OF_UNIFORM} --value 50" in command for command in found.command)
+    used = set_in(**{OF_UNIFORM: 10.0, "loadBalancerLoadSheddingStrategy": UNIFORM})
+    for quiet in (set_in(), used):
+        assert "setting_without_effect" not in {each.code for each in lint_snapshot(quiet, "s")}
+
+
+def test_of_a_file_that_is_tried_on_a_cluster_too_the_line_is_named(tmp_path: Path) -> None:
+    """With a cluster the file was not asked."""
+    path = tmp_path / "broker.conf"
+    path.write_text(f"loadBalancerEnabled=true\n{OF_UNIFORM}=10\n", encoding="utf-8")
+    [found] = [one for one in lint_file(path, None, set_in(), "s") if one.code == "setting_without_effect"]
+    assert (found.line, found.source) == (2, str(path))
+    assert found.command == (f"sed -i 2d {path}",)
+    uniform = set_in(loadBalancerLoadSheddingStrategy=UNIFORM, **{OF_UNIFORM: 10.0})
+    of_brokers = replace(uniform, info=replace(uniform.info, settings_from="brokers"))
+    codes = {one.code for one in lint_file(path, None, of_brokers, "s")}
+    assert "setting_without_effect" not in codes, "the brokers run the strategy that reads it"
 
 
 def test_a_cluster_is_checked_with_tried_remedies(capsys: pytest.CaptureFixture[str]) -> None:

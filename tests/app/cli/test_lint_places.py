@@ -210,3 +210,62 @@ def test_a_setting_that_nothing_reads_is_named(tmp_path: Path, lines: list[str],
 def test_what_may_be_read_is_not_named(tmp_path: Path, lines: list[str]) -> None:
     codes = [one.code for one in lint_file(in_file(tmp_path, "\n".join([*lines, ""])))]
     assert "setting_without_effect" not in codes
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("loadBalancerStrategy", ""),  # of shedding, of placement, or of the placement of the first load manager
+        ("loadBalancerBundleMaxTopics", "loadBalancerNamespaceBundleMaxTopics"),
+        ("loadBalancerOverloadedThreshold", "loadBalancerBrokerOverloadedThresholdPercentage"),
+        ("loadBalancerMaxBundles", "loadBalancerNamespaceMaximumBundles"),
+    ],
+)
+def test_a_name_that_may_mean_several_settings_is_not_said_to_mean_one(tmp_path: Path, name: str, meant: str) -> None:
+    """The command wrote a setting that nothing reads in its place."""
+    [found] = lint_file(in_file(tmp_path, f"loadBalancerEnabled=true\n{name}=1\n"))
+    assert found.code == ("misspelt_setting" if meant else "unknown_setting")
+    assert found.remedy == (f"Write {meant}." if meant else "Delete the line, or correct the name.")
+
+
+def test_a_misspelt_variable_without_the_prefix_is_named_among_those_with_it(tmp_path: Path) -> None:
+    """A form with the prefix on some of its settings hid the others that are misspelt."""
+    path = tmp_path / "brokers.yaml"
+    path.write_text(
+        "kind: PulsarBroker\nspec:\n  config:\n    custom:\n      loadBalancerShedingEnabled: 'true'\n"
+        "      PULSAR_PREFIX_defaultNumberOfNamespaceBundles: '8'\n      PULSAR_MEM: -Xmx2g\n",
+        encoding="utf-8",
+    )
+    [found] = lint_file(path)
+    assert (found.code, found.line) == ("misspelt_setting", 5)
+    assert found.remedy == "Write loadBalancerSheddingEnabled."
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        (
+            "brokers.yaml",
+            (
+                "containers:\n- name: broker\n  env:\n  - name: loadBalancerEnabled\n    value: 'true'\n"
+                "  - name: loadBalancerSheddingIntervalMinutes\n    valueFrom: {configMapKeyRef: {name: a, key: b}}\n"
+            ),
+            "Left out: loadBalancerSheddingIntervalMinutes. The text names only where the values are",
+        ),
+        (
+            "main.tf",
+            (
+                'resource "helm_release" "pulsar" {\n  set {\n    name  = "broker.configData.loadBalancerEnabled"\n'
+                '    value = "true"\n  }\n  set {\n    name = "broker.configData.loadBalancerSheddingIntervalMinutes"\n'
+                "    value = var.minutes\n  }\n}\n"
+            ),
+            "loadBalancerSheddingIntervalMinutes left out: variables",
+        ),
+    ],
+)
+def test_a_setting_keeps_its_letters_where_a_sentence_begins(tmp_path: Path, name: str, text: str, said: str) -> None:
+    """It was LoadBalancerSheddingIntervalMinutes, which is no name of a setting."""
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    [found] = [one for one in lint_file(path) if one.code == "not_checked"]
+    assert found.evidence.startswith(said)

@@ -410,7 +410,7 @@ def test_settings_that_a_manifest_only_names_are_said() -> None:
     """They were left out in silence."""
     alone = read(STATEFUL_SET)
     [why] = [one for one in alone.not_used if "names only where" in one]
-    assert "broker-config, loadBalancerSheddingIntervalMinutes left out" in why
+    assert "left out: broker-config, loadBalancerSheddingIntervalMinutes. The text names" in why
     both = read(STATEFUL_SET + CONFIG_MAP)
     [why] = [one for one in both.not_used if "names only where" in one]
     assert "broker-config" not in why
