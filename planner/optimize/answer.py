@@ -14,6 +14,7 @@ from planner.cluster.relocation import moved
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count
 from planner.optimize.bound import SLACK, alone, at_rung, covers, ladder, room
+from planner.optimize.counted import counted
 from planner.optimize.far import lower_far, prove_far
 from planner.optimize.leaving import MOST_BUNDLES, leaving
 from planner.optimize.plan import BOUNDS, Plan, lowest
@@ -60,7 +61,7 @@ _MAX_FACTOR_FOR_LIMITS = 1.02
 """Times the highest usage that keeping every broker below its limit on the way may cost."""
 _TRIES = 4
 _NO_LIMIT = 2**31
-_OF_WHOLE_BUNDLES = frozenset({"alone", "leaving", "whole"})
+_OF_WHOLE_BUNDLES = frozenset({"alone", "counted", "leaving", "whole"})
 """Bounds that a split of a bundle may lower."""
 _SPLITS = 5
 """Most bundles to split where the question sets no number."""
@@ -248,6 +249,7 @@ def _level(work: _Search, start: State, state: State) -> Plan:
     rungs = ladder(model, start)
     floor, bundle, suits = alone(model)
     bounds = {"alone": floor, "room": room(model, start)}
+    bounds["counted"] = counted(model, floor, state.peak())
     if by_moves:
         bounds["ladder"] = at_rung(rungs, float(model.budgets[0]) - off)
         goal = max(bounds.values()) * _BOUND_TOLERANCE_FACTOR
@@ -283,7 +285,7 @@ def _level(work: _Search, start: State, state: State) -> Plan:
     without_it = max(value for name, value in bounds.items() if name not in _OF_WHOLE_BUNDLES)
     limiting = bundle if bounds["alone"] >= bound - SLACK else -1
     free = replace(model, question=replace(model.question, moves=None, topics=None, clients=None, bytes_per_s=None))
-    anyway = max(bounds["alone"], room(free, start)) if np.isfinite(model.budgets).any() else bound
+    anyway = max(bounds["alone"], bounds["counted"], room(free, start)) if np.isfinite(model.budgets).any() else bound
     return replace(found, alone=limiting, without_it=without_it, floor=min(anyway, found.peak), uncounted=off)
 
 
@@ -432,6 +434,7 @@ def _cheapest(work: _Search, start: State, state: State) -> Plan:
     weight, caps = model.cost[row], _caps(model, start)
     floor, bundle, suits = alone(model)
     low = {"alone": floor, "room": room(model, start)}
+    low["counted"] = counted(model, max(low.values()), state.peak())
     possible = max(low.values())
     if possible > target:
         why = _why(model, low, bundle, suits)
@@ -496,16 +499,15 @@ def _limiting(model: Model, bounds: Mapping[str, float], bundle: int, suits: int
         return f"{name} alone uses {value} of {broker}, the broker that suits it best."
     if which == "alone":
         return f"Bundles that cannot move already use {value} of their broker."
-    if which == "room":
-        within = "Within the budgets, all traffic" if np.isfinite(model.budgets).any() else "All traffic"
-        return (
-            f"{within}, spread as evenly as the policies allow, uses {value}, even if bundles could be divided freely."
-        )
-    if which == "ladder":
-        return f"With so few moves, the highest usage cannot fall below {value}, wherever the bundles go."
-    if which == "leaving":
-        return f"With whole bundles, and the order that anti-affinity groups ask for, none gets below {value}."
-    return f"The exact mixed-integer program has no solution below {value}."
+    within = "Within the budgets, all traffic" if np.isfinite(model.budgets).any() else "All traffic"
+    said = {
+        "room": f"{within}, spread as evenly as the policies allow, uses {value}, even if bundles could be divided"
+        " freely.",
+        "counted": f"Bundles are whole: below {value}, brokers have room for fewer of them than there are.",
+        "ladder": f"With so few moves, the highest usage cannot fall below {value}, wherever the bundles go.",
+        "leaving": f"With whole bundles, and the order that anti-affinity groups ask for, none gets below {value}.",
+    }
+    return said.get(which, f"The exact mixed-integer program has no solution below {value}.")
 
 
 def _plan(

@@ -8,6 +8,7 @@ import numpy as np
 
 from planner.cluster.snapshot import Snapshot
 from planner.optimize.bound import alone, at_rung, ladder, room
+from planner.optimize.counted import counted
 from planner.optimize.leaving import MOST_BUNDLES, leaving
 from planner.optimize.plan import Plan
 from planner.optimize.question import model_of
@@ -90,4 +91,5 @@ def _ungrouped(snapshot: Snapshot, plan: Plan) -> float:
     """Return what no plan for a cluster gets below with the budgets of a plan, anti-affinity groups left out."""
     model = model_of(snapshot, plan.question)
     start = State(model)
-    return max(alone(model)[0], room(model, start), at_rung(ladder(model, start), float(model.budgets[0])))
+    fit = counted(model, 0.0, start.peak())
+    return max(alone(model)[0], fit, room(model, start), at_rung(ladder(model, start), float(model.budgets[0])))

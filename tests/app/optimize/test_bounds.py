@@ -1,6 +1,6 @@
 """Each bound on its own, against every choice there is: together they hide what one of them misses."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
 from random import Random
@@ -11,15 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.cluster.arrays import FloatArray, Int64Array
+from planner.cluster.errors import ScenarioError
 from planner.cluster.names import FAILURE_DOMAINS_ENABLED
 from planner.cluster.snapshot import IsolationPolicy, Policies, Snapshot
 from planner.optimize.answer import best_plan
 from planner.optimize.below import none_below
-from planner.optimize.bound import alone, at_rung, cover, covers, ladder, room
+from planner.optimize.bound import SLACK, alone, at_rung, cover, covers, ladder, room
+from planner.optimize.counted import counted
 from planner.optimize.leaving import CLOSER, CLOSEST, QUICK, leaving
 from planner.optimize.question import Model, Question, model_of
 from planner.optimize.state import State
 from tests.app.optimize.brute import every_reachable, small_cluster
+from tests.app.simulate.traces import cluster
 
 seeds = st.integers(0, 10_000)
 shares = st.floats(0.3, 1.0)
@@ -191,6 +194,7 @@ def test_no_bound_is_above_what_can_be_reached(seeds: range) -> None:
             continue
         best = float(peaks[done].min())
         repaired += bool(model.repairs.any())
+        assert counted(model, 0.0, max(best, start.peak())) <= best, seed
         for depth in (QUICK, CLOSER, CLOSEST):
             found = leaving(model, start, low=0.0, high=max(best, start.peak()), depth=depth)
             assert found.bound <= best, (seed, depth)
@@ -205,6 +209,59 @@ def test_no_bound_is_above_what_can_be_reached(seeds: range) -> None:
     assert repaired > len(seeds) // 10
     assert proven > len(seeds) // 2
     assert near > asked * 0.8 > len(seeds) * 0.5
+
+
+def all_on_one(bundles: Sequence[float], brokers: int) -> Snapshot:
+    """Return a cluster with bundles of given MiB/s on the first of some brokers, which are alike."""
+    return cluster([0.9, *[0.0] * (brokers - 1)], {0: bundles})
+
+
+@pytest.mark.parametrize("brokers", [2, 3, 4])
+@pytest.mark.parametrize("seeds", [range(8), pytest.param(range(8, 100), marks=pytest.mark.slow)])
+def test_so_many_bundles_fit(seeds: range, brokers: int) -> None:
+    """Never above the best of all placements; the best itself where all bundles are equal, with small ones or not."""
+    for seed in seeds:
+        random = Random(seed)  # noqa: S311 - no secret
+        large = random.randint(brokers, 7)
+        others = [random.uniform(0.001, 0.002) for _ in range(random.randint(0, 2))]
+        spread = random.choice([0.0, 0.0, 0.1])
+        sizes = [10 + random.uniform(0, spread) for _ in range(large)] + others
+        model = model_of(all_on_one(sizes, brokers), Question())
+        start = State(model)
+        owners = np.array(list(np.ndindex(*[brokers] * len(sizes))))
+        at = owners[..., np.newaxis] == np.arange(brokers)
+        demand = np.einsum("rb,pbk->prk", model.usage.bundle, at) + model.usage.own
+        best = float((demand * model.scale).max(axis=(1, 2)).min())
+        found = counted(model, 0.0, start.peak())
+        assert found <= best
+        assert found >= best * (1 - 0.01 * bool(spread) - 0.001 * len(others)) - 2 * SLACK, seed
+
+
+@pytest.mark.parametrize(("bundles", "brokers"), [(25, 4), (26, 8), (101, 10)])
+def test_equal_bundles_that_cannot_be_shared_evenly_are_proven_at_once(
+    bundles: int, brokers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All ways to place them were looked through, for half a minute: one more bundle than an even part is the least."""
+    asked: list[int] = []
+    for name in ("answer.solve_whole", "answer.leaving", "far.leaving"):
+        monkeypatch.setattr(f"planner.optimize.{name}", lambda *_, **__: asked.append(1))
+    snapshot = all_on_one([10.0] * bundles, brokers)
+    plan = best_plan(snapshot, Question())
+    most = -(-bundles // brokers)
+    model = model_of(snapshot, Question())
+    assert plan.peak == pytest.approx(float((model.usage.bundle[:, 0] * model.scale[:, 1] * most).max()))
+    assert plan.gap_percent == 0
+    assert plan.limit.startswith("Bundles are whole: below ")
+    assert plan.floor == pytest.approx(plan.peak, abs=1e-6)
+    assert not asked, "no program has to be solved"
+
+
+def test_no_cost_is_looked_for_where_whole_bundles_do_not_fit() -> None:
+    snapshot = all_on_one([10.0] * 25, 4)
+    least = best_plan(snapshot, Question()).peak * 100
+    with pytest.raises(ScenarioError, match="brokers have room for fewer of them than there are"):
+        best_plan(snapshot, Question(under_percent=least - 0.1))
+    assert best_plan(snapshot, Question(under_percent=least + 0.1)).peak * 100 <= least + 0.1
 
 
 def pool_and_best(seed: int) -> tuple[Model, State, float]:
