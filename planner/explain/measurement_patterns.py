@@ -251,8 +251,9 @@ def memory_stays(case: Outcome) -> Iterator[Finding]:
     """Memory lifts a broker above the threshold; bundles leave, and the memory stays."""
     view, config = case.last.brokers, case.trace.settings
     limits = limits_of(case, case.scores)
-    if not np.isfinite(limits[-1]):  # the strategy compares pairs of brokers
-        limits = np.full(1, config.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100)
+    full = config.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
+    # Some strategies compare pairs of brokers; and where memory fills all of them, none is far above the average.
+    limit = min(float(limits[-1]), full) if np.isfinite(limits[-1]) else full
     if not len(view):
         return
     unweighted = case.load_manager is LoadManager.MODULAR and config.release.has(UNWEIGHTED)
@@ -262,7 +263,7 @@ def memory_stays(case: Outcome) -> Iterator[Finding]:
     memory = np.nan_to_num(np.array([heap * weights.memory, direct * (1.0 if unweighted else weights.direct_memory)]))
     score = overload_usage(view, config) if unweighted else weighted_usage(view, config, case.load_manager)
     top = memory.max(axis=0)
-    odd = np.flatnonzero((top >= limits[-1]) & (top >= score - 1e-6) & view.has_load_data)
+    odd = np.flatnonzero((top >= limit) & (top >= score - 1e-6) & view.has_load_data)
     if not len(odd):
         return
     order = odd[np.argsort(-top[odd], kind="stable")]
@@ -284,9 +285,9 @@ def memory_stays(case: Outcome) -> Iterator[Finding]:
         title=f"{view.name[first]} is above the threshold by its {what}, which no bundle takes along",
         evidence=(
             f"Its {what} is {(heap if of_heap else direct)[first] * 100:.0f} % used; the threshold is"
-            f" {limits[-1] * 100:.0f} %. {count(len(shed), 'bundle')} left it in"
+            f" {limit * 100:.0f} %. {count(len(shed), 'bundle')} left it in"
             f" {count(len(case.trace.cycles), 'cycle')}, but a broker frees memory by its own rules, so the usage stays"
-            " and shedding goes on until nothing is left to shed."
+            f"{' and shedding goes on until nothing is left to shed' if shed else ''}."
         ),
         remedy=f"{remedy} Look for what holds the memory: managedLedgerCacheSizeMB, slow consumers, publish buffers.",
         severity="high" if shed else "medium",

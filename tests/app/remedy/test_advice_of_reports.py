@@ -265,6 +265,16 @@ class TestFullBrokers:
         assert "out_of_capacity" in codes
         assert not {"ping_pong", "unload_storm", "clients_cut_off"} & set(codes)
 
+    def test_memory_that_fills_all_needs_no_brokers(self) -> None:
+        """One more was advised, which the trial called worse: memory fills it as well."""
+        made = cluster(3, EVEN, settings={"loadBalancerDirectMemoryResourceWeight": 1.0})
+        used = made.brokers.direct_memory_limit_mib * 0.925
+        seen = Asked(made.with_columns(brokers=replace(made.brokers, direct_memory_usage_mib=used)))
+        assert seen.codes == ["memory_stays"]
+        tried = seen.tried("memory_stays")
+        assert tried.finding.changes == {"loadBalancerDirectMemoryResourceWeight": 0.0}
+        assert "shedding goes on" not in tried.finding.evidence
+
     def test_what_stops_it_until_there_are_more_is_said(self) -> None:
         rows = bundles("p/d", (1, 2, 3) * 8, 10.8, msg_per_s=900.0, topics=10)
         finding = (
