@@ -173,6 +173,17 @@ def cycles(snapshot: Snapshot, config: Settings) -> tuple[float, float, float, i
     return found[0], found[1], found[2], unloads
 
 
+def asked(java: Any, question: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what Java says to a question; where it has ended, it has said why on its standard error."""
+    java.stdin.write(json.dumps(question) + "\n")
+    java.stdin.flush()
+    answer = java.stdout.readline()
+    if not answer:
+        raise SystemExit(f"Java ended with status {java.wait()}.")
+    found: dict[str, Any] = json.loads(answer)
+    return found
+
+
 def measure_cycles(java: Any, brokers: int, bundles: int) -> None:
     """Print the times of the cycle of a modular leader for every strategy and one cluster size."""
     print(f"{brokers} brokers, {bundles} bundles, whole cycles")
@@ -183,9 +194,7 @@ def measure_cycles(java: Any, brokers: int, bundles: int) -> None:
             overrides["loadBalancerLoadPlacementStrategy"] = shedder.java_class
         snapshot = cluster(shedder, brokers, bundles)
         kind = f"cycle_{KINDS[shedder.name]}"
-        java.stdin.write(json.dumps({"kind": kind, "config": overrides, "input": leader(snapshot)}) + "\n")
-        java.stdin.flush()
-        answer = json.loads(java.stdout.readline())
+        answer = asked(java, {"kind": kind, "config": overrides, "input": leader(snapshot)})
         noted, explained, alone, unloads = cycles(snapshot, Settings(overrides))
         ratios = "".join(f"{ms / answer['ms']:7.3f}" for ms in (noted, explained, alone))
         print(
@@ -218,9 +227,7 @@ def measure(java: Any, brokers: int, bundles: int) -> None:
         if shedder.load_manager is LoadManager.EXTENSIBLE:
             snapshot = with_top_ranks(snapshot, config)
         given = (modular if shedder.load_manager is LoadManager.MODULAR else extensible)(snapshot)
-        java.stdin.write(json.dumps({"kind": KINDS[shedder.name], "config": overrides, "input": given}) + "\n")
-        java.stdin.flush()
-        answer = json.loads(java.stdout.readline())
+        answer = asked(java, {"kind": KINDS[shedder.name], "config": overrides, "input": given})
         taken, moves = planner(shedder, snapshot, config)
         if moves != answer["moves"]:
             raise SystemExit(f"{shedder.name}: the planner moves {moves} bundles, Java {answer['moves']}.")
@@ -232,9 +239,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place:
         oracle = Oracle(Path(place))
         command = [*oracle.command("Bench", "-Xmx6g"), str(WARM_UP_MS), str(RUNS)]
-        with subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        ) as java:
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as java:
             for size in ((20, 2_000), (1_000, 100_000)):
                 measure(java, *size)
                 measure_cycles(java, *size)

@@ -28,7 +28,7 @@ from planner.pulsar.load.usage import weighted_usage
 from planner.pulsar.manager.cycle import CycleDecision
 from planner.simulate.sequence import CycleStep
 from planner.simulate.usage_model import Standing
-from planner.web import registry, scenario_history, simulations, state, tasks
+from planner.web import names, registry, scenario_history, simulations, state, tasks
 from planner.web.best_plan import best_plan_sentence
 from planner.web.findings import finding_cards
 from planner.web.moves import show_memory, show_moves
@@ -131,7 +131,7 @@ def _losses(view: state.Current) -> tuple[str, str]:
 def _verdict(place: Any, found: Health) -> None:
     """Draw how the cluster is: a colour with an icon and a word."""
     draw, icon = _LOOKS[found.level]
-    getattr(place, draw)(f"**{found.word}:** {plain(found.text)}", icon=f":material/{icon}:")
+    getattr(place, draw)(f"**{found.word}:** {plain(names.short(found.text))}", icon=f":material/{icon}:")
 
 
 def _plan_card(view: state.Current, *, wait: bool) -> None:
@@ -255,7 +255,9 @@ def _hottest(snapshot: Snapshot) -> None:
         st.markdown("No bundle reports traffic.")
         return
     first = hottest.iloc[0]
-    st.markdown(f"{first['bundle']} on {first['owner']} has the highest throughput: {first['MiB/s']:.1f} MiB/s.")
+    st.markdown(
+        f"{first['bundle']} on {names.short(str(first['owner']))} has the highest throughput: {first['MiB/s']:.1f} MiB/s."
+    )
     table(hottest, "hottest-bundles")
 
 

@@ -296,8 +296,8 @@ def _result(view: state.Current) -> None:
     _overload(outcome)
     show_notes(outcome.trace.notes, "Notes on this simulation")
     findings = diagnose(outcome)
-    names = f": {', '.join(f.title for f in findings)}" if findings else ": no problems found"
-    with st.expander(f"Diagnosis{names}", icon=":material/stethoscope:"):
+    titles = f": {', '.join(names.short(f.title) for f in findings)}" if findings else ": no problems found"
+    with st.expander(f"Diagnosis{titles}", icon=":material/stethoscope:"):
         finding_cards(view, findings_of(view, outcome), "what-if")
     st.fragment(_cycle_by_cycle, run_every=_STEP_S if _PLAYING.get() else None)(outcome, view.digest)
     with st.expander("All measures", icon=":material/table_chart:", key="all-measures", on_change="rerun") as measures:

@@ -95,7 +95,7 @@ def finding_cards(view: state.Current, findings: Sequence[Tried], key: str, colu
 
 def _card(view: state.Current, tried: Tried, key: str) -> None:
     finding = tried.finding
-    st.markdown(f"{_ICONS[finding.severity]} **{plain(finding.title)}** · {_WORDS[finding.severity]}")
+    st.markdown(f"{_ICONS[finding.severity]} **{plain(short(finding.title))}** · {_WORDS[finding.severity]}")
     st.text(short(finding.evidence))
     st.text(short(f"Remedy: {finding.remedy}"))
     if finding.tried:

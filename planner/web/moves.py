@@ -66,13 +66,13 @@ def show_why_this_broker(snapshot: Snapshot, decision: CycleDecision, key: str) 
     picked = st.selectbox(
         "Selected bundle",
         range(len(visible)),
-        format_func=lambda i: f"{visible[i].move.bundle} from {visible[i].move.source}",
+        format_func=lambda i: f"{visible[i].move.bundle} from {short(visible[i].move.source)}",
         key=f"{key}-why",
     )
     if picked is None or picked >= len(visible):
         return
     unload = visible[picked]
-    st.markdown(f"**{unload.move.bundle}**: {unload.reason.text}.")
+    st.markdown(f"**{unload.move.bundle}**: {short(unload.reason.text)}.")
     selection = unload.selection
     if selection is None:
         st.markdown(
@@ -85,7 +85,8 @@ def show_why_this_broker(snapshot: Snapshot, decision: CycleDecision, key: str) 
     st.caption(_HOW[selection.how])
     if selection.steps:
         st.markdown(f"Filters in Pulsar's order, starting with {count(len(snapshot.brokers), 'broker')}:")
-        st.markdown("\n".join(f"{at}. {line}" for at, line in enumerate(step_lines(snapshot, selection), start=1)))
+        lines = enumerate(step_lines(snapshot, selection), start=1)
+        st.markdown("\n".join(f"{at}. {short(line)}" for at, line in lines))
     if selection.strategy:
         st.markdown(f"Then **{selection.strategy}** compares the remaining candidates:")
         if len(selection.calls) > 1:

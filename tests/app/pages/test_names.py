@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import pandas as pd
+import pytest
 from streamlit.testing.v1 import AppTest
 
 from planner.web import names
@@ -43,6 +44,14 @@ def test_tables_write_brokers_short_and_files_in_full(page: Page) -> None:
     assert scores["broker"].tolist()[:2] == ["broker-14", "broker-10"]
     assert not any(".story.example" in str(text) for found in test.dataframe for text in found.value.to_numpy().flat)
     assert b"broker-14.story" in csv_bytes(pd.DataFrame({"broker": ["broker-14.story.example:8080"]}))
+
+
+@pytest.mark.parametrize("name", ["overview", "what_if"])
+def test_verdicts_and_titles_of_findings_write_brokers_short(page: Page, name: str) -> None:
+    test = page(name, snapshot=STORY.digest[:12])
+    said = [str(text.value) for text in [*test.markdown, *test.warning]] + [box.label for box in test.expander]
+    assert any("broker-13 ends above the threshold" in text for text in said)
+    assert not [text for text in said if ".story.example" in text]
 
 
 def test_a_long_namespace_does_not_hide_which_bundle_it_is(page: Page) -> None:
