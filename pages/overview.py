@@ -255,9 +255,8 @@ def _hottest(snapshot: Snapshot) -> None:
         st.markdown("No bundle reports traffic.")
         return
     first = hottest.iloc[0]
-    st.markdown(
-        f"{first['bundle']} on {names.short(str(first['owner']))} has the highest throughput: {first['MiB/s']:.1f} MiB/s."
-    )
+    owner = names.short(str(first["owner"]))
+    st.markdown(f"{first['bundle']} on {owner} has the highest throughput: {first['MiB/s']:.1f} MiB/s.")
     table(hottest, "hottest-bundles")
 
 

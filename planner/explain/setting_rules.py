@@ -2,12 +2,11 @@
 
 import difflib
 from collections.abc import Callable, Iterator
+from dataclasses import astuple
 from typing import Final
 
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.names import (
-    BANDWIDTH_IN_RESOURCE_WEIGHT,
-    BANDWIDTH_OUT_RESOURCE_WEIGHT,
     BROKER_OVERLOADED_THRESHOLD_PERCENTAGE,
     CPU_RESOURCE_WEIGHT,
     DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM,
@@ -29,6 +28,7 @@ from planner.cluster.settings import Settings
 from planner.cluster.text import without_package
 from planner.cluster.units import S_PER_MIN
 from planner.explain.finding import Finding
+from planner.pulsar.load.usage import USAGE_WEIGHTS, ResourceWeights
 from planner.pulsar.manager.class_names import MANAGER_CLASSES, OFFICIAL_CLASSES, REPLACED, class_name
 from planner.pulsar.manager.cycle import effective_shedder
 from planner.pulsar.manager.pairing import PAIRED
@@ -36,12 +36,6 @@ from planner.pulsar.placement.registry import PLACEMENTS
 from planner.pulsar.shedding.registry import default_shedder
 from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS, default_split_algorithm
 
-_WEIGHTS: Final = (
-    BANDWIDTH_IN_RESOURCE_WEIGHT,
-    BANDWIDTH_OUT_RESOURCE_WEIGHT,
-    CPU_RESOURCE_WEIGHT,
-    DIRECT_MEMORY_RESOURCE_WEIGHT,
-)
 _HEAVY: Final = 2
 """Weight from which on brokers look far busier than they are."""
 _LOW, _HIGH = "LowThreshold", "HighThreshold"
@@ -244,8 +238,8 @@ def no_grace(config: Settings) -> Iterator[Finding]:
 
 def nothing_weighs(config: Settings) -> Iterator[Finding]:
     """No resource counts, so that every broker looks idle."""
-    weights = [name for name in _WEIGHTS if name in config]
-    if all(config.number(name) == 0 for name in weights):
+    weights = [name for name in USAGE_WEIGHTS if name in config and config.number(name) == 0]
+    if not any(astuple(ResourceWeights.of(config, load_manager_of(config)))):
         yield Finding(
             code="no_resource_counts",
             title="No resource counts towards the usage",
@@ -259,7 +253,7 @@ def nothing_weighs(config: Settings) -> Iterator[Finding]:
 
 def weighs_too_much(config: Settings) -> Iterator[Finding]:
     """A resource counts more than once, so that brokers look busier than they are."""
-    heavy = {name: config.number(name) for name in _WEIGHTS if name in config and config.number(name) > 1}
+    heavy = {name: config.number(name) for name in USAGE_WEIGHTS if name in config and config.number(name) > 1}
     if not heavy:
         return
     name, value = max(heavy.items(), key=lambda one: one[1])

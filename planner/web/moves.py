@@ -66,7 +66,7 @@ def show_why_this_broker(snapshot: Snapshot, decision: CycleDecision, key: str) 
     picked = st.selectbox(
         "Selected bundle",
         range(len(visible)),
-        format_func=lambda i: f"{visible[i].move.bundle} from {short(visible[i].move.source)}",
+        format_func=lambda i: f"{visible[i].move.bundle} from {visible[i].move.source}",
         key=f"{key}-why",
     )
     if picked is None or picked >= len(visible):

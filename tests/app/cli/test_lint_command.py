@@ -82,6 +82,26 @@ def test_a_rule_finds_its_case_and_is_silent_about_its_own_remedy(name: str) -> 
     assert not list(rule(config.changed(**found.changes)))
 
 
+@pytest.mark.parametrize(
+    ("settings", "code"),
+    [
+        ({"loadBalancerBandwithInResourceWeight": 5}, "weight_above_one"),
+        (
+            {
+                "loadBalancerCPUResourceWeight": 0,
+                "loadBalancerBandwithInResourceWeight": 0,
+                "loadBalancerBandwithOutResourceWeight": 0,
+            },
+            "no_resource_counts",
+        ),
+    ],
+)
+def test_misspelt_weights_count_where_the_right_ones_are_1(settings: dict[str, object], code: str) -> None:
+    (found,) = setting_findings(Settings(settings))
+    assert found.code == code
+    assert not setting_findings(Settings(settings).changed(**found.changes))
+
+
 @pytest.mark.parametrize("name", RELEASES)
 def test_the_defaults_of_a_release_are_clean(name: str, tmp_path: Path) -> None:
     of = release(name)

@@ -81,7 +81,7 @@ def test_overview_tells_the_move_and_the_numbers(page: Page) -> None:
     scores = next(f for f in frames if "score (%)" in f.columns)
     assert scores["broker"].tolist()[0] == "broker-1:8080"
     assert scores["unloads"].tolist() == [1, 0, 0]
-    assert "average 20.0 % + threshold 10.0 points = 30.0 %" in scores["why"].iloc[0]
+    assert "average score 20.0 % + threshold 10.0 points = 30.0 %" in scores["why"].iloc[0]
     moves = next(f for f in frames if "from" in f.columns)
     assert moves["from"].tolist() == ["broker-1:8080"]
     assert moves["MiB/s"].iloc[0] == pytest.approx(50)
