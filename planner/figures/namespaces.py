@@ -73,7 +73,7 @@ def hash_line(
         },
     )
     legend = {"y": 1.02, "yanchor": "bottom", "x": 0}
-    finish(figure, height=300, legend=legend, from_zero=True, margin=_MARGIN, barmode="overlay")
+    finish(figure, height=270, legend=legend, from_zero=True, margin=_MARGIN, barmode="overlay")
     return hash_axis(figure)
 
 
