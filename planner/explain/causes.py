@@ -10,7 +10,7 @@ from planner.cluster.load_manager import LoadManager
 from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE
 from planner.explain.finding import Finding
 from planner.explain.gate_patterns import APART
-from planner.explain.health import usage_of
+from planner.explain.health import usage_with_weights_of_1
 from planner.explain.outcome import Outcome
 from planner.explain.topic_patterns import topic_dominates
 
@@ -81,8 +81,8 @@ def _no_room(cause: Finding, other: Finding, case: Outcome) -> bool:
 
 def _by_the_weight(cause: Finding, other: Finding, case: Outcome) -> bool:
     """Say whether brokers are neither full nor apart without the weights that are too high."""
-    config = case.trace.settings.changed(**cause.changes)
-    least, mean, highest = usage_of(case.trace.start, config)
+    config = case.trace.settings
+    least, mean, highest = usage_with_weights_of_1(case.trace.start, config, cause)
     limit = config.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
     if other.code in {"out_of_capacity", "policy_full"}:
         return mean < limit

@@ -143,13 +143,17 @@ def _doubt(outcome: Outcome | None, findings: Sequence[Finding]) -> str:
     return f" But this may be untrue: {within(about.title)}." if about is not None else ""
 
 
+def usage_with_weights_of_1(snapshot: Snapshot, config: Settings, heavy: Finding) -> tuple[float, float, float]:
+    """Return `usage_of` a cluster in which the weights that a finding calls too high are 1."""
+    return usage_of(snapshot, config.changed(**dict.fromkeys(heavy.settings, 1.0)))
+
+
 def _by_weight(snapshot: Snapshot, config: Settings, findings: Sequence[Finding]) -> str:
     """Return that only a weight above 1 makes brokers look full or apart; empty where that is not so."""
     heavy = next((one for one in findings if one.code == "weight_above_one"), None)
     if heavy is None:
         return ""
-    weights = dict.fromkeys(heavy.settings, 1.0)
-    least, _, highest = usage_of(snapshot, config.changed(**weights))
+    least, _, highest = usage_with_weights_of_1(snapshot, config, heavy)
     limit = config.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
     if highest >= limit or highest - least >= APART:
         return ""

@@ -135,7 +135,7 @@ def resource_map(shares: ResourceShares) -> go.Figure:
 
 
 def bars_by_name(values: Mapping[str, float], limit: float | None, y_title: str) -> go.Figure:
-    """Draw one bar for each name in the order given; a limit is a line, and bars above it stand out.
+    """Draw one bar for each name in the order given; a limit in percent is a line, and bars above it stand out.
 
     The title of the axis says what the values are, with their unit.
     """
