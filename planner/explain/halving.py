@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from planner.cluster.ranges import bundle_name
+from planner.cluster.ranges import bundle_name, parse_range
 from planner.cluster.snapshot import Snapshot
 from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
 from planner.pulsar.splitting.request import topics_listed
@@ -107,7 +107,7 @@ def unloaded_once(splits: Sequence[BundleSplit]) -> tuple[BundleSplit, ...]:
 
     def parts(bundle: str) -> tuple[str, str]:
         space, _, ends = bundle.rpartition("/")
-        low, high = (int(end, 16) for end in ends.split("_"))
+        low, high = parse_range(ends)
         return bundle_name(space, low, (low + high) // 2), bundle_name(space, (low + high) // 2, high)
 
     return tuple(replace(one, unload=not cut.issuperset(parts(one.bundle))) for one in splits)
