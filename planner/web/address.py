@@ -4,11 +4,15 @@ Each widget here shows a part of the address and writes it when a person changes
 unless the part is `named`: what the page is about (a broker, a bundle, a job) stays in the address, as its default
 depends on the data. A value that makes no sense falls back to the default with a note.
 
+A part of a page that asks for itself sends the address that the browser knows. Where that was written over a moment
+ago, the one written counts; else what a person chose meanwhile would be lost.
+
 Streamlit's own `bind="query-params"` is not used: it writes formatted labels and repeated parameters, where addresses
 have names and commas, it drops a bad value in silence, and nothing but its widget can write its parameter.
 """
 
 import re
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
@@ -18,7 +22,7 @@ import streamlit as st
 
 from planner.cluster.text import plain
 from planner.web.headers import COOKIE
-from planner.web.session import bound
+from planner.web.session import SEEN_S, SessionValue, bound, is_history_navigation
 
 N = TypeVar("N", int, float)
 Words = Callable[[str], str]
@@ -29,33 +33,51 @@ _NOTHING = "-"
 """Written for an empty choice of several, where that is not the default."""
 
 
-def part(name: str) -> str:
-    """Return a part of the address; empty when it is not there, or longer than any that the planner writes."""
-    value: Any = st.query_params.get(name, "")
-    if isinstance(value, str) and len(value) > _LONGEST:
-        note(f"The value of “{plain(name)}” in this address is too long and was ignored.")
-        put(**{name: ""})
-    return value if isinstance(value, str) and len(value) <= _LONGEST else ""
+Address = tuple[str, tuple[tuple[str, str], ...]]
+_WRITTEN_OVER: SessionValue[dict[Address, float]] = SessionValue("written_over", dict)
+"""Each address, of its page, that another was written over, and when."""
+_WRITTEN: SessionValue[dict[str, str]] = SessionValue("written", dict)
+"""The parts of the address written last."""
+
+
+def _address(parts: Mapping[str, str]) -> Address:
+    return host(), tuple(sorted(parts.items()))
 
 
 def parts() -> dict[str, str]:
     """Return all parts of the address."""
-    return st.query_params.to_dict()
+    found: dict[str, str] = st.query_params.to_dict()
+    since_s = time.monotonic() - _WRITTEN_OVER.get().get(_address(found), -SEEN_S)
+    if since_s < SEEN_S and not is_history_navigation():
+        found = dict(_WRITTEN.get())
+        st.query_params.from_dict(found)
+    return found
 
 
-def put(**parts: str) -> None:
+def replace(**parts_: str) -> None:
+    """Put parts into the address, but empty ones, and take all others out."""
+    before, after = parts(), {name: value for name, value in parts_.items() if value}
+    if after == before:
+        return
+    st.query_params.from_dict(after)
+    _WRITTEN.put(dict(after))
+    over = {**_WRITTEN_OVER.get(), _address(before): time.monotonic()}
+    over.pop(_address(after), None)
+    _WRITTEN_OVER.put(over)
+
+
+def put(**parts_: str) -> None:
     """Put parts into the address; empty ones are taken out, others stay."""
-    for name, value in parts.items():
-        if not value:
-            st.query_params.pop(name, None)
-        elif st.query_params.get(name) != value:
-            st.query_params[name] = value
+    replace(**{**parts(), **parts_})
 
 
-def replace(**parts: str) -> None:
-    """Put parts into the address and take all others out."""
-    st.query_params.clear()
-    put(**parts)
+def part(name: str) -> str:
+    """Return a part of the address; empty when it is not there, or longer than any that the planner writes."""
+    value = parts().get(name, "")
+    if len(value) > _LONGEST:
+        note(f"The value of “{plain(name)}” in this address is too long and was ignored.")
+        put(**{name: ""})
+    return value if len(value) <= _LONGEST else ""
 
 
 def host() -> str:

@@ -72,6 +72,12 @@ def refill(key: str, value: object) -> None:
     st.session_state[key] = value
 
 
+def is_history_navigation() -> bool:
+    """Return whether this run is due to the browser's own *Back* or *Forward*."""
+    context = get_script_run_ctx()
+    return context is not None and context.is_history_navigation
+
+
 def forget_upload(given: UploadedFile) -> None:
     """Free the memory of an uploaded file that was read; it stays known by its name and id."""
     context = get_script_run_ctx()

@@ -159,3 +159,21 @@ def test_a_widget_is_told_its_value_in_each_run_and_a_field_while_nobody_types(
     test = page("brokers", snapshot=samples()[0].digest[:12], q="broker")
     test.run()
     assert told() == (True, False)  # and somebody may be at it again
+
+
+def test_a_choice_survives_what_the_browser_asked_for_before_it(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a page asks by itself has the address of that moment, in which the choice may not be yet."""
+    monkeypatch.setattr("planner.web.address.SEEN_S", 60.0)
+    test = page("overview", snapshot=digest()[:12])
+    before = dict(test.query_params)
+    next(field for field in test.text_input if field.label == "Find").set_value("nobody").run()
+    for _ in range(2):
+        assert test.query_params["q"] == "nobody"
+        assert "matches “nobody”" in shown(test)
+        test.query_params.clear()
+        test.query_params.update(before)
+        test.run()
+    monkeypatch.setattr("planner.web.address.is_history_navigation", lambda: True)
+    test.query_params.clear()
+    test.query_params.update(before)
+    assert "q" not in test.run().query_params
