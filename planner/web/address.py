@@ -35,7 +35,7 @@ _NOTHING = "-"
 
 Address = tuple[str, tuple[tuple[str, str], ...]]
 _WRITTEN_OVER: SessionValue[dict[Address, float]] = SessionValue("written_over", dict)
-"""Each address, of its page, that another was written over, and when."""
+"""Each address, with its page, that another was written over not long ago, and when."""
 _WRITTEN: SessionValue[dict[str, str]] = SessionValue("written", dict)
 """The parts of the address written last."""
 
@@ -45,7 +45,7 @@ def _address(parts: Mapping[str, str]) -> Address:
 
 
 def parts() -> dict[str, str]:
-    """Return all parts of the address."""
+    """Return all parts of the address, or of the one written over it a moment ago."""
     found: dict[str, str] = st.query_params.to_dict()
     since_s = time.monotonic() - _WRITTEN_OVER.get().get(_address(found), -SEEN_S)
     if since_s < SEEN_S and not is_history_navigation():
@@ -54,21 +54,24 @@ def parts() -> dict[str, str]:
     return found
 
 
-def replace(**parts_: str) -> None:
+def replace(**wanted: str) -> None:
     """Put parts into the address, but empty ones, and take all others out."""
-    before, after = parts(), {name: value for name, value in parts_.items() if value}
+    before, after = parts(), {name: value for name, value in wanted.items() if value}
     if after == before:
         return
     st.query_params.from_dict(after)
-    _WRITTEN.put(dict(after))
-    over = {**_WRITTEN_OVER.get(), _address(before): time.monotonic()}
-    over.pop(_address(after), None)
-    _WRITTEN_OVER.put(over)
+    _WRITTEN.put(after)
+    now_s = time.monotonic()
+    recent = {one: at_s for one, at_s in _WRITTEN_OVER.get().items() if now_s - at_s < SEEN_S}
+    if before:  # one without parts is what the menu asks for: it begins anew
+        recent[_address(before)] = now_s
+    recent.pop(_address(after), None)
+    _WRITTEN_OVER.put(recent)
 
 
-def put(**parts_: str) -> None:
+def put(**wanted: str) -> None:
     """Put parts into the address; empty ones are taken out, others stay."""
-    replace(**{**parts(), **parts_})
+    replace(**{**parts(), **wanted})
 
 
 def part(name: str) -> str:

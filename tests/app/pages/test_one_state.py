@@ -177,3 +177,12 @@ def test_a_choice_survives_what_the_browser_asked_for_before_it(page: Page, monk
     test.query_params.clear()
     test.query_params.update(before)
     assert "q" not in test.run().query_params
+
+
+def test_the_menu_begins_with_an_address_of_its_own(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It asks for the page without any parts, however recently one was written."""
+    monkeypatch.setattr("planner.web.address.SEEN_S", 60.0)
+    test = page("overview", snapshot=digest()[:12])
+    next(field for field in test.text_input if field.label == "Find").set_value("nobody").run()
+    test.query_params.clear()
+    assert "q" not in test.run().query_params
