@@ -10,7 +10,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import percent, plain
 from planner.explain.losses import losses_text
 from planner.figures.scores import bars_by_name
-from planner.figures.theme import short_names
+from planner.figures.theme import short_names, without_endings
 from planner.optimize.waves import scenario_of
 from planner.share.carry_out import summary
 from planner.simulate.assumptions import Assumptions
@@ -131,7 +131,7 @@ def _one(view: state.Current, key: str, snapshot: Snapshot, scenario: Scenario, 
     frame = losses_frame(found)
     short = dict(zip(snapshot.brokers.name, short_names(snapshot.brokers.name), strict=True))
     bars = {short[one.broker]: one.highest_percent for one in found.simulated[:_BARS]}
-    text = losses_text(found, short)
+    text = losses_text(found, dict(zip(short, without_endings(snapshot.brokers.name), strict=True)))
     chart(bars_by_name(bars, found.limit_percent, "highest usage with the loss (%)"), f"**{plain(text)}**", "losses")
     _try_it(view, (found.simulated[0].broker,))
     if now:

@@ -23,7 +23,7 @@ from planner.explain.health import Figure, Health, figure_levels, health, usage_
 from planner.explain.losses import losses_text
 from planner.explain.outcome import Outcome
 from planner.figures.scores import broker_scores
-from planner.figures.theme import short_names
+from planner.figures.theme import short_names, without_endings
 from planner.pulsar.load.usage import weighted_usage
 from planner.pulsar.manager.cycle import CycleDecision
 from planner.simulate.sequence import CycleStep
@@ -123,9 +123,9 @@ def _losses(view: state.Current) -> tuple[str, str]:
     found = simulated(f"{view.digest}{view.variant}", snapshot, base, last=True)
     if found is None:
         return "", ""
-    short = dict(zip(snapshot.brokers.name, short_names(snapshot.brokers.name), strict=True))
+    heads = dict(zip(snapshot.brokers.name, without_endings(snapshot.brokers.name), strict=True))
     lost = found.simulated[0].broker if found.simulated else snapshot.brokers.name[0]
-    return lost, plain(losses_text(found, short))
+    return lost, plain(losses_text(found, heads))
 
 
 def _verdict(place: Any, found: Health) -> None:
@@ -266,7 +266,7 @@ def draw(view: state.Current) -> None:
     show_switched_off(view.captured)
     snapshot, now = view.snapshot, standing_of(view)
     verdict_place = st.empty()
-    _verdict(verdict_place, health(snapshot, snapshot.settings, now, None, ()))
+    _verdict(verdict_place, health(snapshot, snapshot.settings, now, None, None))
     figures_place = st.empty()
     try:
         step = state.step(view)

@@ -43,8 +43,8 @@ _ASKED_FROM_S = 5.0
 _PAID: SessionValue[frozenset[str]] = SessionValue("paid_dispatch", frozenset)
 _CONSUMERS, _NOTHING = "consumers", "nothing"
 _UNLIMITED = {
-    _CONSUMERS: "No limit is reached; the consumers are slower than the publishers",
-    _NOTHING: "No limit is reached",
+    _CONSUMERS: "This demand reaches no limit; the consumers are slower than the publishers",
+    _NOTHING: "This demand reaches no limit",
 }
 _TEXT_PX, _WHERE_PX = 200, 330
 
@@ -399,8 +399,8 @@ def limit_sentence(snapshot: Snapshot, traffic: TopicTraffic) -> str:
         listed = snapshot.topics.name[row].as_py()
         if name in {listed, parse_topic(listed).base}:
             return (
-                f"**At the limit now:** {plain(listed)} dispatches {dispatched(snapshot, caps, row)}. How much more its"
-                " consumers want is not measured, so that the demand below is what they get."
+                f"**At its limit, or close to it:** {plain(listed)} dispatches {dispatched(snapshot, caps, row)}. What"
+                " its consumers want beyond that is not measured; the demand below is what they get now."
             )
     return ""
 

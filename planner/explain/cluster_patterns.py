@@ -16,14 +16,15 @@ from planner.cluster.names import (
     PREFER_LATER_VERSIONS,
     SHEDDING_ENABLED,
 )
-from planner.cluster.text import count, without_package
+from planner.cluster.text import count, percent, without_package
 from planner.explain.finding import Finding, Severity, listed
+from planner.explain.health import is_full
 from planner.explain.outcome import Outcome
 from planner.explain.unlike import beyond_network, odd_limits
 from planner.pulsar.placement.filters import latest
 from planner.pulsar.placement.registry import placement_by_name
 from planner.pulsar.throttling.precedence import RATE_SETTINGS
-from planner.simulate.dispatch.caps import at_the_limit, dispatch_caps, dispatched, throttles_consumers
+from planner.simulate.dispatch.caps import AT_THE_LIMIT, at_the_limit, dispatch_caps, dispatched, throttles_consumers
 from planner.simulate.dispatch.edits import doubled_limit
 from planner.simulate.edits.registry import MachineChange, NewBrokers
 
@@ -36,19 +37,19 @@ _FEW_CLIENTS = 50
 
 
 def out_of_capacity(case: Outcome) -> Iterator[Finding]:
-    """Every broker is above the overload threshold, or the average is: balancing cannot help."""
+    """Brokers would be at the overload threshold even in perfect balance: balancing cannot help."""
     found, present = case.before_after.after, case.series.present[-1]
     brokers, usage = int(present.sum()), case.series.usage[-1]
     limit = case.trace.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
-    mean = float(np.nanmean(usage)) if brokers else 0.0
-    if not brokers or (mean < limit and found.over_threshold < brokers):
+    if not brokers or not is_full(found, case.trace.settings):
         return
-    more = max(math.ceil(brokers * mean / limit) - brokers, 1) if limit > 0 else brokers
+    at_best = found.balanced_usage
+    more = max(math.ceil(brokers * at_best / limit) - brokers, 1) if limit > 0 else brokers
     order = np.argsort(-np.nan_to_num(usage, nan=-1.0), kind="stable").tolist()
     verb = "is" if brokers == 1 else "are"
     evidence = (
-        f"{found.over_threshold} of {count(brokers, 'broker')} {verb} above {limit * 100:.0f} %. The average usage is"
-        f" {mean * 100:.0f} %, so even perfect balance would not help. Headroom: {found.growth.factor:.2f}x;"
+        f"{found.over_threshold} of {count(brokers, 'broker')} {verb} above {limit * 100:.0f} %. Even in perfect"
+        f" balance, each would use {percent(at_best, 0)}. Headroom: {found.growth.factor:.2f}x;"
         f" {found.growth.broker} fills up first."
     )
     in_vain = case.summary.shed and found.over_threshold == brokers
@@ -58,12 +59,12 @@ def out_of_capacity(case: Outcome) -> Iterator[Finding]:
         title=(
             "Out of capacity: every broker is full"
             if found.over_threshold == brokers
-            else f"Out of capacity: brokers are used to {mean * 100:.0f} % on average"
+            else f"Out of capacity: even in perfect balance, brokers use {percent(at_best, 0)}"
         ),
         evidence=evidence,
         remedy=(
             f"No strategy or threshold can fix this. Add at least {count(more, 'broker')} of the same size, so that"
-            f" the average usage is {mean * brokers / (brokers + more) * 100:.0f} %. Until then, shedding only"
+            f" each can use {percent(at_best * brokers / (brokers + more), 0)}. Until then, shedding only"
             f" disconnects clients{off}."
         ),
         severity="high",
@@ -174,8 +175,8 @@ def throttled(case: Outcome) -> Iterator[Finding]:
         code="throttled",
         title="Topics throttled by a dispatch limit",
         evidence=(
-            f"{count(len(order), 'topic')} dispatched at the limit, which applies to each partition separately."
-            f" {names[0]} dispatches {dispatched(end, caps, int(order[0]))}."
+            f"{count(len(order), 'topic')} at {percent(AT_THE_LIMIT, 0)} of the limit or more, which applies to each"
+            f" partition separately. {names[0]}: {dispatched(end, caps, int(order[0]))}."
         ),
         remedy=f"{raise_it}See the page Throttling for what applies to a topic, and why. Topics: {listed(names)}.",
         severity="medium",

@@ -53,6 +53,7 @@ _OF_A_BROKER = frozenset({"used_by_others", "memory_stays", "policy_full", "held
 
 _OF_A_TOPIC = ("key_skew", "hot_topic")
 """Findings about a single topic, which no gate that opens divides."""
+_ROUNDING = 1e-9
 _LATELY = 10
 """Cycles at the end without anything shed, after which no rule calls for more."""
 
@@ -79,6 +80,12 @@ def usage_of(snapshot: Snapshot, config: Settings) -> tuple[float, float, float]
     return (float(there.min()), float(there.mean()), float(there.max())) if len(there) else (0.0, 0.0, 0.0)
 
 
+def is_full(now: Standing, config: Settings) -> bool:
+    """Say whether no balancing can help: even in perfect balance, brokers are at the limit."""
+    limit = config.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
+    return now.balanced_usage >= limit - _ROUNDING
+
+
 def figure_levels(snapshot: Snapshot, config: Settings, now: Standing) -> dict[Figure, Level]:
     """Return which key figures of a cluster are urgent, by the limits that the verdict uses.
 
@@ -102,7 +109,7 @@ def figure_levels(snapshot: Snapshot, config: Settings, now: Standing) -> dict[F
 
 
 def health(
-    snapshot: Snapshot, config: Settings, now: Standing, outcome: Outcome | None, findings: Sequence[Finding]
+    snapshot: Snapshot, config: Settings, now: Standing, outcome: Outcome | None, known: Sequence[Finding] | None
 ) -> Health:
     """Return how a cluster is.
 
@@ -111,16 +118,21 @@ def health(
         config: Settings in force.
         now: How near it is to its limits.
         outcome: What its load balancer makes of it; None while that is not known, or not to be told.
-        findings: What a diagnosis of that says.
+        known: What a diagnosis of that says; None while there is none. Once there is, it alone says whether the cluster
+            is out of capacity, since balancing may have found room.
     """
-    least, mean, highest = usage_of(snapshot, config)
+    findings = () if known is None else known
+    least, _, highest = usage_of(snapshot, config)
     limit = config.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
     brokers = int((snapshot.brokers.registered & snapshot.brokers.has_load_data).sum())
     headroom = f"headroom {now.growth.factor:.2f}x" if np.isfinite(now.growth.factor) else "no traffic"
     over = f"{now.over_threshold:,} of {count(brokers, 'broker')} above {limit * 100:.0f} %"
     doubt = _by_weight(snapshot, config, findings) or _doubt(outcome, findings)
-    if brokers and (mean >= limit or now.over_threshold == brokers):
-        return Health("bad", "Out of capacity", f"{over}, {headroom}; balancing cannot help.{doubt}")
+    full = is_full(now, config)
+    scarce = next((one for one in findings if one.code == "out_of_capacity"), None)
+    if scarce is not None or (full and known is None):
+        at_last = f" later, {within(scarce.title.partition(': ')[2])}, and" if scarce and not full else ""
+        return Health("bad", "Out of capacity", f"{over}, {headroom};{at_last} balancing cannot help.{doubt}")
     if now.over_threshold:
         return Health("bad", "Overloaded", f"{over}, {headroom}.{doubt or _mended(outcome, findings, 'over')}")
     between = f"usage from {percent(least, 0)} to {percent(highest, 0)}, {headroom}"

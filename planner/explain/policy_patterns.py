@@ -36,6 +36,7 @@ from planner.pulsar.load.java_pattern import java_pattern
 from planner.pulsar.load.namespace_policies import anti_affinity_group, isolation_policy
 from planner.simulate.breaches import breaches
 from planner.simulate.edits.registry import BundleMoves, IsolationChange
+from planner.simulate.usage_model import UsageModel, at_the_end
 
 _ALIKE: Final = 0.75
 """From which likeness on a host is offered for a misspelt one."""
@@ -447,6 +448,8 @@ def policy_full(case: Outcome) -> Iterator[Finding]:
     limit = case.trace.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE)
     usage = dict(zip(case.series.brokers, (case.reported_usage[-1] * 100).tolist(), strict=True))
     usage = {name: value for name, value in usage.items() if np.isfinite(value)}
+    end = at_the_end(case.trace)
+    model = UsageModel.of(end, case.trace.settings, case.trace.scenario.assumptions)
     used = [case.last.namespaces[at] for at in np.unique(case.last.bundles.namespace).tolist()]
     spaces = {}
     for space in sorted(used, key=lambda one: anti_affinity_group(case.last.policies, one) is not None):
@@ -458,8 +461,8 @@ def policy_full(case: Outcome) -> Iterator[Finding]:
         edit = widened(case.last, policy)
         if len(inside) < _SEVERAL or edit is None or not outside:
             continue
-        mean, rest = (float(np.mean([usage[one] for one in names])) for names in (inside, outside))
-        if mean < limit or rest >= limit:
+        at_best, rest = (100 * model.balanced_usage(np.isin(end.brokers.name, names)) for names in (inside, outside))
+        if at_best < limit or rest >= limit:
             continue
         off = none_with_policies(case)
         also = (
@@ -471,8 +474,8 @@ def policy_full(case: Outcome) -> Iterator[Finding]:
             code="policy_full",
             title=f"The isolation policy '{policy.name}' leaves its namespaces {len(inside)} brokers, which are full",
             evidence=(
-                f"{listed(inside)} use {mean:.0f} % on average; the limit is {limit} %. The other"
-                f" {count(len(outside), 'broker')} use{'s' if len(outside) == 1 else ''} {rest:.0f} %."
+                f"Even in perfect balance, {listed(inside)} would use {at_best:.0f} %; the limit is {limit} %. The"
+                f" other {count(len(outside), 'broker')} would use {rest:.0f} %."
             ),
             remedy=f"Add brokers to the policy '{policy.name}', such as {edit.primary[-1]}.{also}",
             severity="high",

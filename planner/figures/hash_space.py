@@ -124,7 +124,7 @@ def raster_map(raster: Raster, names: Sequence[str], title: str, *, logarithmic:
             "%{customdata[0]}<br>%{customdata[1]} bundles<br>at most %{customdata[2]:.4g} here<extra></extra>"
         ),
     )
-    finish(figure, height=max(260, 150 + 14 * rows), margin_t=84, plot_bgcolor=_NOT_LOADED)
+    finish(figure, height=max(260, 190 + 14 * rows), margin_t=84, plot_bgcolor=_NOT_LOADED)
     name_rows(figure, names, every=max(1, rows // 40))
     return hash_axis(figure, showgrid=False)
 

@@ -239,9 +239,10 @@ def fix(trials: Trials, outcome: Outcome, progress: Callable[[int], None] = lamb
     pair = next(iter(_offered(trials, better)), None)
     chosen = pair or best
     capacity = None
-    if buys and (chosen is None or not _ends_below(chosen)):
+    if buys and (chosen is None or not _ends_below(chosen) or _adds_brokers(chosen)):
         capacity, more = _more_brokers(trials)
         number += more
+        pair = None if capacity and pair and _adds_brokers(pair) else pair
     if buys and best is None and capacity is None:
         best = next(iter(_offered(trials, added)), None)
     helps = [] if best or pair or capacity else _worth_it(free)[:1]
@@ -295,6 +296,10 @@ def _is_better(one: Trial, pair: Trial) -> bool:
 
 def _ends_below(trial: Trial) -> bool:
     return trial.after.end_peak_percent <= trial.after.limit_percent
+
+
+def _adds_brokers(trial: Trial) -> bool:
+    return any(isinstance(edit, NewBrokers) for edit in trial.action.edits)
 
 
 def _offered(trials: Trials, found: Sequence[Trial]) -> list[Trial]:

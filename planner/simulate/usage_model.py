@@ -42,6 +42,7 @@ class Standing:
     Attributes:
         peak_usage: Weighted usage of the most used broker (1.0 = 100 %; above it demand exceeds capacity).
         std: Standard deviation of the weighted usage of the brokers (1.0 = 100 %).
+        balanced_usage: What each broker would use in perfect balance (1.0 = 100 %), on average; see `balanced_usage`.
         over_threshold: Brokers above `loadBalancerBrokerOverloadedThresholdPercentage`.
         growth: Growth of all traffic until the first broker saturates.
         unserved: Bundles in use that no broker owns, without those that Pulsar keeps for itself.
@@ -49,6 +50,7 @@ class Standing:
 
     peak_usage: float
     std: float
+    balanced_usage: float
     over_threshold: int
     growth: Growth
     unserved: int
@@ -122,6 +124,22 @@ class UsageModel:
         np.maximum(usage, self.fixed, out=usage)
         return usage
 
+    def balanced_usage(self, of: BoolArray | None = None) -> float:
+        """Return the mean weighted usage of the brokers that answer if they shared all load by their size.
+
+        No balancing leaves less: memory stays where it is, and machines of unlike sizes may be used alike. The mean of
+        what they use says less, as it is higher wherever the smaller ones are the busier ones.
+
+        Args:
+            of: Those among which load is shared, all by default. Shape (brokers,).
+        """
+        there = self.alive if of is None else self.alive & of
+        if not there.any():
+            return 0.0
+        demand = self.own[:, there].sum(axis=1) + self.served()[:, there].sum(axis=1)
+        part = np.minimum(demand / self.limit[:, there].sum(axis=1), MOST_USAGE)
+        return float(np.maximum((part * self.weight[:, 0]).max(), self.fixed[there]).mean())
+
     def growth(self, served: FloatArray) -> FloatArray:
         """Return the growth at which each resource saturates, without weights. Shape as `served`."""
         shape = (len(_RESOURCES),) + (1,) * (served.ndim - 2) + (len(self.fixed),)
@@ -170,6 +188,7 @@ def standing_of(cluster: UsageModel, usages: FloatArray) -> Standing:
     return Standing(
         peak_usage=float(usage.max(initial=0.0)),
         std=float(usage.std()) if len(usage) else 0.0,
+        balanced_usage=cluster.balanced_usage(),
         over_threshold=int((usage > limit).sum()),
         growth=_growth(cluster),
         unserved=_unserved(cluster.snapshot),

@@ -16,7 +16,7 @@ from planner.cluster.names import (
 )
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import DispatchRate, Policies, Snapshot
-from planner.cluster.text import bytes_per_s, msg_per_s
+from planner.cluster.text import bytes_per_s, msg_per_s, percent
 from planner.cluster.units import BYTES_PER_KBIT
 from planner.pulsar.throttling.precedence import Level, limit_chain, parse_topic, setting_rate
 
@@ -152,12 +152,12 @@ def at_the_limit(snapshot: Snapshot, caps: DispatchCaps) -> Int64Array:
 
 
 def dispatched(snapshot: Snapshot, caps: DispatchCaps, row: int) -> str:
-    """Return what a topic dispatches of the most that it may, such as `32.1 k msg/s of at most 33 k msg/s`."""
+    """Return what a topic dispatches beside the most that it may: `32.1 k msg/s, 97 % of its limit of 33 k msg/s`."""
     rate = snapshot.topics.msg_rate_out_per_s[row], caps.msg_per_s[row]
     size = snapshot.topics.msg_throughput_out_bytes_per_s[row], caps.bytes_per_s[row]
     by_size = np.isfinite(size[1]) and (not np.isfinite(rate[1]) or size[0] / size[1] >= AT_THE_LIMIT)
     say, (now, most) = (bytes_per_s, size) if by_size else (msg_per_s, rate)
-    return f"{say(float(now))} of at most {say(float(most))}"
+    return f"{say(float(now))}, {percent(float(now / most), 0)} of its limit of {say(float(most))}"
 
 
 def _per_second(rate: DispatchRate, dimension: int, published: FloatArray) -> FloatArray:

@@ -27,7 +27,7 @@ LIMIT = "loadBalancerBrokerOverloadedThresholdPercentage"
 def word(usages: Sequence[float], **settings: int) -> str:
     snapshot = cluster(list(usages), dict.fromkeys(range(len(usages)), (10.0, 10.0)))
     config = snapshot.settings.changed(**settings)
-    return health(snapshot, config, standing(snapshot, config, Assumptions()), None, ()).word
+    return health(snapshot, config, standing(snapshot, config, Assumptions()), None, None).word
 
 
 @pytest.mark.parametrize(

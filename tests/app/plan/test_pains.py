@@ -74,7 +74,7 @@ PAINS: Final[Mapping[str, tuple[Callable[[], Snapshot], str, str]]] = {
     "1 unload storm": (
         lambda: cluster([0.95, 0.96, 0.97], settings={SHEDDING: "OverloadShedder"}),
         "out_of_capacity",
-        "even perfect balance would not help",
+        "Even in perfect balance, each would use",
     ),
     "2 ping-pong": (
         lambda: sample("threshold-lower-boundary.json"),
@@ -145,7 +145,7 @@ PAINS: Final[Mapping[str, tuple[Callable[[], Snapshot], str, str]]] = {
         "unlike_machines",
         "outbound network 1 Gbit/s on b2:8080, 10 Gbit/s on others",
     ),
-    "15 throttling": (lambda: limited(1.0), "throttled", "2 topics dispatched at the limit"),
+    "15 throttling": (lambda: limited(1.0), "throttled", "2 topics at 90 % of the limit or more"),
 }
 
 
