@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import App, CycloptsError, MissingArgumentError, Parameter, UnusedCliTokensError
 
 from planner import __version__
 from planner.cli.help import PlainHelp, refuse_no_path
@@ -94,7 +94,7 @@ def _run(app: App, argv: Sequence[str] | None) -> int:
         status: int | None = app(arguments)
         sys.stdout.flush()
     except CycloptsError as error:
-        print(f"error: {shown(' '.join(str(error).split()))} Use --help to see the options.", file=sys.stderr)
+        print(f"error: {shown(_said(error))} Use --help to see the options.", file=sys.stderr)
         raise SystemExit(_FAILED) from error
     except PlannerError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -105,6 +105,21 @@ def _run(app: App, argv: Sequence[str] | None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _FAILED
     return status or 0
+
+
+def _said(error: CycloptsError) -> str:
+    """Return what is wrong with the arguments; of an option that is missing, where a value without it may belong."""
+    command = " ".join(error.command_chain or ())
+    if isinstance(error, UnusedCliTokensError):
+        return f"{command or 'The program'} does not take {' '.join(error.unused_tokens or ())}."
+    if not isinstance(error, MissingArgumentError) or error.argument is None or error.argument.tokens:
+        return " ".join(str(error).split())
+    if error.keyword is not None:
+        return f"{error.keyword} needs a value."
+    option = error.argument.name
+    first = next(iter(error.unused_tokens or ()), "-")
+    hint = "" if first.startswith("-") else f" Is that {first}? Then write {option} {first}."
+    return f"{command} needs {option}.{hint}"
 
 
 if __name__ == "__main__":

@@ -160,6 +160,25 @@ def test_usage_errors_are_one_line_and_status_2(words: str, capsys: pytest.Captu
     assert said.err.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("plan east.zip", "plan needs --snapshot. Is that east.zip? Then write --snapshot east.zip."),
+        ("plan", "plan needs --snapshot."),
+        ("plan --snapshot", "--snapshot needs a value."),
+        ("history generate", "history generate needs --out."),
+        ("conform", "conform needs FILE."),
+        ("bundles east.zip", "bundles does not take east.zip."),
+        ("plan --frob 3", "plan needs --snapshot."),
+    ],
+)
+def test_a_usage_error_says_what_is_missing(words: str, expected: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A file without its option was told that the option "requires an argument"."""
+    with pytest.raises(SystemExit):
+        main(words.split())
+    assert capsys.readouterr().err == f"error: {expected} Use --help to see the options.\n"
+
+
 _WATCH = ("watch", "--history", "x", "--admin-url", "http://127.0.0.1:9")
 _PLAN = ("plan", "--snapshot", "threshold-shedder", "--scenario")
 
