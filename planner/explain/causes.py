@@ -8,6 +8,7 @@ import numpy as np
 from planner.cluster.internal_bundles import internal_bundles
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE
+from planner.explain.core_patterns import balanced_with_usual_cores, usage_with_usual_cores
 from planner.explain.finding import Finding
 from planner.explain.gate_patterns import APART
 from planner.explain.health import usage_with_weights_of_1
@@ -87,6 +88,16 @@ def _by_the_weight(cause: Finding, other: Finding, case: Outcome) -> bool:
     if other.code in {"out_of_capacity", "policy_full"}:
         return mean < limit
     return highest < limit and highest - least < APART
+
+
+def _by_the_cores(cause: Finding, other: Finding, case: Outcome) -> bool:
+    """Say whether brokers are neither full nor apart with the usual cores, or the other finding is about one of few."""
+    limit = case.trace.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
+    if other.code == "out_of_capacity":
+        return balanced_with_usual_cores(case) < limit
+    usage = usage_with_usual_cores(case)
+    highest, least = float(np.nanmax(usage)), float(np.nanmin(usage))
+    return (highest <= limit and highest - least < APART) or _first_broker(cause, other, case)
 
 
 def _by_memory(cause: Finding, other: Finding, case: Outcome) -> bool:
@@ -180,9 +191,14 @@ EXPLAINS: Final[Mapping[str, tuple[frozenset[str], Scope]]] = {
         (_OF_SHEDDING | {"out_of_capacity", "policy_full"}) - {"strategy_replaced", "fighting_strategies"},
         _doubtful,
     ),
-    "weight_above_one": (_OF_SHEDDING | {"out_of_capacity", "policy_full"}, _by_the_weight),
+    "weight_above_one": (_OF_SHEDDING | {"fewer_cores", "out_of_capacity", "policy_full"}, _by_the_weight),
+    "fewer_cores": (
+        (_OF_SHEDDING | {"out_of_capacity"})
+        - {"fighting_strategies", "idle_broker", "memory_stays", "strategy_replaced"},
+        _by_the_cores,
+    ),
     "used_by_others": (
-        _OF_THRESHOLD | {"ema_lag", "held_by_gate"},
+        _OF_THRESHOLD | {"ema_lag", "fewer_cores", "held_by_gate"},
         _first_broker,
     ),
     "memory_stays": (

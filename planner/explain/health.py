@@ -29,6 +29,7 @@ _CAUSES = (
     "threshold_never_acts",
     "average_frozen",
     "used_by_others",
+    "fewer_cores",
     "memory_stays",
     "policy_full",
     "held_by_gate",
@@ -47,7 +48,9 @@ _CAUSES = (
 )
 """Findings that explain why a cluster stays unbalanced, the likeliest first."""
 
-_OF_A_BROKER = frozenset({"used_by_others", "memory_stays", "policy_full", "held_by_gate", "key_skew", "hot_topic"})
+_OF_A_BROKER = frozenset(
+    {"used_by_others", "fewer_cores", "memory_stays", "policy_full", "held_by_gate", "key_skew", "hot_topic"}
+)
 """Those that explain it only where the most used broker is one of theirs."""
 
 

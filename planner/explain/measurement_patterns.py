@@ -19,13 +19,14 @@ from planner.cluster.names import (
     REPORT_UPDATE_MAX_INTERVAL_MINUTES,
 )
 from planner.cluster.pulsar_json import RESOURCES as COLUMNS
+from planner.cluster.tables import BrokerTable
 from planner.cluster.text import count
 from planner.cluster.units import MS_PER_MIN
 from planner.explain.finding import Finding, listed
 from planner.explain.gate_patterns import APART
 from planner.explain.outcome import Outcome
 from planner.explain.shedding_patterns import limits_of
-from planner.explain.unlike import ABOVE, beyond_limits, beyond_network, odd_limits
+from planner.explain.unlike import ABOVE, FewCores, beyond_limits, beyond_network, few_cores, odd_limits
 from planner.pulsar.load.usage import (
     RESOURCES,
     UNWEIGHTED,
@@ -123,6 +124,11 @@ def _above_limit(case: Outcome) -> Iterator[Finding]:
     unlike = [one for one in odd_speeds if one.is_wrong]
     beside = f" Among brokers with as many cores: {'; '.join(one.sentence for one in unlike)}." if unlike else ""
     alike = {one.nic_gbps: one.brokers for one in unlike}
+    edits = [MachineChange(brokers=brokers, nic_gbps=speed) for speed, brokers in alike.items()]
+    few = few_cores(table) if resource == "cpu" else None
+    if few is not None and (fitting := _fitting(table, few, odd)):
+        beside = f" Others have {few.usual:g} cores; with as many, the usage of {listed(fitting)} is possible."
+        edits = [MachineChange(brokers=tuple(fitting), cores=few.usual)]
     yield Finding(
         code="impossible_measurement",
         title=f"{name} reports more {_CALLED[resource]} usage than its limit",
@@ -135,8 +141,14 @@ def _above_limit(case: Outcome) -> Iterator[Finding]:
         severity="high" if any(above[RESOURCES.index(decides[at]), at] for at in odd) else "low",
         brokers=tuple(table.name[at] for at in odd),
         settings=(OVERRIDE_BROKER_NIC_SPEED_GBPS,) if resource.startswith("bandwidth") else (),
-        edits=tuple(MachineChange(brokers=brokers, nic_gbps=speed) for speed, brokers in alike.items()),
+        edits=tuple(edits),
     )
+
+
+def _fitting(table: BrokerTable, few: FewCores, odd: Sequence[int]) -> list[str]:
+    """Return which of some brokers have few cores, and use no more CPU than the usual cores have."""
+    most = few.usual * 100 * ABOVE
+    return [table.name[at] for at in odd if table.name[at] in few.brokers and table.cpu_usage_percent[at] <= most]
 
 
 def _without_limit(case: Outcome) -> Iterator[Finding]:

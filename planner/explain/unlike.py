@@ -1,5 +1,6 @@
 """Limits in which a few machines differ from others with as many cores."""
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -15,6 +16,8 @@ ABOVE: Final = 1.05
 """Share of a limit from which on usage above it cannot be explained by rounding."""
 _UNLIKE: Final = 1.2
 """Factor from which two limits count as different."""
+_FEW: Final = 0.5
+"""Share of the usual cores up to which a machine has few."""
 _OF_A_KIND: Final = 3
 """Fewest machines of one kind among which one can be called odd."""
 
@@ -31,6 +34,17 @@ class Odd:
     """Whether it is the speed of a network, and less than the traffic on it."""
 
 
+@dataclass(frozen=True, slots=True)
+class FewCores:
+    """Brokers with at most half the cores that most have."""
+
+    brokers: tuple[str, ...]
+    others: tuple[str, ...]
+    """Those with the usual cores."""
+    usual: float
+    """Cores of the others."""
+
+
 def beyond_limits(table: BrokerTable) -> BoolArray:
     """Return where usage is above its limit, which cannot be. Shape (5, brokers), rows in the order of `RESOURCES`."""
     with np.errstate(invalid="ignore"):
@@ -41,6 +55,25 @@ def beyond_network(table: BrokerTable) -> frozenset[str]:
     """Return the brokers with more traffic than the speed of their network, so that this speed is wrong."""
     above = beyond_limits(table)[[RESOURCES.index("bandwidthIn"), RESOURCES.index("bandwidthOut")]]
     return frozenset(table.name[at] for at in np.flatnonzero(above.any(axis=0)).tolist())
+
+
+def few_cores(table: BrokerTable) -> FewCores | None:
+    """Return the brokers with at most half the usual cores.
+
+    None where there are none, or no two thirds of the brokers that answer agree on a number.
+    """
+    there = np.flatnonzero(table.registered & table.has_load_data & (table.cpu_limit_percent > 0))
+    if len(there) < _OF_A_KIND:
+        return None
+    percents = np.rint(table.cpu_limit_percent[there]).astype(int)
+    usual, number = Counter(percents.tolist()).most_common(1)[0]
+    few = there[percents <= usual * _FEW]
+    if number * 3 < len(there) * 2 or not len(few):
+        return None
+    alike = there[percents == usual]
+    return FewCores(
+        tuple(table.name[at] for at in few.tolist()), tuple(table.name[at] for at in alike.tolist()), usual / 100
+    )
 
 
 def odd_limits(table: BrokerTable, wrong: Collection[str]) -> Iterator[Odd]:

@@ -27,6 +27,7 @@ _PAGES = {
     "usage_not_compared": ("compare", "Compare strategies"),
     "idle_bundles_shed": ("moves", "Show the moves"),
     "out_of_capacity": ("failure_review", "Headroom"),
+    "fewer_cores": ("brokers", "Show the broker"),
     "unlike_machines": ("brokers", "Show the broker"),
     "policy_matches_no_broker": ("bundle_map", "Show the namespace"),
     "policy_without_namespaces": ("namespaces", "Show the namespaces"),
