@@ -20,7 +20,7 @@ TERMS = ("short_term_", "long_term_")
 _Array = TypeVar("_Array", FloatArray, Int64Array)
 
 _WINDOWS = (SHORT_TERM_SAMPLES, LONG_TERM_SAMPLES)
-_BLOCK = 16_384
+_BLOCK = 8_192
 """Bundles that are worked on at once, so that they stay in the cache of the processor."""
 _MOST_CHANGES = 32
 """Renumberings that what is stored may wait for."""
@@ -99,8 +99,9 @@ class LeaderAverages:
             self.estimated = frozen(self.estimated & steady)
         for term, window in enumerate(_WINDOWS):
             self._sample(term, samples, reported[:4], listed, steady & (self.samples[term] == window))
-        topics = reported[4] if listed.all() else np.where(listed, reported[4], 0)
-        self.data_topics = frozen(topics.astype(np.int64))
+        self.data_topics = reported[4].astype(np.int64)
+        self.data_topics[~listed] = 0
+        frozen(self.data_topics)
         if not np.array_equal(self.known, listed):
             self.known = frozen(listed)
 
@@ -109,14 +110,18 @@ class LeaderAverages:
 
         Where no average changes the array stays the same: most averages have long become what is reported.
         """
-        rest = np.flatnonzero(~full)
-        if 2 * len(rest) > len(full):  # to pick them out would take longer than to work all out
-            self._sample_all(term, samples, reported, listed, full)
+        if 2 * np.count_nonzero(full) < len(full):  # to pick the others out would take longer than to work all out
+            found, counts = _room(self.means[term]), _room(self.samples[term])
+            for begin in range(0, len(full), _BLOCK):
+                at = slice(begin, begin + _BLOCK)
+                _, counts[at] = self._growing(term, samples, at, reported, listed, full, into=found[:, at])
+            self.means[term], self.samples[term] = found, counts
             return
+        rest = np.flatnonzero(~full)
         if not len(rest):
             self.means[term] = self._changed(term, samples, reported)
             return
-        new, number = self._growing(term, samples, rest, reported[:, rest], listed[rest])
+        new, number = self._growing(term, samples, rest, reported, listed, full)
         found = self.means[term] = self._changed(term, samples, reported)
         if not np.array_equal(number, self.samples[term][rest]):
             self.samples[term] = _own(self.samples[term])
@@ -124,17 +129,6 @@ class LeaderAverages:
         if not np.array_equal(found[:, rest], new):
             self.means[term] = _own(found)
             self.means[term][:, rest] = new
-
-    def _sample_all(self, term: int, samples: int, reported: FloatArray, listed: BoolArray, full: BoolArray) -> None:
-        """Take samples for one of the averages where many of its bundles have few samples; see `_sample`."""
-        whole = np.flatnonzero(full)
-        averages = self._full(term, samples, self.means[term][:, whole], reported[:, whole])
-        found, counts = _room(self.means[term]), _room(self.samples[term])
-        for begin in range(0, len(full), _BLOCK):
-            at = slice(begin, begin + _BLOCK)
-            _, counts[at] = self._growing(term, samples, at, reported[:, at], listed[at], into=found[:, at])
-        found[:, whole] = averages
-        self.means[term], self.samples[term] = found, counts
 
     def _changed(self, term: int, samples: int, reported: FloatArray) -> FloatArray:
         """Return averages after some samples, all as if of full windows; the same array where none changes."""
@@ -170,41 +164,48 @@ class LeaderAverages:
         term: int,
         samples: int,
         at: slice | Int64Array,
-        value: FloatArray,
-        here: BoolArray,
+        reported: FloatArray,
+        listed: BoolArray,
+        full: BoolArray,
         *,
         into: FloatArray | None = None,
     ) -> tuple[FloatArray, Int64Array]:
-        """Return averages after some samples where they have fewer than their window, 0 of bundles that are not listed.
+        """Return averages of some bundles after some samples, 0 of those that are not listed.
 
         Args:
             term: Which average.
             samples: How many.
             at: Where the bundles stand.
-            value: What was reported of them. Shape (4, bundles asked about).
-            here: Which of them are in a report. Shape (bundles asked about,).
+            reported: What was reported. Shape (4, bundles).
+            listed: Which bundles are in a report. Shape (bundles,).
+            full: Which have as many samples as their window. Shape (bundles,).
             into: Where the averages are written, if given. Shape (4, bundles asked about).
 
         Returns:
             The averages, shape (4, bundles asked about), and samples in them, shape (bundles asked about,).
         """
-        window, known = _WINDOWS[term], self.known[at]
-        before = np.where(known, np.minimum(self.samples[term][at], window), 0)
+        window, known, value, whole = _WINDOWS[term], self.known[at], reported[:, at], full[at]
+        before, old = np.minimum(self.samples[term][at], window), self.means[term][:, at]
+        if not known.all():
+            before[~known], old = 0, np.where(known, old, 0.0)
         after = np.minimum(before + samples, window)
         growing = after - before
-        old = self.means[term][:, at]
-        mean = np.multiply(old if known.all() else np.where(known, old, 0.0), before.astype(np.float64), out=into)
+        weight, total = before.astype(np.float64), after.astype(np.float64)
+        weight[whole] = total[whole] = 1.0  # nothing is added: their averages stay as they are up to here
+        mean = np.multiply(old, weight, out=into)
         mean += value * growing.astype(np.float64)
-        mean /= np.maximum(after, 1).astype(np.float64)
+        mean /= total
         mean -= value
-        filled = np.flatnonzero(growing < samples)
-        if len(filled):  # these become full on the way
-            mean[:, filled] *= (((window - 1) / window) ** np.arange(samples + 1))[samples - growing[filled]]
+        if (growing < samples).any():  # these become full on the way
+            share = (window - 1) / window
+            mean *= np.append(share ** np.arange(samples + 1), share**samples)[samples - growing + whole]
         mean += value
+        here = listed[at]
         if here.all():
             return mean, after
         mean[:, ~here] = 0.0
-        return mean, np.where(here, after, 0)
+        after[~here] = 0
+        return mean, after
 
     def columns(self) -> dict[str, Any]:
         """Return the columns of `BundleTable` that they are."""
