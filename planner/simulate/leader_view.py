@@ -38,6 +38,7 @@ from planner.simulate.load_model import (
     USAGE_COLUMNS,
     broker_sums,
     rows_of,
+    served_by,
     with_sums,
     with_values,
 )
@@ -341,7 +342,7 @@ class LeaderView:
         who = np.flatnonzero(self._unsettled)
         if self._seen is None or not len(who):
             return np.zeros(len(self.measured_by), dtype=np.bool_), who
-        mine, theirs = self._served_by(who, self._seen.owner), self._served_by(who, self.measured_by)
+        mine, theirs = (served_by(who, owner, len(self.table)) for owner in (self._seen.owner, self.measured_by))
         lost, rows = theirs & ~mine, np.flatnonzero(mine)
         self.measured_by[lost] = -1
         now, before = self._seen.owner[rows], self.measured_by[rows]
@@ -351,12 +352,6 @@ class LeaderView:
         self.measured[:4, rows], self.measured[4:, rows] = self._seen.traffic[:, rows], self._seen.counts[:, rows]
         self._unsettled[who] = False
         return lost, rows
-
-    def _served_by(self, who: Int64Array, owner: Int64Array | IntArray) -> BoolArray:
-        """Return which bundles belong to some brokers. Shape (bundles,)."""
-        which = np.zeros(len(self.table) + 1, dtype=np.bool_)  # the last one is nobody
-        which[who] = True
-        return which[owner]
 
     def _report_top_bundles(self, who: Int64Array, lost: BoolArray, rows: Int64Array) -> None:
         """Let brokers that measured report their top bundles, which they do whatever has changed."""
@@ -393,7 +388,7 @@ class LeaderView:
             new["weighted_max_ema"] = self.load_ema[who]
             new["msg_throughput_ema_bytes_per_s"] = self.throughput_ema[who]
         self.table = with_values(self.table, who, new)
-        mine, theirs = self._served_by(who, self.measured_by), self._served_by(who, self.reported_by)
+        mine, theirs = (served_by(who, owner, len(self.table)) for owner in (self.measured_by, self.reported_by))
         self.reported_by[theirs & ~mine] = -1
         rows = np.flatnonzero(mine)
         self.reported_by[rows] = self.measured_by[rows]

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from planner.cluster.arrays import FloatArray, Int64Array, IntArray, frozen
+from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray, frozen
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.tables import TRAFFIC_COLUMNS, BrokerTable, BundleTable, TopicTable
 from planner.cluster.units import MS_PER_MIN
@@ -25,6 +25,9 @@ LIMIT_COLUMNS = ("cpu_limit_percent", "bandwidth_in_limit_kbit_per_s", "bandwidt
 
 TRAFFIC, MACHINE, COUNTS = slice(0, 4), slice(4, 7), slice(7, 10)
 """Rows of what `load_of` returns of bundles."""
+
+_FEW_BROKERS = 4
+"""Brokers up to which it is quicker to compare owners with each than to look owners up."""
 
 _MB = 1e6
 _THOUSAND = 1e3
@@ -72,14 +75,24 @@ def broker_sums(
     return sums
 
 
+def served_by(some: Int64Array, owner: Int64Array | IntArray, brokers: int) -> BoolArray:
+    """Return which bundles belong to some brokers, of so many, given the owner of each. Shape (bundles,)."""
+    if len(some) > _FEW_BROKERS:
+        which = np.zeros(brokers + 1, dtype=np.bool_)  # the last one is nobody
+        which[some] = True
+        return which[owner]
+    found = np.zeros(len(owner), dtype=np.bool_)
+    for broker in some.tolist():
+        found |= owner == broker
+    return found
+
+
 def with_sums(sums: FloatArray, some: Int64Array, load: FloatArray, owner: Int64Array | IntArray) -> FloatArray:
     """Return sums as `broker_sums` has them, with those of some brokers summed up again. Shape as `sums`.
 
     To the last bit they are what summing all up gives.
     """
-    which = np.zeros(sums.shape[1] + 1, dtype=np.bool_)  # the last one is nobody
-    which[some] = True
-    rows = np.flatnonzero(which[owner])
+    rows = np.flatnonzero(served_by(some, owner, sums.shape[1]))
     found = sums.copy()
     found[:, some] = broker_sums(load[:, rows], owner[rows], sums.shape[1])[:, some]
     return found
