@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from planner.simulate.cluster import Cluster
 
 _BUNDLES = 7
+_ROWS = (*TRAFFIC_COLUMNS, *COUNT_COLUMNS)
 _SHOWN = frozenset((*TRAFFIC_COLUMNS, *COUNT_COLUMNS, "owner", "has_stats"))
 _COMPARED = ("averages_estimated", "data_topics")
 _AVERAGED = frozenset(
@@ -112,7 +113,7 @@ class LeaderView:
         reported = bundles.has_stats & (bundles.owner >= 0)
         self.measured_by: Int64Array = np.where(reported, bundles.owner, -1).astype(np.int64)
         self.reported_by: Int64Array = self.measured_by.copy()
-        self.reported: FloatArray = rows_of(bundles, (*TRAFFIC_COLUMNS, *COUNT_COLUMNS))
+        self.reported: FloatArray = rows_of(bundles, _ROWS)
         self.measured: FloatArray = self.reported.copy()
         self._rooms: list[FloatArray] = [np.empty((len(self.reported), 0))] * 3
         """Memory for these two and a third one; see `_follow_in_turns`."""
@@ -147,8 +148,8 @@ class LeaderView:
                 self.bundles = with_top_ranks(snapshot, config).bundles
         self._view: Snapshot | None = None
         self._table: BundleTable | None = None
-        self._columns: dict[str, Any] | None = None
-        """What views show of `reported` and `reported_by` for as long as these stay as they are."""
+        self._columns: dict[str, Any] = {}
+        """What views show of `reported` and `reported_by`, for as long as these stay as they are."""
         self._last: Snapshot | None = None
 
     # Brokers that come and go
@@ -198,7 +199,7 @@ class LeaderView:
         self.measured_by[self.measured_by == broker] = -1
         self.totals[:, broker], self._outdated[broker] = 0.0, False
         gone = self.reported_by == broker
-        self.reported_by[gone], self._columns = -1, None
+        self.reported_by[gone], self._columns = -1, {}
         if self.extensible:
             self._unrank(gone)
         elif gone.any():
@@ -262,7 +263,7 @@ class LeaderView:
         if self.averages is not None:
             self.averages.rebuilt(change)
         self._large, self._has_room = follow(self._large, 0), None
-        self.bundles, self._columns = replace(self.bundles, **columns), None
+        self.bundles, self._columns = replace(self.bundles, **columns), {}
         self.touch()
 
     def _follow_in_turns(self, change: Renumbering) -> None:
@@ -356,9 +357,8 @@ class LeaderView:
     def _report_top_bundles(self, who: Int64Array, lost: BoolArray, rows: Int64Array) -> None:
         """Let brokers that measured report their top bundles, which they do whatever has changed."""
         self.reported_by[lost & (self.measured_by < 0)] = -1
-        self.reported_by[rows] = self.measured_by[rows]
-        self.reported[:, rows] = self.measured[:, rows]
-        self._table = self._columns = None
+        self._publish(rows)
+        self._table = None
         snapshot = self._make(0).sharing(self._last)
         self.bundles = with_top_ranks(snapshot, self.config, who.tolist()).bundles
         self._last = snapshot
@@ -380,7 +380,7 @@ class LeaderView:
         self._settle()
         now = self.truth.condition.brokers(at_ms)
         new: dict[str, Any] = {name: getattr(now, name)[who] for name in (*USAGE_COLUMNS, *LIMIT_COLUMNS)}
-        new |= dict(zip((*TRAFFIC_COLUMNS, *COUNT_COLUMNS, "reported_bundles"), self.totals[:, who], strict=True))
+        new |= dict(zip((*_ROWS, "reported_bundles"), self.totals[:, who], strict=True))
         new |= {"updated_at_ms": at_ms, "has_load_data": True, "registered": True}
         self.updated_ms[who] = at_ms
         if self.extensible:
@@ -391,13 +391,19 @@ class LeaderView:
         mine, theirs = (served_by(who, owner, len(self.table)) for owner in (self.measured_by, self.reported_by))
         self.reported_by[theirs & ~mine] = -1
         rows = np.flatnonzero(mine)
-        self.reported_by[rows] = self.measured_by[rows]
-        self.reported[:, rows] = self.measured[:, rows]
-        self._columns = None
+        self._publish(rows)
         if self.averages is not None:
             self._large[rows] = self._may_exceed(rows)
             self._refresh(len(who))
         self.touch()
+
+    def _publish(self, rows: Int64Array) -> None:
+        """Report what was measured of some bundles, and forget the columns that it changes."""
+        self.reported_by[rows], now = self.measured_by[rows], self.measured[:, rows]
+        changed = (self.reported[:, rows] != now).any(axis=1).tolist()
+        self.reported[:, rows] = now
+        for name in ("owner", "has_stats", *(name for name, differs in zip(_ROWS, changed, strict=True) if differs)):
+            self._columns.pop(name, None)
 
     def _advance_ema(self, who: Int64Array, at_ms: int, usage: FloatArray) -> None:
         """Let the moving averages of some brokers take a sample every 5 s since they last did."""
@@ -483,9 +489,7 @@ class LeaderView:
     def _make(self, at_ms: int) -> Snapshot:
         cluster = self.truth
         if self._table is None:
-            if self._columns is None:
-                self._columns = self._reported_columns()
-            columns = dict(self._columns)
+            columns = self._reported_columns().copy()
             if self.averages is not None:
                 for name, values in self.averages.columns().items():
                     columns[name] = self._kept(name, values) if name in _COMPARED else values
@@ -504,19 +508,24 @@ class LeaderView:
         ).naming(cluster.names, cluster.hashes, cluster.position)
 
     def _reported_columns(self) -> dict[str, Any]:
-        columns = {name: self._kept(name, self.reported[row]) for row, name in enumerate(TRAFFIC_COLUMNS)}
-        for row, name in enumerate(COUNT_COLUMNS):
-            columns[name] = self._kept(name, self.reported[4 + row].astype(np.int64))
-        if not self.extensible:  # whose leader reads who owns what from the channel
+        columns = self._columns
+        for row, name in enumerate(_ROWS):
+            if name not in columns:
+                values = self.reported[row]
+                columns[name] = self._kept(name, values if name in TRAFFIC_COLUMNS else values.astype(np.int64))
+        if not self.extensible and "owner" not in columns:  # whose leader reads who owns what from the channel
             columns["has_stats"] = self._kept("has_stats", self.reported_by >= 0)
             columns["owner"] = self._kept("owner", self.reported_by.astype(np.int32))
         return columns
 
     def _kept(self, name: str, values: Any) -> Any:
-        """Return a column as the last view has it, if it is the same: a trace keeps many views."""
+        """Return a column as the last view has it, if it is the same: a trace keeps many views.
+
+        A part of an array is copied, as the array goes on changing.
+        """
         known = getattr(self._last.bundles, name) if self._last is not None else None
         same = known is values or (known is not None and np.array_equal(known, values))
-        return known if same else frozen(values.copy())
+        return known if same else frozen(values if values.base is None else values.copy())
 
 
 def _percent(was: FloatArray, now: FloatArray) -> FloatArray:
