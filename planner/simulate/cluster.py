@@ -349,6 +349,7 @@ class Cluster:
 
     def _cut(self, rows: Int64Array, edges: Sequence[int]) -> Int64Array:
         """Put new bundles in place of some that cover the same range; return their positions. Shape (new bundles,)."""
+        self.leader_view.settle()  # the cut overwrites what brokers measured
         traffic, before = self.traffic, self.traffic.base
         change = traffic.cut(rows, edges)
         made, new = change.made.tolist(), []
@@ -380,6 +381,7 @@ class Cluster:
         traffic, before = self.traffic, len(self.names)
         if name in traffic.namespaces:
             raise ScenarioError(f"The cluster already has a namespace {name}.", remedy="Choose another name.")
+        self.leader_view.settle()
         change = traffic.add_namespace(name, equal_boundaries(count), self.namespace_at(like))
         made = [bundle_name(name, low, high) for low, high in pairwise(equal_boundaries(count))]
         self._renamed = [*self.names, *made]
@@ -443,7 +445,7 @@ class Cluster:
         """Return the cluster with its real owners and current traffic, without averages."""
         load, traffic = self.traffic.load(at_ms), self.traffic
         served = self.owner >= 0
-        columns: dict[str, Any] = dict(zip(TRAFFIC_COLUMNS, load[TRAFFIC], strict=True))
+        columns: dict[str, Any] = dict(zip(TRAFFIC_COLUMNS, load[TRAFFIC].copy(), strict=True))
         columns |= dict(zip(COUNT_COLUMNS, np.round(load[COUNTS]).astype(np.int64), strict=True))
         bundles = make_bundles(
             traffic.low,

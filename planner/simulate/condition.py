@@ -10,8 +10,8 @@ from planner.cluster.tables import BrokerTable
 from planner.pulsar.load.usage import weighted_usage
 from planner.simulate.leader_view import ReportInputs, reported_usage
 from planner.simulate.load_model import COUNTS, LIMIT_COLUMNS, MACHINE, TRAFFIC, BrokerSums, rows_of, with_usage
+from planner.simulate.renumbering import Renumbering
 from planner.simulate.trace import BrokerState
-from planner.simulate.traffic import Renumbering
 
 if TYPE_CHECKING:
     from planner.simulate.cluster import Cluster

@@ -12,7 +12,7 @@ from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, frozen
 from planner.cluster.tables import TRAFFIC_COLUMNS, BundleTable
 from planner.pulsar.load.averages import LONG_TERM_SAMPLES, SHORT_TERM_SAMPLES
 from planner.simulate.load_model import rows_of
-from planner.simulate.traffic import Renumbering
+from planner.simulate.renumbering import Renumbering
 
 TERMS = ("short_term_", "long_term_")
 """Prefixes of the columns of both averages."""

@@ -42,7 +42,7 @@ from planner.simulate.load_model import (
     with_sums,
     with_values,
 )
-from planner.simulate.traffic import Renumbering
+from planner.simulate.renumbering import Renumbering, Room
 
 if TYPE_CHECKING:
     from planner.simulate.cluster import Cluster
@@ -55,8 +55,6 @@ _AVERAGED = frozenset(
     ("has_data", *_COMPARED, *(term + name for term in TERMS for name in (*TRAFFIC_COLUMNS, "samples")))
 )
 _EMA_TICK_MS = 5_000
-_MORE_BUNDLES = 256
-"""Bundles that may be added before new memory is needed."""
 _ROUNDING = 1e-9
 """Share by which rounding may bring an average above what it comes from; far more than it can."""
 
@@ -111,18 +109,17 @@ class LeaderView:
         self.table = snapshot.brokers
         bundles = snapshot.bundles
         reported = bundles.has_stats & (bundles.owner >= 0)
-        self.measured_by: Int64Array = np.where(reported, bundles.owner, -1).astype(np.int64)
-        self.reported_by: Int64Array = self.measured_by.copy()
+        self.measured_by: IntArray = np.where(reported, bundles.owner, -1).astype(np.int32)
+        self.reported_by: IntArray = self.measured_by.copy()
         self.reported: FloatArray = rows_of(bundles, _ROWS)
         self.measured: FloatArray = self.reported.copy()
-        self._rooms: list[FloatArray] = [np.empty((len(self.reported), 0))] * 3
-        """Memory for these two and a third one; see `_follow_in_turns`."""
+        self._rooms = Room(), Room()
         self.totals: FloatArray = broker_sums(self.measured, self.measured_by, len(self.table))
         """Sums over each broker's measured bundles: rows of `measured`, then bundles. Shape (8, brokers)."""
         self._outdated: BoolArray = np.zeros(len(self.table), dtype=np.bool_)
         """Which of them still hold a bundle that another broker has measured since. Shape (brokers,)."""
         self._seen: ReportInputs | None = None
-        """Latest measurements and their brokers; `measured` and `measured_by` lack them until `_settle`."""
+        """Latest measurements and their brokers; `measured` and `measured_by` lack them until `settle`."""
         self._unsettled: BoolArray = np.zeros(len(self.table), dtype=np.bool_)
         self.bundles = bundles
         self.averages = None if self.extensible else LeaderAverages(bundles)
@@ -156,7 +153,7 @@ class LeaderView:
 
     def joined(self, at_ms: int) -> None:
         """Take brokers in that are new in the cluster's table; they report at once that nothing is on them."""
-        self._settle()
+        self.settle()
         count = len(self.truth.brokers) - len(self.table)
         columns: dict[str, Any] = {}
         for column in fields(self.table):
@@ -195,7 +192,7 @@ class LeaderView:
         self.touch()
 
     def _forget(self, broker: int) -> None:
-        self._settle()
+        self.settle()
         self.measured_by[self.measured_by == broker] = -1
         self.totals[:, broker], self._outdated[broker] = 0.0, False
         gone = self.reported_by == broker
@@ -236,8 +233,7 @@ class LeaderView:
             self.bundles = replace(self.bundles, top_rank=frozen(np.where(bundles, -1, rank).astype(np.int32)))
 
     def rebuilt(self, change: Renumbering) -> None:
-        """Follow a renumbering; of new bundles nothing is known."""
-        self._settle()
+        """Follow a renumbering; of new bundles nothing is known. What was measured before is settled already."""
         made, owners = change.made, np.unique(self.measured_by[change.gone])
 
         def follow(values: Any, unknown: int | None = None) -> Any:
@@ -247,7 +243,11 @@ class LeaderView:
             return followed
 
         self.measured_by, self.reported_by = follow(self.measured_by, -1), follow(self.reported_by, -1)
-        self._follow_in_turns(change)
+        self.reported, self.measured = (
+            room.follow(values, change)
+            for room, values in zip(self._rooms, (self.reported, self.measured), strict=True)
+        )
+        self.reported[:, made] = self.measured[:, made] = 0.0
         self._outdated[owners[owners >= 0]] = True
         some = np.flatnonzero(self._outdated)
         self.totals = with_sums(self.totals, some, self.measured, self.measured_by)
@@ -265,18 +265,6 @@ class LeaderView:
         self._large, self._has_room = follow(self._large, 0), None
         self.bundles, self._columns = replace(self.bundles, **columns), {}
         self.touch()
-
-    def _follow_in_turns(self, change: Renumbering) -> None:
-        """Let `reported` and `measured` follow: each into the room that the other, or neither, was in before."""
-        width = len(change.parent)
-        if width > self._rooms[0].shape[-1]:
-            wide = (len(self.reported), width + _MORE_BUNDLES)
-            self._rooms = [np.empty(wide), np.empty(wide), np.empty(wide)]
-        free, first, second = self._rooms  # of neither, of `reported`, of `measured`
-        self.reported = change.follow(self.reported, free[:, :width])
-        self.measured = change.follow(self.measured, first[:, :width])
-        self._rooms = [second, free, first]
-        self.reported[:, change.made] = self.measured[:, change.made] = 0.0
 
     # Reports
 
@@ -325,16 +313,16 @@ class LeaderView:
         """Let brokers work out the rates of their bundles and measure their machines."""
         seen = self.truth.condition.measurable(at_ms)
         if seen is not self._seen:
-            self._settle()
+            self.settle()
             self._seen = seen
         self._unsettled[who] = True
         self.totals[:, who] = seen.totals[:, who]
         self.measured_ms[who] = at_ms
         self.dirty[who] = False
         if self.extensible:
-            self._report_top_bundles(who, *self._settle())
+            self._report_top_bundles(who, *self.settle())
 
-    def _settle(self) -> tuple[BoolArray, Int64Array]:
+    def settle(self) -> tuple[BoolArray, Int64Array]:
         """Write down, bundle by bundle, what brokers measured; they do so far more often than anybody asks.
 
         Returns:
@@ -377,7 +365,7 @@ class LeaderView:
 
     def _write(self, who: Int64Array, at_ms: int) -> None:
         """Publish what some brokers have measured, and let the leader read it."""
-        self._settle()
+        self.settle()
         now = self.truth.condition.brokers(at_ms)
         new: dict[str, Any] = {name: getattr(now, name)[who] for name in (*USAGE_COLUMNS, *LIMIT_COLUMNS)}
         new |= dict(zip((*_ROWS, "reported_bundles"), self.totals[:, who], strict=True))
@@ -494,7 +482,7 @@ class LeaderView:
                 for name, values in self.averages.columns().items():
                     columns[name] = self._kept(name, values) if name in _COMPARED else values
             else:
-                listed = (self.reported_by >= 0) & (self.reported_by == cluster.owner)
+                listed = (self.reported_by >= 0) & (self.reported_by == cluster.owners())
                 columns |= {"has_stats": self._kept("has_stats", listed), "owner": cluster.owners()}
             self._table = replace(self.bundles, **columns)
         return Snapshot(
@@ -515,7 +503,7 @@ class LeaderView:
                 columns[name] = self._kept(name, values if name in TRAFFIC_COLUMNS else values.astype(np.int64))
         if not self.extensible and "owner" not in columns:  # whose leader reads who owns what from the channel
             columns["has_stats"] = self._kept("has_stats", self.reported_by >= 0)
-            columns["owner"] = self._kept("owner", self.reported_by.astype(np.int32))
+            columns["owner"] = self._kept("owner", self.reported_by.copy())
         return columns
 
     def _kept(self, name: str, values: Any) -> Any:

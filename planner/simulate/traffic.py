@@ -6,7 +6,7 @@ split or a namespace is made anew.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +28,7 @@ from planner.simulate.load_model import (
     Shape,
     load_of,
 )
+from planner.simulate.renumbering import Renumbering, Room
 
 _CPU, _BANDWIDTH_OUT = 4, 6
 _SCALED = 7
@@ -40,8 +41,6 @@ _TOPICS = 7
 """Row with the number of topics."""
 _ROWS = 10
 
-_T = TypeVar("_T", bound=np.generic)
-
 Scope: TypeAlias = Literal["cluster", "namespace", "bundle", "topic"]
 """Scopes of a change of traffic."""
 
@@ -50,66 +49,6 @@ FOLLOWED: Mapping[str, tuple[str, ...]] = {
     "bundles": ("namespace", "low", "high", "owner", *TRAFFIC_COLUMNS, *COUNT_COLUMNS),
 }
 """Columns, by table, of a later snapshot that a simulation follows; the others have no part in it."""
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Renumbering:
-    """How the bundles of a cluster were renumbered.
-
-    Attributes:
-        parent: For each bundle now, its position before; that of its parent when it is new. Shape (bundles,).
-        new: Which bundles are new. Shape (bundles,).
-        gone: Positions, before, of those that the new ones replace, in order; none where they are put behind all.
-            Shape (replaced,).
-    """
-
-    parent: Int64Array
-    new: BoolArray
-    gone: Int64Array
-
-    @property
-    def _side_by_side(self) -> bool:
-        return bool(len(self.gone)) and int(self.gone[-1] - self.gone[0]) + 1 == len(self.gone)
-
-    @property
-    def made(self) -> Int64Array:
-        """Positions of the new bundles, which stand side by side. Shape (new bundles,)."""
-        return np.flatnonzero(self.new)
-
-    def follow(
-        self, values: np.ndarray[Any, np.dtype[_T]], room: np.ndarray[Any, np.dtype[_T]] | None = None
-    ) -> np.ndarray[Any, np.dtype[_T]]:
-        """Return values of each bundle after the renumbering, a new bundle with those of its parent.
-
-        Shape (..., bundles). Bundles side by side are copied in one piece, which is quicker than one by one.
-
-        Args:
-            values: What follows. Shape (..., bundles before).
-            room: Where to put it. Of large arrays, new memory takes longer than the copy. Shape (..., bundles).
-        """
-        if not self._side_by_side:
-            found = values.take(self.parent, axis=-1)
-            if room is None:
-                return found
-            room[...] = found
-            return room
-        first, last = int(self.gone[0]), int(self.gone[-1])
-        behind = len(self.parent) - (values.shape[-1] - last - 1)
-        found = np.empty((*values.shape[:-1], len(self.parent)), dtype=values.dtype) if room is None else room
-        found[..., :first] = values[..., :first]
-        found[..., first:behind] = values[..., first : first + 1]
-        found[..., behind:] = values[..., last + 1 :]
-        return found
-
-    def rename(self, names: list[str], new: Sequence[str]) -> None:
-        """Let the name of each bundle follow the renumbering, given those of the new ones."""
-        if self._side_by_side:
-            names[int(self.gone[0]) : int(self.gone[-1]) + 1] = new
-            return
-        followed = [names[at] for at in self.parent.tolist()]
-        for at, name in zip(self.made.tolist(), new, strict=True):
-            followed[at] = name
-        names[:] = followed
 
 
 @dataclass(eq=False)
@@ -148,7 +87,7 @@ class Traffic:
         low: First hash of each bundle. Shape (bundles,).
         high: Last hash of each, or the one behind it (see `planner.cluster.ranges`). Shape (bundles,).
         topics: The topics as they were at the start, each in the bundle that it is in now.
-        base: What each bundle brings without changes and limits. Shape (10, bundles).
+        base: What each bundle brings without changes and limits; overwritten by the next cut. Shape (10, bundles).
         changes: Changes of traffic.
         limits: Limits of dispatch; None without any.
     """
@@ -162,6 +101,7 @@ class Traffic:
         self._start_topics = snapshot.topics
         self.topics: TopicTable = snapshot.topics
         self.base = base
+        self._room = Room()
         self.changes: list[_TrafficChange] = []
         self.limits: _TopicCaps | None = None
         self._topic_names: list[str] | None = None
@@ -437,7 +377,8 @@ class Traffic:
         new = np.zeros(len(parent), dtype=np.bool_)
         new[made] = True
         change = Renumbering(parent, new, rows)
-        self.low, self.high, self.base = change.follow(self.low), change.follow(self.high), change.follow(self.base)
+        self.low, self.high = change.follow(self.low), change.follow(self.high)
+        self.base = self._room.follow(self.base, change)
         self.low[made], self.high[made], self.base[:, made] = edges[:-1], edges[1:], shares
         self.namespace = change.follow(self.namespace)
         self._find_topics(parent, new, rows, len(others) + len(rows))

@@ -13,7 +13,7 @@ from planner.simulate.edits.set_bundle_count import SetBundleCount
 from planner.simulate.edits.split_bundle import SplitBundle
 from planner.simulate.leader_view import LeaderView
 from planner.simulate.load_model import BrokerSums, broker_sums
-from planner.simulate.traffic import Renumbering
+from planner.simulate.renumbering import Renumbering, Room
 from tests.app.simulate.small_runs import QUIET, quiet, run, small
 
 
@@ -72,19 +72,34 @@ def test_sums_follow_splits_to_the_last_bit() -> None:
     assert worked_out == 26, "they were not followed, but summed up anew"
 
 
+def test_numbers_follow_inside_their_room_as_outside() -> None:
+    draw = np.random.default_rng(7)
+    room, values = Room(), draw.random((3, 40))
+    for step in range(60):
+        before = values.shape[1]
+        first = int(draw.integers(0, before - 4))
+        gone = first + (np.arange(3) if step % 3 else np.array([0, 2]))  # the latter stand apart from each other
+        others = np.delete(np.arange(before), gone)
+        parent = np.insert(others, first, np.full(step % 5 + 1, first))
+        new = np.isin(np.arange(len(parent)), first + np.arange(step % 5 + 1))
+        change = Renumbering(parent, new, gone)
+        expected = change.follow(values)
+        values = room.follow(values, change)
+        assert values.tobytes() == expected.tobytes()
+
+
 def test_what_brokers_measured_is_summed_up_after_every_split(monkeypatch: pytest.MonkeyPatch) -> None:
     follow, seen = LeaderView.rebuilt, Counter[str]()
 
     def rebuilt(view: LeaderView, change: Renumbering) -> None:
         seen["outdated"] += bool(view._outdated.any())
-        view._settle()
-        known, rooms = [change.follow(view.reported), change.follow(view.measured)], view._rooms
+        known, room = [change.follow(view.reported), change.follow(view.measured)], view.reported.base
         for values in known:
             values[:, change.made] = 0.0
         follow(view, change)
         for values, now in zip(known, (view.reported, view.measured), strict=True):
             assert now.tobytes() == values.tobytes()
-        seen["in the same rooms"] += view._rooms[1] is rooms[0]
+        seen["in the same room"] += view.reported.base is room
         expected = broker_sums(view.measured, view.measured_by, len(view.table))
         assert view.totals.tobytes() == expected.tobytes()
         seen["splits"] += 1
@@ -101,5 +116,5 @@ def test_what_brokers_measured_is_summed_up_after_every_split(monkeypatch: pytes
         splits = [SplitBundle(bundle=name, at_min=draw.random() * 5) for name in names[:8]]
         run(cluster, *moves, *splits, KillBroker(broker=cluster.brokers.name[1], at_min=2.5), settings=QUIET)
     assert seen["splits"] == 16
-    assert seen["in the same rooms"] > 8
+    assert seen["in the same room"] > 8
     assert seen["outdated"]

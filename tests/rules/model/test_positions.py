@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from planner.cluster.positions import Positions, positions_of
-from planner.simulate.traffic import Renumbering
+from planner.simulate.renumbering import Renumbering
 
 
 @pytest.mark.parametrize("seed", range(20))
