@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from planner.cluster.internal_bundles import internal_bundles
-from planner.simulate.moves import disconnections
+from planner.simulate.demand import demand
+from planner.simulate.judge import Result
 from planner.simulate.trace import Trace
-from planner.simulate.usage_model import Standing, at_the_end, standing
+from planner.simulate.usage_model import Standing, standing
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,18 +51,17 @@ class BeforeAfter:
         )
 
 
-def before_after(trace: Trace) -> BeforeAfter:
-    """Compare the cluster as it was captured with the end of a simulation, both by the settings before it."""
-    config, assumptions = trace.start.settings, trace.scenario.assumptions
-    before = standing(trace.start, config, assumptions)
-    after = standing(at_the_end(trace), config, assumptions)
-    cut = [event for events in disconnections(trace) for event in events]
-    topics = sum(event.topics for event in cut)
-    every = int(trace.start.bundles.topics[~internal_bundles(trace.start)].sum())
+def before_after(trace: Trace, result: Result) -> BeforeAfter:
+    """Compare the cluster as it was captured with the end of a simulation, both by the settings before it.
+
+    Args:
+        trace: The simulation.
+        result: It as the judge measures it.
+    """
     return BeforeAfter(
-        before=before,
-        after=after,
-        topics=topics,
-        clients=sum(event.producers + event.consumers for event in cut),
-        all_topics=every,
+        before=standing(trace.start, trace.start.settings, trace.scenario.assumptions),
+        after=demand(trace).standing,
+        topics=result.topics,
+        clients=result.clients,
+        all_topics=result.all_topics,
     )

@@ -108,7 +108,7 @@ class Outcome:
     @cached_property
     def before_after(self) -> BeforeAfter:
         """What the plan changes."""
-        return before_after(self.trace)
+        return before_after(self.trace, self.result)
 
     @cached_property
     def result(self) -> Result:

@@ -26,6 +26,7 @@ from planner.simulate.edits.kill_broker import KillBroker
 from planner.simulate.edits.move_bundle import MoveBundle
 from planner.simulate.edits.remove_broker import RemoveBroker
 from planner.simulate.edits.set_anti_affinity import SetAntiAffinity
+from planner.simulate.judge import Result
 from planner.simulate.losses import losses_now
 from planner.simulate.measures import MEASURES
 from planner.simulate.run import simulate
@@ -77,7 +78,7 @@ def test_everything_is_there(small: Snapshot) -> None:
     assert "| `idle_cpu_percent` | 2.0 | 5.0 |" in text
     assert f"1. Shut down {small.brokers.name[0]} at minute 1" in text
     assert "2. (switched off) Unload acme/" in text
-    found = before_after(trace)
+    found = before_after(trace, Result.of(trace))
     for row in found.rows:
         assert f"| {row.measure} | {row.now} | {row.after} |" in text
     assert f"| Worst loss | `{losses_now(trace).simulated[0].broker}` | " in text
