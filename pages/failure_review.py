@@ -1,13 +1,12 @@
 """Failure review: lose any one or two brokers, and grow until the first one saturates."""
 
-import numpy as np
 import pandas as pd
 import streamlit as st
 
 from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
-from planner.cluster.text import percent, plain
+from planner.cluster.text import percent, plain, times
 from planner.explain.losses import losses_text
 from planner.figures.scores import bars_by_name
 from planner.figures.theme import short_names, without_endings
@@ -88,13 +87,16 @@ def _safe_plan(view: state.Current) -> None:
 def _growth(found: FailureReview, limit: int) -> None:
     """Draw how things are now, and how far traffic can grow."""
     growth = found.before.growth
-    saturated = f"{growth.factor:.2f}x" if np.isfinite(growth.factor) else "unlimited"
     over = f"{found.before.over_threshold:,}"
     metrics(
         (
             ("Highest usage", percent(found.before.peak_usage), "Before any loss."),
             ("Brokers above the limit", over, f"Before any loss. The limit is {limit} %."),
-            ("Headroom", saturated, f"Factor by which all traffic can grow until one broker is full. {_GROWTH}"),
+            (
+                "Headroom",
+                times(growth.factor),
+                f"Factor by which all traffic can grow until one broker is full. {_GROWTH}",
+            ),
         ),
         _CARD_PX,
     )

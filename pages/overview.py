@@ -15,7 +15,7 @@ from planner.cluster.names import (
     DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM,
 )
 from planner.cluster.snapshot import Snapshot
-from planner.cluster.text import bytes_per_s, count, msg_per_s, percent, plain
+from planner.cluster.text import bytes_per_s, count, msg_per_s, percent, plain, times
 from planner.explain.cluster_tables import deciding, hottest_bundles, score_frame, splits_frame
 from planner.explain.decision_tables import reason_rows, verdict
 from planner.explain.diagnosis import diagnose
@@ -75,7 +75,6 @@ def _key_figures(view: state.Current, now: Standing, step: CycleStep | None, out
     brokers = snapshot.brokers
     rate = float(brokers.msg_rate_in_per_s.sum() + brokers.msg_rate_out_per_s.sum())
     throughput = float(brokers.msg_throughput_in_bytes_per_s.sum() + brokers.msg_throughput_out_bytes_per_s.sum())
-    factor = f"{now.growth.factor:.2f}x" if np.isfinite(now.growth.factor) else "unlimited"
     who = f"{now.growth.broker} fills up first." if now.growth.broker else "There is no usage."
     first = _busiest_first(snapshot)
     decides = deciding(snapshot)
@@ -93,7 +92,11 @@ def _key_figures(view: state.Current, now: Standing, step: CycleStep | None, out
             f"{now.std * 100:.1f} points",
             "Standard deviation of usage over all brokers, in points.",
         ),
-        (_LABELS["headroom"], factor, f"Factor by which all traffic can grow until one broker is full. {who}"),
+        (
+            _LABELS["headroom"],
+            times(now.growth.factor),
+            f"Factor by which all traffic can grow until one broker is full. {who}",
+        ),
         (_SHED, moved, "Bundles that a newly elected leader would shed."),
         ("Throughput", bytes_per_s(throughput), f"In and out, {msg_per_s(rate)}."),
     ]

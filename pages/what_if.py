@@ -13,7 +13,7 @@ from planner.cluster.arrays import BoolArray, FloatArray
 from planner.cluster.errors import PlannerError
 from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE
 from planner.cluster.ranges import parse_bundle
-from planner.cluster.text import bytes_per_s, count, rounded
+from planner.cluster.text import bytes_per_s, count, rounded, times
 from planner.explain.cluster_tables import measure as of_bundles
 from planner.explain.cluster_tables import namespace_rows
 from planner.explain.diagnosis import diagnose
@@ -72,10 +72,10 @@ _STEPPED_AT = SessionValue("stepped-at", float)
 def _number(value: float | None, unit: str) -> str:
     if value is None:
         return "not yet"
-    if unit == "x" and np.isfinite(value):
-        return f"{value:.2f}x"  # as all pages write it
+    if unit == "x":
+        return times(value)
     text = f"{value:,}" if isinstance(value, int) else rounded(value)
-    return text if unit == "x" else f"{text} {unit}".strip()
+    return f"{text} {unit}".strip()
 
 
 def summary_frame(found: Summary, base: Summary | None = None) -> pd.DataFrame:

@@ -46,6 +46,11 @@ def percent(fraction: float, digits: int = 1) -> str:
     return f"{fraction * 100:.{digits}f} %" if math.isfinite(fraction) else "unknown"
 
 
+def times(factor: float) -> str:
+    """Return a factor such as headroom as `1.33x`; `unlimited` if infinite."""
+    return f"{factor:,.2f}x" if math.isfinite(factor) else number(factor)
+
+
 def count(value: int, noun: str) -> str:
     """Return `1 broker`, `12,345 brokers`."""
     return f"{value:,} {noun}{'' if value == 1 else 's'}"

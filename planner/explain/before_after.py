@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from planner.cluster.text import times
 from planner.simulate.demand import demand
 from planner.simulate.judge import Result
 from planner.simulate.trace import Trace
@@ -43,7 +44,7 @@ class BeforeAfter:
         return (
             Row("Highest usage", f"{one.peak_usage * 100:.1f} %", f"{two.peak_usage * 100:.1f} %"),
             Row("Brokers above the limit", f"{one.over_threshold:,}", f"{two.over_threshold:,}"),
-            Row("Headroom", f"{one.growth.factor:.2f}x", f"{two.growth.factor:.2f}x"),
+            Row("Headroom", times(one.growth.factor), times(two.growth.factor)),
             Row("Deviation of usage (points)", f"{one.std * 100:.1f}", f"{two.std * 100:.1f}"),
             Row("Unowned bundles with traffic", f"{one.unserved:,}", f"{two.unserved:,}"),
             Row("Disconnected topics", "", f"{self.topics:,} of {self.all_topics:,}"),

@@ -16,7 +16,7 @@ from planner.cluster.names import (
     PREFER_LATER_VERSIONS,
     SHEDDING_ENABLED,
 )
-from planner.cluster.text import count, percent, without_package
+from planner.cluster.text import count, percent, times, without_package
 from planner.explain.finding import Finding, Severity, listed
 from planner.explain.health import is_full
 from planner.explain.outcome import Outcome
@@ -27,6 +27,7 @@ from planner.pulsar.throttling.precedence import RATE_SETTINGS
 from planner.simulate.dispatch.caps import AT_THE_LIMIT, at_the_limit, dispatch_caps, dispatched, throttles_consumers
 from planner.simulate.dispatch.edits import doubled_limit
 from planner.simulate.edits.registry import MachineChange, NewBrokers
+from planner.simulate.usage_model import Growth
 
 if TYPE_CHECKING:
     from planner.cluster.setting import SettingValue
@@ -49,8 +50,7 @@ def out_of_capacity(case: Outcome) -> Iterator[Finding]:
     verb = "is" if brokers == 1 else "are"
     evidence = (
         f"{found.over_threshold} of {count(brokers, 'broker')} {verb} above {limit * 100:.0f} %. Even in perfect"
-        f" balance, each would use {percent(at_best, 0)}. Headroom: {found.growth.factor:.2f}x;"
-        f" {found.growth.broker} fills up first."
+        f" balance, each would use {percent(at_best, 0)}. {_headroom(found.growth)}"
     )
     in_vain = case.summary.shed and found.over_threshold == brokers
     off = f": set {SHEDDING_ENABLED} to false until they have joined" if in_vain else ""
@@ -72,6 +72,11 @@ def out_of_capacity(case: Outcome) -> Iterator[Finding]:
         settings=(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE,),
         edits=(NewBrokers.beside(case.trace.scenario.edits, more),),
     )
+
+
+def _headroom(growth: Growth) -> str:
+    first = f"; {growth.broker} fills up first" if growth.broker else ""
+    return f"Headroom: {times(growth.factor)}{first}."
 
 
 def unlike_machines(case: Outcome) -> Iterator[Finding]:

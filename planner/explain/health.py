@@ -9,7 +9,7 @@ import numpy as np
 from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE, LOAD_BALANCER_ENABLED, SHEDDING_ENABLED
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
-from planner.cluster.text import count, percent
+from planner.cluster.text import count, percent, times
 from planner.explain.finding import Finding
 from planner.explain.gate_patterns import APART
 from planner.explain.outcome import Outcome
@@ -128,7 +128,7 @@ def health(
     least, _, highest = usage_of(snapshot, config)
     limit = config.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
     brokers = int((snapshot.brokers.registered & snapshot.brokers.has_load_data).sum())
-    headroom = f"headroom {now.growth.factor:.2f}x" if np.isfinite(now.growth.factor) else "no traffic"
+    headroom = f"headroom {times(now.growth.factor)}" if np.isfinite(now.growth.factor) else "no traffic"
     over = f"{now.over_threshold:,} of {count(brokers, 'broker')} above {limit * 100:.0f} %"
     doubt = _by_weight(snapshot, config, findings) or _doubt(outcome, findings)
     full = is_full(now, config)

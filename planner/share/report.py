@@ -15,7 +15,7 @@ from planner.cluster.digest import snapshot_digest
 from planner.cluster.errors import FormatError
 from planner.cluster.releases import release
 from planner.cluster.setting import conf_value
-from planner.cluster.text import moment
+from planner.cluster.text import moment, times
 from planner.cluster.units import MIB
 from planner.explain.captured_settings import settings_warning
 from planner.explain.finding import Finding
@@ -133,10 +133,6 @@ def _number(value: float | None, unit: str = "") -> str:
     return f"{shown} {unit}".strip()
 
 
-def _factor(value: float) -> str:
-    return f"{value:,.2f}x" if math.isfinite(value) else _number(value)
-
-
 def _head(trace: Trace, snapshot_name: str, link: str) -> Iterator[str]:
     info, scenario = trace.start.info, trace.scenario
     yield f"# Plan: {_text(scenario.name)}" if scenario.name else "# Plan"
@@ -246,7 +242,7 @@ def _losses(trace: Trace) -> Iterator[str]:
         cells("Most brokers above the limit", lambda _, worst: f"{worst.over_threshold:,}"),
         cells("Bundles that no broker could serve", lambda _, worst: f"{worst.unserved:,}"),
         cells("Losses simulated", lambda found, _: f"{len(found.simulated):,} of {found.number:,}"),
-        cells("Headroom without a loss", lambda found, _: _factor(found.review.before.growth.factor)),
+        cells("Headroom without a loss", lambda found, _: times(found.review.before.growth.factor)),
     ]
     yield _table(["", "now", "after the plan"], rows)
     yield _text(f"Now: {losses_text(both[0])} After the plan: {losses_text(both[1])}")

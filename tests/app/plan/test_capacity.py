@@ -105,3 +105,11 @@ def test_memory_does_not_move() -> None:
     memory = np.array([0.95, 0.05]) * made.brokers.direct_memory_limit_mib
     full = made.with_columns(brokers=replace(made.brokers, direct_memory_usage_mib=memory))
     assert standing(full, full.settings, Assumptions()).balanced_usage == pytest.approx((0.95 + 0.4) / 2)
+
+
+def test_machines_that_are_full_without_any_traffic_have_no_headroom_to_speak_of() -> None:
+    """It read "Headroom: infx;  fills up first"."""
+    verdict, findings = seen(cluster(3, [], cpu_percent=(95, 95, 95)))
+    (scarce,) = [one for one in findings if one.code == "out_of_capacity"]
+    assert "Headroom: unlimited." in scarce.evidence
+    assert (verdict.word, "no traffic" in verdict.text) == ("Out of capacity", True)
