@@ -236,7 +236,7 @@ def _start(view: state.Current) -> state.Current | None:
 def draw(view: state.Current) -> None:
     """Draw the page."""
     show_switched_off(view.captured)
-    if doubt := best_plan.doubt(view):
+    if doubt := best_plan.doubt(view).sentence:
         st.warning(plain(names.short(doubt)), icon=":material/report:")
     top = st.container()
     start = _start(view)
@@ -285,7 +285,7 @@ def _draw_plan(view: state.Current, top: DeltaGenerator) -> None:
     each = st.empty()
     with each.container():
         _brokers(plan, limit, "best-plan-brokers-first")
-    found = best_plan.offer(plan)
+    found = best_plan.offer(view, plan)
     if found is None:
         _moves(plan)
         return

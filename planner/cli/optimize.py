@@ -83,6 +83,7 @@ def optimize(
         csv: Write a CSV with one row for each move.
         save: Write the plan, wave by wave, as a scenario for `plan`, What-if and Compare.
     """
+    from planner.explain.doubt import doubt_about
     from planner.optimize.absorb import surviving
     from planner.optimize.answer import best_plan
     from planner.optimize.offer import offer_of, with_alternative
@@ -108,9 +109,10 @@ def optimize(
     name, captured = opened(snapshot)
     cluster, basis = _start(captured, scenario, traffic, after_cycles=after_cycles)
     plan = surviving(cluster, question) if survive_loss else best_plan(cluster, question)
-    offer, options = offer_of(plan, asked=survive_loss), CommandOptions(pause_s=pause)
+    doubt = doubt_about(captured, None if basis is None else basis.scenario)
+    offer, options = offer_of(plan, asked=survive_loss, untrue=doubt.everywhere), CommandOptions(pause_s=pause)
     offer = offer if commands or back else with_alternative(offer)
-    answer = _Answer(name, captured, offer, wave_clients, options, basis)
+    answer = _Answer(name, captured, offer, wave_clients, options, basis, doubt.sentence)
     answer.write(csv, save)
     answer.print(as_json=as_json, commands=commands, back=back)
 
@@ -179,6 +181,7 @@ class _Answer:
         wave_clients: Most clients that a wave disconnects.
         options: How commands are written.
         basis: The scenario that the plan is for, if there is one.
+        doubt: What cannot be right about the measurements, as a sentence; empty for nothing.
     """
 
     def __init__(
@@ -189,11 +192,12 @@ class _Answer:
         wave_clients: int,
         options: "CommandOptions",
         basis: "Basis | None",
+        doubt: str,
     ) -> None:
         from planner.optimize.waves import waves_of
 
         self.name, self.captured, self.offer, self.options, self.basis = name, captured, offer, options, basis
-        self.plan, self.stability = offer.plan, offer.stability
+        self.plan, self.stability, self.doubt = offer.plan, offer.stability, doubt
         self.waves = waves_of(offer.plan, wave_clients)
 
     def write(self, csv: Path | None, save: Path | None) -> None:
@@ -220,7 +224,6 @@ class _Answer:
 
     def print_json(self) -> None:
         """Print everything as JSON."""
-        from planner.explain.doubt import doubt_sentence
         from planner.optimize.answer import peak_without_groups
         from planner.share.carry_out import document
         from planner.share.export import json_text
@@ -237,7 +240,7 @@ class _Answer:
             basis=self.basis,
             offer=self.offer,
         )
-        sys.stdout.write(json_text({**found, "doubt": doubt_sentence(self.plan.snapshot)}))
+        sys.stdout.write(json_text({**found, "doubt": self.doubt}))
 
     def print_script(self, *, back: bool) -> None:
         """Print a script that carries the plan out, or undoes it."""
@@ -252,12 +255,11 @@ class _Answer:
 
     def print_text(self) -> None:
         """Print the plan for people to read."""
-        sys.stdout.write(_text(self.name, self.offer, self.waves))
+        sys.stdout.write(_text(self.name, self.offer, self.waves, self.doubt))
 
 
-def _text(name: str, offer: "Offer", waves: "Sequence[Wave]") -> str:
+def _text(name: str, offer: "Offer", waves: "Sequence[Wave]", doubt: str) -> str:
     """Return a plan for people to read."""
-    from planner.explain.doubt import doubt_sentence
     from planner.explain.switched_off import switched_off
     from planner.optimize.answer import peak_without_groups
     from planner.optimize.offer import nearly_as_low
@@ -268,7 +270,7 @@ def _text(name: str, offer: "Offer", waves: "Sequence[Wave]") -> str:
     off = [one.text for one in switched_off(plan.snapshot)]
     lasting = f" {offer.lasting}." if offer.lasting else ""
     lines = [f"Snapshot   {name}", f"Plan       {plan.digest()[:_SHORT]}", "", *off, f"{summary(plan)}{lasting}"]
-    lines += [found] if (found := doubt_sentence(plan.snapshot)) else []
+    lines += [doubt] if doubt else []
     lines += [found] if (found := nearly_as_low(plan)) else []
     lines += [plan.limit] if plan.question.under_percent is None else []
     lines += [offer.constraint.sentence] if offer.constraint else []

@@ -26,7 +26,7 @@ from planner.explain.finding import Finding, listed
 from planner.explain.gate_patterns import APART
 from planner.explain.outcome import Outcome
 from planner.explain.shedding_patterns import limits_of
-from planner.explain.unlike import ABOVE, FewCores, beyond_limits, beyond_network, few_cores, odd_limits
+from planner.explain.unlike import ABOVE, FewCores, beyond_at_first, beyond_network, few_cores, odd_limits
 from planner.pulsar.load.usage import (
     RESOURCES,
     UNWEIGHTED,
@@ -110,7 +110,7 @@ def _age(minutes: float) -> str:
 def _above_limit(case: Outcome) -> Iterator[Finding]:
     table = case.trace.start.brokers
     percents = usage_percent_by_resource(table)
-    above = beyond_limits(table)
+    above = beyond_at_first(case.trace)
     if not above.any():
         return
     worst = np.argsort(-np.where(above, percents, -1).max(axis=0), kind="stable")
@@ -125,19 +125,25 @@ def _above_limit(case: Outcome) -> Iterator[Finding]:
     beside = f" Among brokers with as many cores: {'; '.join(one.sentence for one in unlike)}." if unlike else ""
     alike = {one.nic_gbps: one.brokers for one in unlike}
     edits = [MachineChange(brokers=brokers, nic_gbps=speed) for speed, brokers in alike.items()]
+    all_of_them = above[row, table.registered & table.has_load_data].all() and len(odd) > 1
+    about = "" if all_of_them else " about this broker"
     few = few_cores(table) if resource == "cpu" else None
     if few is not None and (fitting := _fitting(table, few, odd)):
         beside = f" Others have {few.usual:g} cores; with as many, the usage of {listed(fitting)} is possible."
         edits = [MachineChange(brokers=tuple(fitting), cores=few.usual)]
     yield Finding(
         code="impossible_measurement",
-        title=f"{name} reports more {_CALLED[resource]} usage than its limit",
+        title=(
+            f"All {len(odd)} brokers report more {_CALLED[resource]} usage than their limits"
+            if all_of_them
+            else f"{name} reports more {_CALLED[resource]} usage than its limit"
+        ),
         evidence=(
             f"{name} uses {used:,.0f} {_UNIT[resource]} of {limit:,.0f} ({percents[row, odd[0]]:.0f} %), which cannot"
             f" be.{others} One of the two numbers is wrong, and with it every share of that broker: what is shed from"
             f" it, and where its bundles go.{beside}"
         ),
-        remedy=f"{_CHECK[resource]} Then capture again: until it is right, no prediction about this broker holds.",
+        remedy=f"{_CHECK[resource]} Then capture again: until it is right, no prediction{about} holds.",
         severity="high" if any(above[RESOURCES.index(decides[at]), at] for at in odd) else "low",
         brokers=tuple(table.name[at] for at in odd),
         settings=(OVERRIDE_BROKER_NIC_SPEED_GBPS,) if resource.startswith("bandwidth") else (),

@@ -11,6 +11,7 @@ from planner.cluster.arrays import BoolArray, FloatArray
 from planner.cluster.tables import BrokerTable
 from planner.explain.finding import listed
 from planner.pulsar.load.usage import RESOURCES, usage_percent_by_resource
+from planner.simulate.trace import Trace
 
 ABOVE: Final = 1.05
 """Share of a limit from which on usage above it cannot be explained by rounding."""
@@ -49,6 +50,20 @@ def beyond_limits(table: BrokerTable) -> BoolArray:
     """Return where usage is above its limit, which cannot be. Shape (5, brokers), rows in the order of `RESOURCES`."""
     with np.errstate(invalid="ignore"):
         return usage_percent_by_resource(table) > ABOVE * 100
+
+
+def beyond_at_first(trace: Trace) -> BoolArray:
+    """Return where usage was reported above its limit, and edits at the start do not mend it. Shape (5, brokers).
+
+    Rows in the order of `RESOURCES`, columns in that of the brokers of `trace.start`. Traffic that grows in a
+    simulation may ask for more than a broker has: only what was reported counts.
+    """
+    table, view = trace.start.brokers, trace.cycles[0].view.brokers
+    above, still = beyond_limits(table), beyond_limits(view)
+    for at, name in enumerate(table.name):
+        if name in view.position:
+            above[:, at] &= still[:, view.position[name]]
+    return above
 
 
 def beyond_network(table: BrokerTable) -> frozenset[str]:

@@ -27,6 +27,7 @@ LEAST_POINTS = 1.0
 _MUCH_FEWER = 2 / 3
 """Share of a plan's moves up to which fewer ones that do nearly as well are worth a word."""
 _ROUNDS = 2
+_UNTRUE = "No move is offered for balance, because no usage is true."
 _SIZES = (1, 2, 3, 5, 8, 13, 21, 34, 55, 89)
 """Numbers of moves that are tried for a plan that Pulsar leaves alone."""
 _MOST_BUNDLES = 20_000
@@ -88,14 +89,24 @@ class Offer:
         return self.stability.lasting if self.plan.moves else ""
 
 
-def offer_of(plan: Plan, *, asked: bool = False, cancelled: Callable[[], bool] = lambda: False) -> Offer:
+def offer_of(
+    plan: Plan, *, asked: bool = False, untrue: bool = False, cancelled: Callable[[], bool] = lambda: False
+) -> Offer:
     """Try a plan, and say what is offered of it; `with_alternative` adds what Pulsar leaves alone.
 
     Args:
         plan: The plan. One that has to be, such as one that drains a broker, is always offered.
         asked: It was asked for another reason than the highest usage, and is offered as well.
+        untrue: No usage is true, so that only what has to move is offered: off drained brokers, to where it is pinned,
+            and back to where its isolation policy wants it.
         cancelled: Says whether to stop.
     """
+    if untrue and plan.moves:
+        needed = _that_must(plan, cancelled)
+        tried, stability = "" if needed is plan else _UNTRUE, stability_of(needed, cancelled=cancelled)
+        if stability.keeps:  # no threshold either is known to keep it
+            stability = replace(stability, keeps=LEFT_OFF)
+        return Offer(plan, needed, stability, None, tried, None, None, None)
     limit, watched = constraint_of(plan), watch(plan, cancelled)
     if not plan.moves:
         return Offer(plan, plan, stability_of(plan, watched=watched), None, "", None, limit, None)
@@ -182,6 +193,23 @@ def without_moves(plan: Plan, note: str) -> Plan:
         demand_after=plan.demand_before,
         notes=(*plan.notes, note),
     )
+
+
+def _that_must(plan: Plan, cancelled: Callable[[], bool]) -> Plan:
+    """Return a plan with only those moves that have to be, whatever the usage."""
+    found, drained = plan, set(plan.question.drain)
+    while found.moves:
+        must = sum(
+            move.source in drained or move.bundle in plan.question.pins or move.bundle in found.repairs
+            for move in found.moves
+        )
+        if not must:
+            break
+        if must == len(found.moves) and not found.splits:
+            return found if found is plan else replace(found, notes=(*found.notes, _UNTRUE))
+        asked = replace(plan.question, moves=must, splits=0, under_percent=None, rounds=_ROUNDS)
+        found = best_plan(plan.snapshot, asked, cancelled=cancelled)
+    return without_moves(replace(plan, notes=()), _UNTRUE)
 
 
 def _declined(plan: Plan, verdict: Verdict) -> str:

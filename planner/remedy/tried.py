@@ -8,7 +8,7 @@ from planner.cluster.setting import conf_value
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count
 from planner.explain.diagnosis import diagnose
-from planner.explain.doubt import doubt_of
+from planner.explain.doubt import MEASUREMENT, doubt_of, untrue
 from planner.explain.finding import Finding
 from planner.explain.gate_patterns import APART
 from planner.explain.health import within
@@ -40,6 +40,7 @@ _BETWEEN: Final = 4
 """Halvings by which the number of brokers is found."""
 _MOST_TIMES: Final = 4
 """How many times as many brokers are added at most as there are."""
+_NOT_TRIED: Final = "Not tried: the measurements have to be corrected first."
 AT_ONCE_S: Final = 1.0
 """Price of one simulation up to which remedies are tried without being asked for."""
 
@@ -83,11 +84,19 @@ def diagnosed(outcome: Outcome) -> tuple[Finding, ...]:
 
 
 def tried_findings(findings: Iterable[Finding], trials: Trials) -> tuple[Tried, ...]:
-    """Return findings with their remedies tried, those of one severity by what their remedies gain."""
+    """Return findings with their remedies tried, those of one severity by what their remedies gain.
+
+    Where no usage is true, only what corrects the measurements is tried.
+    """
+    mend_first = bool(untrue(trials.unchanged()))
     config = trials.scenario.settings_over(trials.snapshot)
     found: list[Tried] = []
     for finding in findings:
         action = of_finding(finding, config)
+        if mend_first and finding.code != MEASUREMENT:
+            said = _NOT_TRIED if action is not None else ""
+            found.append(Tried(replace(finding, changes={}, edits=(), tried=said), None))
+            continue
         trial = None if action is None else trials.try_out(action)
         if trial is not None:
             finding, trial = _at_its_best(finding, trials.confirmed(trial), trials)  # noqa: PLW2901 - its remedy, tried
@@ -162,7 +171,8 @@ class Fix:
             None otherwise.
         tried: How many actions were tried.
         needed: Whether something is above the limit without any action.
-        doubt: What cannot be right about the most used broker; empty where nothing is known to be wrong.
+        doubt: What cannot be right about the most used broker, or about all of them, where nothing is tried then;
+            empty where nothing is known to be wrong.
         lucky: Where nothing is offered, the best action that helps here, but not under other seeds or traffic.
         optional: Whether the cluster is well without any action: even, below the limit, and without a warning.
     """
@@ -193,7 +203,8 @@ class Fix:
         chosen = self.pair or self.best
         doubt = f" But this may be untrue: {within(self.doubt)}." if self.doubt else ""
         if chosen is None and self.doubt:
-            return f"No advice until this is corrected: {within(self.doubt)} ({tried})."
+            after = f" ({tried})." if self.tried else ". Then capture again."
+            return f"No advice until this is corrected: {within(self.doubt)}{after}"
         if chosen is None and self.lucky is not None:
             return f"Nothing to recommend: {within(self.lucky.action.words)} helps here, but not reliably ({tried})."
         if chosen is None:
@@ -213,15 +224,17 @@ class Fix:
 
 
 def fix(trials: Trials, outcome: Outcome, progress: Callable[[int], None] = lambda _: None) -> Fix:
-    """Search the best single action and the best pair.
+    """Search the best single action and the best pair; nothing where no usage is true.
 
     Args:
         trials: Where they are tried.
         outcome: What comes of the scenario without any.
         progress: Told how many actions were tried.
     """
-    single = _single(trials, outcome, progress)
     needed = outcome.result.end_peak_percent > outcome.result.limit_percent
+    if wrong := untrue(outcome):
+        return Fix(None, None, (), None, 0, needed, wrong)
+    single = _single(trials, outcome, progress)
     useful = [one for one in single if one.action.kind not in _BOUGHT or one.verdict.overload == 1]
     added = [one for one in useful if one.action.kind == "brokers"]
     free = [one for one in single if one.action.kind not in _BOUGHT]

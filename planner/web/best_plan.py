@@ -11,7 +11,7 @@ from planner.cluster.errors import PlannerError
 from planner.cluster.names import SHEDDING_INTERVAL_MINUTES
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import percent
-from planner.explain.doubt import doubt_sentence
+from planner.explain.doubt import Doubt, doubt_about
 from planner.optimize.absorb import left_by, settled, surviving
 from planner.optimize.answer import best_plan, peak_without_groups
 from planner.optimize.offer import Offer, offer_of, with_alternative
@@ -51,8 +51,8 @@ def _edited(view: state.Current) -> str:
     return f"{view.variant} edited"
 
 
-def _offered(plan: Plan) -> str:
-    return f"offer {plan.digest()}{plan.question!r}"
+def _offered(plan: Plan, *, untrue: bool) -> str:
+    return f"offer {plan.digest()}{plan.question!r}{' untrue' if untrue else ''}"
 
 
 def _further(view: state.Current, question: Question) -> str:
@@ -118,7 +118,7 @@ def offered_before(view: state.Current) -> Plan | None:
         return None
     question = replace(USUAL, moves=_usual_moves(start, USUAL, frontier))
     plan = known(start, question) or _first_known(start, question)
-    task = None if plan is None else ANSWERS.find(_offered(plan))
+    task = None if plan is None else ANSWERS.find(_offered(plan, untrue=doubt(start).everywhere))
     return task.result.plan if task is not None and task.result is not None else None
 
 
@@ -205,21 +205,26 @@ def frontier_with(view: state.Current, frontier: Plan, plan: Plan) -> Plan:
     return replace(frontier, frontier=curve)
 
 
-def offer(plan: Plan) -> Offer | None:
-    """Return what is offered of a plan; None while it is tried, which is said."""
-    words = "Simulating what Pulsar makes of the plan"
-    return tasks.answer(_offered(plan), lambda _, stopped: offer_of(plan, cancelled=stopped), words)
+def offer(view: state.Current, plan: Plan) -> Offer | None:
+    """Return what is offered of a plan for the cluster in view; None while it is tried, which is said."""
+    words, untrue = "Simulating what Pulsar makes of the plan", doubt(view).everywhere
+
+    def look(_: Report, stopped: Stopped) -> Offer:
+        return offer_of(plan, untrue=untrue, cancelled=stopped)
+
+    return tasks.answer(_offered(plan, untrue=untrue), look, words)
 
 
-def doubt(view: state.Current) -> str:
-    """Return what cannot be right about the measurements that plans rest on; empty where nothing is known."""
-    return _doubt(view.digest, view.snapshot)
+def doubt(view: state.Current) -> Doubt:
+    """Return what cannot be right about the measurements that plans rest on."""
+    scenario = None if view.outcome is None else view.outcome.trace.scenario
+    return _doubt(f"{view.digest}{view.variant}", view.captured, scenario)
 
 
 @st.cache_resource(max_entries=24, show_spinner=False)
-def _doubt(digest: str, _snapshot: Snapshot) -> str:
-    del digest
-    return doubt_sentence(_snapshot)
+def _doubt(key: str, _captured: Snapshot, _scenario: Scenario | None) -> Doubt:
+    del key
+    return doubt_about(_captured, _scenario)
 
 
 def alternative(offered: Offer) -> Offer | None:
@@ -285,7 +290,7 @@ def usual(view: state.Current) -> Offer | None:
     start = start_of(view)
     moves = None if start is None else usual_moves(start, USUAL)
     plan = None if start is None or moves is None else best_known(start, replace(USUAL, moves=moves))
-    return None if plan is None else offer(plan)
+    return None if start is None or plan is None else offer(start, plan)
 
 
 def as_scenario(view: state.Current, base: Scenario) -> Scenario | None:
@@ -347,6 +352,8 @@ def best_plan_sentence(view: state.Current) -> str:
         return str(error)
     if found is None:
         return ""
+    if (doubted := doubt(view)).everywhere and not found.plan.moves:
+        return f"No moves are offered. {doubted.sentence}"
     proven = found.first.gap_percent <= _PROVEN_PERCENT or known(view, found.first.question) is not None
     more = "" if proven else " This is a first result; the page Best plan continues the search."
     why = f" {found.constraint.sentence}" if found.constraint is not None and not found.plan.moves else ""

@@ -130,6 +130,18 @@ def test_the_overview_says_which_policy_leaves_nothing_to_move(page: Callable[..
     assert "The isolation policy “only” sets the lower bound\\: without it" in said
 
 
+def test_no_moves_are_offered_where_no_usage_is_true(page: Callable[..., AppTest]) -> None:
+    """Every broker reports more CPU than it has: the page moved two bundles by these numbers."""
+    wrong = cluster((1.9, 1.2, 1.2, 1.2, 1.2), dict.fromkeys(range(5), (5.0,) * 4))
+    digest = state.workspace().add(wrong, "wrong").digest
+    said = _said(page("best_plan", snapshot=digest[:12]))
+    assert "## Nothing to move" in said
+    assert "This is untrue\\: all 5 brokers report more CPU usage than their limits." in said
+    assert "No move is offered for balance, because no usage is true." in said
+    said = _said(page("overview", snapshot=digest[:12]))
+    assert "**Best plan.** No moves are offered. This is untrue\\: all 5 brokers" in said
+
+
 def test_a_first_answer_is_told_as_one(page: Callable[..., AppTest]) -> None:
     sample = samples()[0]
     state.add_sample(sample)

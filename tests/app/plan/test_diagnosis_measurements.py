@@ -146,7 +146,7 @@ def test_nobody_is_full_by_measurements_that_cannot_be() -> None:
     assert "out_of_capacity" not in seen
     advice = fix(Trials(wrong, scenario, outcome), outcome)
     assert advice.capacity is None
-    assert advice.sentence.startswith("No advice until this is corrected: b1:8080 reports more inbound network usage")
+    assert advice.sentence.startswith("No advice until this is corrected: all 5 brokers report more inbound")
 
 
 def test_a_full_cluster_stays_full_with_one_wrong_measurement() -> None:

@@ -12,7 +12,7 @@ from planner.cluster.hashing import topic_hash
 from planner.cluster.ranges import FULL_HIGH
 from planner.cluster.snapshot import Snapshot
 from planner.explain.diagnosis import diagnose
-from planner.explain.doubt import doubt_sentence
+from planner.explain.doubt import doubt_about
 from planner.explain.split_advice import split_advice
 from planner.formats.reading import read_snapshot
 from planner.optimize.answer import best_plan
@@ -282,8 +282,8 @@ class TestAWrongMeasurement:
         rows = bundles("p/d", (1, 2, 3) * 4)
         seen = Asked(cluster(3, rows, cpu_percent=(150.0, 20.0, 20.0)))
         assert "b1:8080 reports more CPU usage" in seen.fix().sentence
-        assert "untrue: b1:8080 reports more CPU usage" in doubt_sentence(seen.snapshot)
-        assert not doubt_sentence(cluster(3, rows))
+        assert "untrue: b1:8080 reports more CPU usage" in doubt_about(seen.snapshot).sentence
+        assert not doubt_about(cluster(3, rows)).sentence
 
 
 class TestUniformLoadShedder:
