@@ -9,7 +9,7 @@ from planner.explain.diagnosis import diagnose
 from planner.explain.finding import Finding
 from planner.explain.health import within
 from planner.explain.outcome import Outcome
-from planner.explain.unlike import beyond_at_first
+from planner.explain.unlike import beyond_at_first, beyond_limits
 from planner.pulsar.load.usage import RESOURCES, deciding_resource, weighted_usage
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario
@@ -48,13 +48,21 @@ def untrue(outcome: Outcome) -> str:
     """
     trace = outcome.trace
     table = trace.start.brokers
+    if not may_be_untrue(trace.start):
+        return ""
     decides = deciding_resource(table, trace.settings, outcome.load_manager)
     above = beyond_at_first(trace)
     counts = weighted_usage(table, trace.settings, outcome.load_manager) > 0
     there = np.flatnonzero(table.registered & table.has_load_data).tolist()
-    if not there or not all(counts[at] and above[RESOURCES.index(decides[at]), at] for at in there):
+    if not all(counts[at] and above[RESOURCES.index(decides[at]), at] for at in there):
         return ""
     return next((one.title for one in _wrong(outcome)), "")
+
+
+def may_be_untrue(captured: Snapshot) -> bool:
+    """Say whether every broker that answers reports some usage above its limit: else that of one may be true."""
+    there = captured.brokers.registered & captured.brokers.has_load_data
+    return bool(there.any() and beyond_limits(captured.brokers).any(axis=0)[there].all())
 
 
 def doubt_about(captured: Snapshot, scenario: Scenario | None = None) -> Doubt:

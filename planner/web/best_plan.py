@@ -11,7 +11,7 @@ from planner.cluster.errors import PlannerError
 from planner.cluster.names import SHEDDING_INTERVAL_MINUTES
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import percent
-from planner.explain.doubt import Doubt, doubt_about
+from planner.explain.doubt import Doubt, doubt_about, may_be_untrue
 from planner.optimize.absorb import left_by, settled, surviving
 from planner.optimize.answer import best_plan, peak_without_groups
 from planner.optimize.offer import Offer, offer_of, with_alternative
@@ -118,7 +118,7 @@ def offered_before(view: state.Current) -> Plan | None:
         return None
     question = replace(USUAL, moves=_usual_moves(start, USUAL, frontier))
     plan = known(start, question) or _first_known(start, question)
-    task = None if plan is None else ANSWERS.find(_offered(plan, untrue=doubt(start).everywhere))
+    task = None if plan is None else ANSWERS.find(_offered(plan, untrue=_is_untrue(start)))
     return task.result.plan if task is not None and task.result is not None else None
 
 
@@ -207,12 +207,17 @@ def frontier_with(view: state.Current, frontier: Plan, plan: Plan) -> Plan:
 
 def offer(view: state.Current, plan: Plan) -> Offer | None:
     """Return what is offered of a plan for the cluster in view; None while it is tried, which is said."""
-    words, untrue = "Simulating what Pulsar makes of the plan", doubt(view).everywhere
+    words, untrue = "Simulating what Pulsar makes of the plan", _is_untrue(view)
 
     def look(_: Report, stopped: Stopped) -> Offer:
         return offer_of(plan, untrue=untrue, cancelled=stopped)
 
     return tasks.answer(_offered(plan, untrue=untrue), look, words)
+
+
+def _is_untrue(view: state.Current) -> bool:
+    """Say whether no usage is true, without a simulation wherever that is plain."""
+    return may_be_untrue(view.captured) and doubt(view).everywhere
 
 
 def doubt(view: state.Current) -> Doubt:
@@ -352,8 +357,8 @@ def best_plan_sentence(view: state.Current) -> str:
         return str(error)
     if found is None:
         return ""
-    if (doubted := doubt(view)).everywhere and not found.plan.moves:
-        return f"No moves are offered. {doubted.sentence}"
+    if not found.plan.moves and _is_untrue(view):
+        return f"No moves are offered. {doubt(view).sentence}"
     proven = found.first.gap_percent <= _PROVEN_PERCENT or known(view, found.first.question) is not None
     more = "" if proven else " This is a first result; the page Best plan continues the search."
     why = f" {found.constraint.sentence}" if found.constraint is not None and not found.plan.moves else ""
