@@ -62,7 +62,7 @@ def untrue(outcome: Outcome) -> str:
 def may_be_untrue(captured: Snapshot) -> bool:
     """Say whether every broker that answers reports some usage above its limit: else that of one may be true."""
     there = captured.brokers.registered & captured.brokers.has_load_data
-    return bool(there.any() and beyond_limits(captured.brokers).any(axis=0)[there].all())
+    return bool(there.any() and beyond_limits(captured.brokers)[:, there].any(axis=0).all())
 
 
 def doubt_about(captured: Snapshot, scenario: Scenario | None = None) -> Doubt:
