@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray, UInt32Array, frozen, sorted_places
+from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray, UInt32Array, frozen
 from planner.cluster.hashing import hash_map_order, java_string_hashes
 
 ColumnKind: TypeAlias = Literal["text", "float", "int", "bool", "id", "hash"]
@@ -295,7 +295,7 @@ class TopicTable(_Traffic):
     @cached_property
     def by_bundle(self) -> Int64Array:
         """Positions of the topics sorted by bundle, in the order of the source inside each. Shape (topics,)."""
-        return frozen(sorted_places(self.bundle, int(self.bundle.max(initial=-1))))
+        return frozen(np.argsort(self.bundle, kind="stable"))
 
     def with_bundles(self, bundle: IntArray, changed: Int64Array, *, take_order: bool = False) -> "TopicTable":
         """Return the same topics after their bundles were renumbered in the same order, and some went to others.
