@@ -64,11 +64,11 @@ def java_string_hashes(texts: Sequence[str]) -> IntArray:
         matrix = np.array(texts, dtype=np.bytes_)
     except UnicodeEncodeError:
         return np.fromiter(map(java_string_hash, texts), dtype=np.int32, count=len(texts))
-    lengths = np.char.str_len(matrix)
-    if (lengths != np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))).any():  # it drops trailing NULs
+    if any(t.endswith("\0") for t in texts):  # numpy drops trailing NULs
         return np.fromiter(map(java_string_hash, texts), dtype=np.int32, count=len(texts))
     width = matrix.dtype.itemsize
     columns = matrix.view(np.uint8).reshape(len(texts), width)
+    lengths = np.char.str_len(matrix)
     value = np.zeros(len(texts), dtype=np.uint32)
     for at in range(width):
         value = np.where(at < lengths, value * np.uint32(31) + columns[:, at], value)

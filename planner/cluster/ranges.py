@@ -5,7 +5,7 @@ Mirrors `NamespaceBundle`, `NamespaceBundles` and `NamespaceBundleFactory` of Pu
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -51,14 +51,6 @@ def parse_range(text: str, where: str = "") -> tuple[int, int]:
 def bundle_name(namespace: str, low: int, high: int) -> str:
     """Return the full name of a bundle, `tenant/namespace/0x…_0x…`."""
     return f"{namespace}/{format_range(low, high)}"
-
-
-def bundle_names(namespaces: Iterable[str], low: Int64Array, high: Int64Array) -> tuple[str, ...]:
-    """Return full names of many bundles, whose boundaries are much the same in all namespaces. Shapes (bundles,)."""
-    edges, places = np.unique(np.concatenate([low, high]), return_inverse=True)
-    texts = [f"0x{edge:08x}" for edge in edges.tolist()]
-    ends = (places[: len(low)].tolist(), places[len(low) :].tolist())
-    return tuple([f"{name}/{texts[first]}_{texts[last]}" for name, first, last in zip(namespaces, *ends, strict=True)])
 
 
 def parse_bundle(name: str, where: str = "") -> tuple[str, int, int]:

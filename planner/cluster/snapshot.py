@@ -23,7 +23,7 @@ from planner.cluster.hashing import (
 from planner.cluster.internal_namespaces import is_never_shed
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.moments import LAST_MS
-from planner.cluster.ranges import bundle_name, bundle_names
+from planner.cluster.ranges import bundle_name
 from planner.cluster.releases import REFERENCE, Release
 from planner.cluster.releases import release as named
 from planner.cluster.settings import Settings
@@ -249,12 +249,13 @@ class Snapshot:
     def bundle_names(self) -> tuple[str, ...]:
         """Full name of each bundle."""
         table = self.bundles
-        return bundle_names((self.namespaces[n] for n in table.namespace.tolist()), table.low, table.high)
+        rows = zip(table.namespace.tolist(), table.low.tolist(), table.high.tolist(), strict=True)
+        return tuple(bundle_name(self.namespaces[n], low, high) for n, low, high in rows)
 
     @cached_property
     def bundle_position(self) -> Mapping[str, int]:
         """Position of each bundle by its full name."""
-        return MappingProxyType(dict(zip(self.bundle_names, range(len(self.bundles)), strict=True)))
+        return MappingProxyType({name: i for i, name in enumerate(self.bundle_names)})
 
     @cached_property
     def bundle_name_hashes(self) -> IntArray:
