@@ -497,21 +497,23 @@ class LeaderView:
 
     def _reported_columns(self) -> dict[str, Any]:
         columns = self._columns
-        for part, kind in ((TRAFFIC_COLUMNS, np.float64), (COUNT_COLUMNS, np.int64)):
-            names = [name for name in part if name not in columns]
-            if names:  # in one piece: large memory comes in large pages
-                values = np.array([self.reported[_ROWS.index(name)] for name in names], dtype=kind)
-                columns |= {name: self._kept(name, own) for name, own in zip(names, values, strict=True)}
+        for row, name in enumerate(_ROWS):
+            if name not in columns:
+                values = self.reported[row]
+                columns[name] = self._kept(name, values if name in TRAFFIC_COLUMNS else values.astype(np.int64))
         if not self.extensible and "owner" not in columns:  # whose leader reads who owns what from the channel
             columns["has_stats"] = self._kept("has_stats", self.reported_by >= 0)
             columns["owner"] = self._kept("owner", self.reported_by.copy())
         return columns
 
     def _kept(self, name: str, values: Any) -> Any:
-        """Return a column as the last view has it, if it is the same: a trace keeps many views."""
+        """Return a column as the last view has it, if it is the same: a trace keeps many views.
+
+        A part of an array is copied, as the array goes on changing.
+        """
         known = getattr(self._last.bundles, name) if self._last is not None else None
         same = known is values or (known is not None and np.array_equal(known, values))
-        return known if same else frozen(values)
+        return known if same else frozen(values if values.base is None else values.copy())
 
 
 def _percent(was: FloatArray, now: FloatArray) -> FloatArray:
