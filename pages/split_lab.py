@@ -210,8 +210,8 @@ def _advice(view: state.Current, position: int, config: Settings) -> SplitAdvice
     if advice.verdict != "Worth it":
         return advice
     scenario = scenario_history.present(view).with_steps()
-    key = f"split {view.digest}{position} {canonical_text(scenario)}"
-    snapshot = view.captured
+    key = f"split {view.digest}{view.variant} {position} {canonical_text(scenario)}"
+    snapshot = view.captured if view.outcome is None else view.snapshot  # where the bundle has this position
 
     def look(_: Report, stopped: Stopped) -> SplitAdvice:
         return tried_split(Trials(snapshot, scenario, cancelled=stopped), position)

@@ -22,7 +22,7 @@ _MOST_SPLITS: Final = 64
 def halved(start: Snapshot, namespace: str, wanted: int) -> tuple[BundleSplit, ...]:
     """Return the splits in two, one after the other, after which no bundle is wider than one of so many equal ones.
 
-    None where these are more than anybody would do by hand.
+    None where these are more than anybody would do by hand, or the namespace is not there yet.
 
     Args:
         start: The cluster.
@@ -30,6 +30,8 @@ def halved(start: Snapshot, namespace: str, wanted: int) -> tuple[BundleSplit, .
         wanted: Number of equal bundles.
     """
     table = start.bundles
+    if namespace not in start.namespaces:
+        return ()
     mine = np.flatnonzero(table.namespace == start.namespaces.index(namespace))
     ranges = [(int(table.low[at]), int(table.high[at])) for at in mine.tolist()]
     return _splits(start, namespace, ranges, 2**32 // max(wanted, 1))

@@ -214,6 +214,8 @@ def _mended(outcome: Outcome | None, findings: Sequence[Finding], what: Literal[
     if outcome is None:
         return ""
     after, cycles = outcome.before_after.after, len(outcome.trace.cycles)
+    if not outcome.series.present[-1].any():
+        return " No broker is left at the end."
     apart = float(outcome.spread.spread[-1])
     if after.over_threshold == 0 and (what == "over" or apart < APART):
         settled = outcome.summary.settled_after_cycles

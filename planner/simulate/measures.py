@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -121,6 +121,11 @@ def imbalance(scores: FloatArray) -> Imbalance:
     if len(known):
         found = known.mean(), known.std(), known.max(), known.min()
     return Imbalance(*found)
+
+
+def _of_known(measure: Callable[[FloatArray], Any], values: FloatArray) -> float:
+    """Return a measure of what is known of some values; NaN where nothing is, as no broker was there."""
+    return float(measure(values)) if np.isfinite(values).any() else float("nan")
 
 
 def imbalance_series(series: BrokerSeries, quantity: Quantity = "usage") -> Imbalance:
@@ -319,12 +324,12 @@ def summary_of_cycles(trace: Stretch) -> Summary:
         settled_after_cycles=settled,
         settled_after_min=None if settled is None else float(series.minutes[max(settled - 1, 0)]),
         final_std_percent=float(last.std) * 100,
-        mean_std_percent=float(np.nanmean(spread.std)) * 100,
+        mean_std_percent=_of_known(np.nanmean, spread.std) * 100,
         final_spread_percent=float(last.spread) * 100,
         final_max_over_average=float(last.max_over_average),
         final_msg_rate_std_over_average=std_over_average(series.msg_rate_per_s[-1]),
         final_throughput_std_over_average=std_over_average(series.throughput_bytes_per_s[-1]),
-        peak_usage_percent=float(np.nanmax(spread.highest)) * 100,
+        peak_usage_percent=_of_known(np.nanmax, spread.highest) * 100,
         final_peak_usage_percent=float(last.highest) * 100,
         shed=int(counts.shed.sum()),
         moved=int(counts.moved.sum()),
