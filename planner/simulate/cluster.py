@@ -446,7 +446,7 @@ class Cluster:
         load, traffic = self.traffic.load(at_ms), self.traffic
         served = self.owner >= 0
         columns: dict[str, Any] = dict(zip(TRAFFIC_COLUMNS, load[TRAFFIC].copy(), strict=True))
-        columns |= dict(zip(COUNT_COLUMNS, np.round(load[COUNTS]).astype(np.int64), strict=True))
+        columns |= dict(zip(COUNT_COLUMNS, np.round(traffic.base[COUNTS]).astype(np.int64), strict=True))
         bundles = make_bundles(
             traffic.low,
             high=traffic.high,

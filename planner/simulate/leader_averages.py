@@ -1,9 +1,11 @@
 """The averages that the modular leader of a simulated cluster keeps of bundles, in its memory and in the store.
 
 Mirrors `ModularLoadManagerImpl.updateBundleData` and `writeBundleDataOnZooKeeper` of Pulsar 4.2.4: every report that is
-read is one sample of every bundle that some broker reports. It differs in that reports of one moment are read together.
+read is one sample of every bundle that some broker reports. It differs in that reports of the same values are read
+together, when somebody asks for averages: of most bundles nothing changes for many reports.
 """
 
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,10 +24,31 @@ _Array = TypeVar("_Array", FloatArray, Int64Array)
 _WINDOWS = (SHORT_TERM_SAMPLES, LONG_TERM_SAMPLES)
 _BLOCK = 8_192
 """Bundles that are worked on at once, so that they stay in the cache of the processor."""
+_MANY = 4_096
+"""Bundles from which on it takes less time to let samples wait than to take them at once."""
 _MOST_CHANGES = 32
 """Renumberings that what is stored may wait for."""
 _THROUGHPUT_STEP = 1e5
 _RATE_STEP = 100.0
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Reported:
+    """What some bundles reported for a while, of which no sample was taken yet.
+
+    Attributes:
+        rows: Their positions, in order. Shape (bundles,).
+        until: How many samples had come when that ended.
+        value: Traffic as `TRAFFIC_COLUMNS`. Shape (4, bundles).
+        listed: Whether each was in a report. Shape (bundles,).
+        known: Whether the leader had averages of it before. Shape (bundles,).
+    """
+
+    rows: Int64Array
+    until: int
+    value: FloatArray
+    listed: BoolArray
+    known: BoolArray
 
 
 class LeaderAverages:
@@ -38,25 +61,32 @@ class LeaderAverages:
         known: Which bundles the leader keeps averages of. Shape (bundles,).
         estimated: Whose averages were estimated. Shape (bundles,).
         data_topics: Topics of each in its averages. Shape (bundles,).
-        samples: Samples in each average, by term. Shape of each: (bundles,).
-        means: The averages, by term, rows as `TRAFFIC_COLUMNS`. Shape of each: (4, bundles).
     """
 
     def __init__(self, bundles: BundleTable) -> None:
         self.known: BoolArray = bundles.has_data
         self.estimated: BoolArray = bundles.averages_estimated
         self.data_topics: Int64Array = bundles.data_topics
-        self.samples: list[Int64Array] = [getattr(bundles, f"{term}samples") for term in TERMS]
-        self.means: list[FloatArray] = [rows_of(bundles, [term + name for name in TRAFFIC_COLUMNS]) for term in TERMS]
-        self._stored_samples = [np.where(self.known, samples, 0) for samples in self.samples]
-        """`samples` as the metadata store has them, 0 where nothing was written; likewise the two below."""
-        self._stored_means = [frozen(means) for means in self.means]
+        self._samples: list[Int64Array] = [getattr(bundles, f"{term}samples") for term in TERMS]
+        """Samples in each average, by term. Shape of each: (bundles,)."""
+        self._means: list[FloatArray] = [rows_of(bundles, [term + name for name in TRAFFIC_COLUMNS]) for term in TERMS]
+        """The averages, by term, rows as `TRAFFIC_COLUMNS`. Shape of each: (4, bundles)."""
+        self._waiting = 0
+        """Samples of every bundle that are not in its averages yet."""
+        self._value, self._listed = np.empty((4, 0)), self.known
+        """What is reported, and of which bundles. Shapes (4, bundles) and (bundles,)."""
+        self._before: list[_Reported] = []
+        """What some of them reported instead when the first of the waiting samples came, first to last."""
+        self._stored_samples = [np.where(self.known, samples, 0) for samples in self._samples]
+        """`_samples` as the metadata store has them, 0 where nothing was written; likewise the two below."""
+        self._stored_means = [frozen(means) for means in self._means]
         self._stored_topics: Int64Array = np.where(self.known, self.data_topics, 0)
         self._changes: list[Renumbering] = []
         """How bundles were renumbered since, first to last: what is stored is as it was before."""
 
     def rebuilt(self, change: Renumbering) -> None:
         """Follow a renumbering; of new bundles nothing is known."""
+        self._catch_up()
         made = change.made
 
         def follow(values: Any, unknown: int | None = None) -> Any:
@@ -67,8 +97,8 @@ class LeaderAverages:
 
         self.known, self.estimated = frozen(follow(self.known, 0)), frozen(follow(self.estimated, 0))
         self.data_topics = frozen(follow(self.data_topics))
-        self.samples = [follow(samples, 0) for samples in self.samples]
-        self.means = [follow(means, 0) for means in self.means]
+        self._samples = [follow(samples, 0) for samples in self._samples]
+        self._means = [follow(means, 0) for means in self._means]
         self._changes.append(change)
         if len(self._changes) == _MOST_CHANGES:
             self._settle()
@@ -92,149 +122,182 @@ class LeaderAverages:
         Args:
             samples: How many.
             reported: What was reported last: traffic as `TRAFFIC_COLUMNS`, then topics. Shape (5 or more, bundles).
-            listed: Which bundles are in a report. Shape (bundles,).
+            listed: Which bundles are in a report; it must not change afterwards. Shape (bundles,).
         """
+        self._follow_reports(reported[:4], listed)
+        self._waiting += samples
         steady = listed & self.known
         if (self.estimated & ~steady).any():
             self.estimated = frozen(self.estimated & steady)
-        for term, window in enumerate(_WINDOWS):
-            self._sample(term, samples, reported[:4], listed, steady & (self.samples[term] == window))
         self.data_topics = reported[4].astype(np.int64)
         self.data_topics[~listed] = 0
         frozen(self.data_topics)
-        if not np.array_equal(self.known, listed):
+        comes = np.flatnonzero(self.known != listed)
+        if len(comes):
+            self._note(comes)
             self.known = frozen(listed)
+        if len(listed) < _MANY:
+            self._catch_up()
 
-    def _sample(self, term: int, samples: int, reported: FloatArray, listed: BoolArray, full: BoolArray) -> None:
-        """Take samples for one of the averages; `full` are those of as many samples as their window.
+    def _follow_reports(self, value: FloatArray, listed: BoolArray) -> None:
+        """Take over what is reported from now on; waiting samples are of what was reported until now."""
+        if self._value.shape != value.shape:
+            self._catch_up()
+            self._value = value.copy()
+        differs = self._value[0] != value[0]
+        for was, now in zip(self._value[1:], value[1:], strict=True):
+            differs |= was != now
+        if self._waiting:
+            changed = np.flatnonzero(differs | (self._listed != listed))
+            if 2 * len(changed) > len(listed):
+                self._catch_up()
+            elif len(changed):
+                self._note(changed)
+        rows = np.flatnonzero(differs)
+        self._value[:, rows] = value[:, rows]
+        self._listed = listed
+
+    def _note(self, rows: Int64Array) -> None:
+        """Note what bundles reported until now; something about them changes."""
+        self._before.append(_Reported(rows, self._waiting, self._value[:, rows], self._listed[rows], self.known[rows]))
+
+    def _catch_up(self) -> None:
+        """Take the samples that wait.
 
         Where no average changes the array stays the same: most averages have long become what is reported.
         """
+        if not self._waiting:
+            return
+        late = np.unique(np.concatenate([np.zeros(0, np.int64), *(before.rows for before in self._before)]))
+        for term, window in enumerate(_WINDOWS):
+            means, counts = self._caught_up(term, late)
+            self._sample(term, self._listed & (self._samples[term] == window))
+            if not np.array_equal(self._samples[term][late], counts):
+                self._samples[term] = _own(self._samples[term])
+                self._samples[term][late] = counts
+            if not np.array_equal(self._means[term][:, late], means):
+                self._means[term] = _own(self._means[term])
+                self._means[term][:, late] = means
+        self._waiting = 0
+        self._before.clear()
+
+    def _caught_up(self, term: int, rows: Int64Array) -> tuple[FloatArray, Int64Array]:
+        """Return averages of some bundles with the samples that wait, and the samples in each.
+
+        Args:
+            term: Which averages.
+            rows: Positions of the bundles, in order. Shape (bundles asked about,).
+
+        Returns:
+            Shapes (4, bundles asked about) and (bundles asked about,).
+        """
+        means, counts = self._means[term][:, rows], self._samples[term][rows]
+        if not self._waiting:
+            return means, counts
+        taken = np.zeros(len(rows), dtype=np.int64)
+        now = _Reported(rows, self._waiting, self._value[:, rows], self._listed[rows], self._listed[rows])
+        for reported in (*self._before, now):
+            _, mine, theirs = np.intersect1d(rows, reported.rows, assume_unique=True, return_indices=True)
+            wait = reported.until - taken[mine]
+            for samples in np.unique(wait[wait > 0]).tolist():
+                some, of = mine[wait == samples], theirs[wait == samples]
+                means[:, some], counts[some] = _sampled(
+                    term, samples, means[:, some], counts[some],
+                    reported.value[:, of], reported.listed[of], reported.known[of],
+                )  # fmt: skip
+            taken[mine] = reported.until
+        return means, counts
+
+    def _sample(self, term: int, full: BoolArray) -> None:
+        """Take the samples that wait for one of the averages, as if what is reported now had been all the time.
+
+        Args:
+            term: Which average.
+            full: Which have as many samples as their window. Shape (bundles,).
+        """
+        known = self._listed  # where it is not so, it was noted
         if 2 * np.count_nonzero(full) < len(full):  # to pick the others out would take longer than to work all out
-            found, counts = _room(self.means[term]), _room(self.samples[term])
+            found, counts = _room(self._means[term]), _room(self._samples[term])
             for begin in range(0, len(full), _BLOCK):
                 at = slice(begin, begin + _BLOCK)
-                _, counts[at] = self._growing(term, samples, at, reported, listed, full, into=found[:, at])
-            self.means[term], self.samples[term] = found, counts
+                _, counts[at] = _sampled(
+                    term, self._waiting, self._means[term][:, at], self._samples[term][at],
+                    self._value[:, at], self._listed[at], known[at], into=found[:, at],
+                )  # fmt: skip
+            self._means[term], self._samples[term] = found, counts
             return
         rest = np.flatnonzero(~full)
-        if not len(rest):
-            self.means[term] = self._changed(term, samples, reported)
-            return
-        new, number = self._growing(term, samples, rest, reported, listed, full)
-        found = self.means[term] = self._changed(term, samples, reported)
-        if not np.array_equal(number, self.samples[term][rest]):
-            self.samples[term] = _own(self.samples[term])
-            self.samples[term][rest] = number
-        if not np.array_equal(found[:, rest], new):
-            self.means[term] = _own(found)
-            self.means[term][:, rest] = new
+        means, counts = self._means[term][:, rest], self._samples[term][rest]
+        if len(rest):
+            means, counts = _sampled(
+                term, self._waiting, means, counts, self._value[:, rest], self._listed[rest], known[rest]
+            )
+        found = self._changed(term)
+        if not np.array_equal(counts, self._samples[term][rest]):
+            self._samples[term] = _own(self._samples[term])
+            self._samples[term][rest] = counts
+        if not np.array_equal(found[:, rest], means):
+            found = _own(found)
+            found[:, rest] = means
+        self._means[term] = found
 
-    def _changed(self, term: int, samples: int, reported: FloatArray) -> FloatArray:
-        """Return averages after some samples, all as if of full windows; the same array where none changes."""
-        means = self.means[term]
-        differs = means[0] != reported[0]
+    def _changed(self, term: int) -> FloatArray:
+        """Return averages with the samples that wait, all as if of full windows; the same array where none changes."""
+        means, value = self._means[term], self._value
+        differs = means[0] != value[0]
         if 2 * np.count_nonzero(differs) > len(differs):
             found = _room(means)
             for begin in range(0, len(differs), _BLOCK):
                 at = slice(begin, begin + _BLOCK)
-                self._full(term, samples, means[:, at], reported[:, at], into=found[:, at])
+                _of_full(term, self._waiting, means[:, at], value[:, at], into=found[:, at])
             return found
-        for mean, value in zip(means[1:], reported[1:], strict=True):
-            differs |= mean != value
+        for mean, now in zip(means[1:], value[1:], strict=True):
+            differs |= mean != now
         some = np.flatnonzero(differs)
         if not len(some):
             return means
         found = _own(means)
-        found[:, some] = self._full(term, samples, means[:, some], reported[:, some])
+        found[:, some] = _of_full(term, self._waiting, means[:, some], value[:, some])
         return found
 
-    @staticmethod
-    def _full(
-        term: int, samples: int, mean: FloatArray, value: FloatArray, *, into: FloatArray | None = None
-    ) -> FloatArray:
-        """Return averages after some samples where they have as many as their window; see `_growing`."""
-        mean = np.subtract(mean, value, out=into)
-        mean *= ((_WINDOWS[term] - 1) / _WINDOWS[term]) ** samples
-        mean += value
-        return mean
-
-    def _growing(
-        self,
-        term: int,
-        samples: int,
-        at: slice | Int64Array,
-        reported: FloatArray,
-        listed: BoolArray,
-        full: BoolArray,
-        *,
-        into: FloatArray | None = None,
-    ) -> tuple[FloatArray, Int64Array]:
-        """Return averages of some bundles after some samples, 0 of those that are not listed.
-
-        Args:
-            term: Which average.
-            samples: How many.
-            at: Where the bundles stand.
-            reported: What was reported. Shape (4, bundles).
-            listed: Which bundles are in a report. Shape (bundles,).
-            full: Which have as many samples as their window. Shape (bundles,).
-            into: Where the averages are written, if given. Shape (4, bundles asked about).
-
-        Returns:
-            The averages, shape (4, bundles asked about), and samples in them, shape (bundles asked about,).
-        """
-        window, known, value, whole = _WINDOWS[term], self.known[at], reported[:, at], full[at]
-        before, old = np.minimum(self.samples[term][at], window), self.means[term][:, at]
-        if not known.all():
-            before[~known], old = 0, np.where(known, old, 0.0)
-        after = np.minimum(before + samples, window)
-        growing = after - before
-        weight, total = before.astype(np.float64), after.astype(np.float64)
-        weight[whole] = total[whole] = 1.0  # nothing is added: their averages stay as they are up to here
-        mean = np.multiply(old, weight, out=into)
-        mean += value * growing.astype(np.float64)
-        mean /= total
-        mean -= value
-        if (growing < samples).any():  # these become full on the way
-            share = (window - 1) / window
-            mean *= np.append(share ** np.arange(samples + 1), share**samples)[samples - growing + whole]
-        mean += value
-        here = listed[at]
-        if here.all():
-            return mean, after
-        mean[:, ~here] = 0.0
-        after[~here] = 0
-        return mean, after
+    def long_term(self, rows: Int64Array | slice) -> FloatArray:
+        """Return the long-term averages of some bundles. Shape (4, bundles asked about)."""
+        if isinstance(rows, slice):
+            self._catch_up()
+            return self._means[1][:, rows]
+        return self._caught_up(1, rows)[0]
 
     def columns(self) -> dict[str, Any]:
         """Return the columns of `BundleTable` that they are."""
+        self._catch_up()
         found: dict[str, Any] = {"has_data": self.known, "averages_estimated": self.estimated}
         found["data_topics"] = self.data_topics
-        for term, samples, means in zip(TERMS, self.samples, self.means, strict=True):
+        for term, samples, means in zip(TERMS, self._samples, self._means, strict=True):
             found |= {term + name: mean for name, mean in zip(TRAFFIC_COLUMNS, frozen(means), strict=True)}
             found[f"{term}samples"] = frozen(samples)
         return found
 
     def heaviest(self, among: BoolArray, most: int) -> BoolArray:
         """Return those of some bundles that are written to the store where only so many are. Shape (bundles,)."""
+        self._catch_up()
         rows = np.flatnonzero(among)
-        keys = [key for means in self.means for key in _load_keys(means[:, rows])]
+        keys = [key for means in self._means for key in _load_keys(means[:, rows])]
         chosen = np.zeros_like(among)
         chosen[rows[np.lexsort(keys[::-1])[::-1][:most]]] = True
         return chosen
 
     def store(self, chosen: BoolArray) -> None:
         """Write the averages of some bundles to the metadata store. Shape (bundles,)."""
+        self._catch_up()
         if chosen.all():
-            self._stored_samples, self._stored_means = list(map(frozen, self.samples)), list(map(frozen, self.means))
+            self._stored_samples, self._stored_means = list(map(frozen, self._samples)), list(map(frozen, self._means))
             self._stored_topics = self.data_topics
             self._changes.clear()
             return
         self._settle()
         for term in range(len(TERMS)):
-            self._stored_samples[term] = np.where(chosen, self.samples[term], self._stored_samples[term])
-            self._stored_means[term] = np.where(chosen, self.means[term], self._stored_means[term])
+            self._stored_samples[term] = np.where(chosen, self._samples[term], self._stored_samples[term])
+            self._stored_means[term] = np.where(chosen, self._means[term], self._stored_means[term])
         self._stored_topics = np.where(chosen, self.data_topics, self._stored_topics)
 
     def recall(self, bundle: int) -> bool:
@@ -246,6 +309,7 @@ class LeaderAverages:
             at = int(change.parent[at])
         if self.known[bundle] or not self._stored_samples[0][at]:
             return False
+        self._catch_up()
 
         def put(values: Any, value: Any) -> Any:
             changed = values.copy()
@@ -254,9 +318,68 @@ class LeaderAverages:
 
         self.known, self.data_topics = put(self.known, True), put(self.data_topics, self._stored_topics[at])
         for term in range(len(TERMS)):
-            self.samples[term] = put(self.samples[term], self._stored_samples[term][at])
-            self.means[term] = put(self.means[term], self._stored_means[term][:, at])
+            self._samples[term] = put(self._samples[term], self._stored_samples[term][at])
+            self._means[term] = put(self._means[term], self._stored_means[term][:, at])
         return True
+
+
+def _of_full(
+    term: int, samples: int, mean: FloatArray, value: FloatArray, *, into: FloatArray | None = None
+) -> FloatArray:
+    """Return averages after some samples where they have as many as their window; see `_sampled`."""
+    mean = np.subtract(mean, value, out=into)
+    mean *= ((_WINDOWS[term] - 1) / _WINDOWS[term]) ** samples
+    mean += value
+    return mean
+
+
+def _sampled(
+    term: int,
+    samples: int,
+    mean: FloatArray,
+    count: Int64Array,
+    value: FloatArray,
+    listed: BoolArray,
+    known: BoolArray,
+    *,
+    into: FloatArray | None = None,
+) -> tuple[FloatArray, Int64Array]:
+    """Return averages of some bundles after some samples, 0 of those that are not listed.
+
+    Args:
+        term: Which average.
+        samples: How many.
+        mean: The averages before. Shape (4, bundles).
+        count: Samples in them. Shape (bundles,).
+        value: What was reported. Shape (4, bundles).
+        listed: Which bundles are in a report. Shape (bundles,).
+        known: Of which there are averages. Shape (bundles,).
+        into: Where the averages are written, if given. Shape (4, bundles).
+
+    Returns:
+        The averages, shape (4, bundles), and samples in them, shape (bundles,).
+    """
+    window = _WINDOWS[term]
+    before, whole = np.minimum(count, window), listed & known & (count == window)
+    if not known.all():
+        before[~known], mean = 0, np.where(known, mean, 0.0)
+    after = np.minimum(before + samples, window)
+    growing = after - before
+    weight, total = before.astype(np.float64), after.astype(np.float64)
+    weight[whole] = total[whole] = 1.0  # nothing is added: their averages stay as they are up to here
+    mean = np.multiply(mean, weight, out=into)
+    mean += value * growing.astype(np.float64)
+    mean /= total
+    mean -= value
+    if (growing < samples).any():  # these become full on the way
+        share = (window - 1) / window
+        mean *= np.append(share ** np.arange(samples + 1), share**samples)[samples - growing + whole]
+    mean += value
+    if listed.all():
+        return mean, after
+    mean[:, ~listed] = 0.0
+    after[~listed] = 0
+    return mean, after
 
 
 def _room(values: _Array) -> _Array:

@@ -408,7 +408,7 @@ class LeaderView:
     def _may_exceed(self, rows: Int64Array | slice) -> BoolArray:
         """Say which bundles may be above a limit until they are reported again: averages go to what is reported."""
         reported = self.reported[:, rows]
-        rates = reported[:4] if self.averages is None else np.maximum(reported[:4], self.averages.means[1][:, rows])
+        rates = reported[:4] if self.averages is None else np.maximum(reported[:4], self.averages.long_term(rows))
         topics, sessions = reported[4].astype(np.int64), (reported[5] + reported[6]).astype(np.int64)
         loads = SplitLoads(topics, sessions, rates[0] + rates[1], rates[2] + rates[3], self._limits)
         return loads.may_exceed(_ROUNDING)
@@ -426,7 +426,7 @@ class LeaderView:
         if self.averages is None or not len(rows):
             return False
         topics, producers, consumers = self.reported[4:, rows].astype(np.int64)
-        means = np.where(self.averages.known[rows], self.averages.means[1][:, rows], 0.0)
+        means = np.where(self.averages.known[rows], self.averages.long_term(rows), 0.0)
         loads = SplitLoads(topics, producers + consumers, means[0] + means[1], means[2] + means[3], self._limits)
         hot = (self.reported_by[rows] >= 0) & (topics >= DIVISIBLE_TOPICS) & (loads.exceeded() > 0)
         return bool(hot.any())
@@ -468,11 +468,14 @@ class LeaderView:
         return self._view
 
     def evaluated(self, at_ms: int) -> Snapshot:
-        """Return what the leader knows with the real owners, by which it judges its promises."""
-        view, real = self.view(at_ms), self.truth.owner
-        reported = view.bundles.has_stats & (view.bundles.owner == real)
-        owner = frozen(real.astype(np.int32))
-        return view.with_columns(bundles=replace(view.bundles, owner=owner, has_stats=frozen(reported)))
+        """Return what a modular leader knows with the real owners, by which it judges its promises.
+
+        Of bundles, traffic and averages may be old: no promise depends on them.
+        """
+        real, known = self.truth.owner, self.bundles.has_data if self.averages is None else self.averages.known
+        columns: dict[str, Any] = {"owner": frozen(real.astype(np.int32)), "has_data": known}
+        columns["has_stats"] = frozen((self.reported_by >= 0) & (self.reported_by == real))
+        return self._snapshot(at_ms, replace(self.bundles, **columns))
 
     def _make(self, at_ms: int) -> Snapshot:
         cluster = self.truth
@@ -485,12 +488,16 @@ class LeaderView:
                 listed = (self.reported_by >= 0) & (self.reported_by == cluster.owners())
                 columns |= {"has_stats": self._kept("has_stats", listed), "owner": cluster.owners()}
             self._table = replace(self.bundles, **columns)
+        return self._snapshot(at_ms, self._table)
+
+    def _snapshot(self, at_ms: int, bundles: BundleTable) -> Snapshot:
+        cluster = self.truth
         return Snapshot(
             replace(cluster.info, captured_at_ms=at_ms),
             self.config,
             self.table,
             cluster.traffic.namespaces,
-            self._table,
+            bundles,
             cluster.traffic.topics,
             cluster.policies,
         ).naming(cluster.names, cluster.hashes, cluster.position)

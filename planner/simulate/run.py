@@ -428,7 +428,7 @@ class Simulation:
 
     def _disconnected(self, bundle: int, now: int) -> tuple[int, int, int, float, float]:
         """Return topics, producers and consumers of a bundle, its message rate and throughput in + out."""
-        load = self.cluster.traffic.load(now)[:, bundle].tolist()
+        load = self.cluster.traffic.of_bundle(bundle, now).tolist()
         return round(load[7]), round(load[8]), round(load[9]), load[0] + load[1], load[2] + load[3]
 
     def note(
@@ -501,7 +501,7 @@ class Simulation:
         namespace = self.cluster.traffic.namespaces[self.cluster.traffic.namespace[bundle]]
         if is_heartbeat_or_sla_namespace(namespace, self.config.release):
             return False
-        load = self.cluster.traffic.load(now)[:, bundle]
+        load = self.cluster.traffic.of_bundle(bundle, now)
         return bool(load[7] > 0 or load[:4].any())
 
     def _place(self, bundle: str, view: Snapshot, filters: ExtensibleFilters | ModularFilters) -> Selection | None:

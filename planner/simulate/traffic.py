@@ -58,6 +58,8 @@ class _TrafficChange:
     shape: Shape
     bundles: BoolArray
     """Bundles that it scales as a whole. Shape (bundles,)."""
+    everything: bool = False
+    """Whether these are all bundles."""
     topics: BoolArray | None = None
     """Topics that it scales instead. Shape (topics,)."""
     part: FloatArray = field(default_factory=lambda: np.zeros((_SCALED, 0)))
@@ -121,24 +123,33 @@ class Traffic:
     # At a moment
 
     def load(self, at_ms: int) -> FloatArray:
-        """Return what every bundle brings at a moment. Shape (10, bundles)."""
+        """Return what every bundle brings at a moment; counts, which no change scales, may be left out.
+
+        Shape (7 or 10, bundles).
+        """
         if not self.changes and self.limits is None:
             return self.base
         if self._loads is None or self._loads[0] != at_ms:
-            load, whole = np.empty_like(self.base), np.ones(len(self.low))
-            load[_SCALED:] = self.base[_SCALED:]
+            whole: FloatArray | float = 1.0  # one number as long as it is the same of all bundles
             parts = []
             for change in self.changes:
                 factor = change.shape.factor(at_ms)
                 if change.topics is not None:
                     parts.append(change.part * (factor - 1.0))
+                elif change.everything:
+                    whole *= factor
                 elif factor != 1.0:
+                    whole = np.full(len(self.low), whole) if isinstance(whole, float) else whole
                     whole[change.bundles] *= factor
-            np.multiply(self._least(parts), whole, out=load[:_SCALED])
+            load: FloatArray = self._least(parts) * whole
             if self.limits is not None:
                 self._hold_back(load, self.limits, self._topic_factor(at_ms))
             self._loads = (at_ms, load)
         return self._loads[1]
+
+    def of_bundle(self, bundle: int, at_ms: int) -> FloatArray:
+        """Return what one bundle brings at a moment, with its counts. Shape (10,)."""
+        return np.append(self.load(at_ms)[:_SCALED, bundle], self.base[_SCALED:, bundle])
 
     def _least(self, parts: list[FloatArray]) -> FloatArray:
         """Return what bundles bring, with what parts of them bring more, at least nothing. Shape (7, bundles)."""
@@ -212,7 +223,7 @@ class Traffic:
         Raises:
             ScenarioError: Its target does not exist.
         """
-        made = _TrafficChange(shape, np.full(len(self.low), scope == "cluster"))
+        made = _TrafficChange(shape, np.full(len(self.low), scope == "cluster"), everything=scope == "cluster")
         if scope == "namespace":
             made.bundles = self.namespace == self.namespace_at(target)
         elif scope == "bundle":

@@ -558,9 +558,8 @@ class TestStoredAverages:
             cluster.leave(broker)
         for bundle in range(len(snapshot.bundles)):
             known.recall(bundle)
-        assert known.averages is not None
         long_term = snapshot.bundles.long_term_samples
-        changed = known.averages.samples[1] != long_term
+        changed = known.view(1).bundles.long_term_samples != long_term
         assert 0 < changed.sum() == 5 < len(snapshot.bundles)
 
 
