@@ -168,10 +168,12 @@ class LeaderAverages:
         """
         if not self._waiting:
             return
-        late = np.unique(np.concatenate([np.zeros(0, np.int64), *(before.rows for before in self._before)]))
+        late = np.unique(np.concatenate([before.rows for before in self._before] or [np.zeros(0, dtype=np.int64)]))
         for term, window in enumerate(_WINDOWS):
             means, counts = self._caught_up(term, late)
             self._sample(term, self._listed & (self._samples[term] == window))
+            if not len(late):
+                continue
             if not np.array_equal(self._samples[term][late], counts):
                 self._samples[term] = _own(self._samples[term])
                 self._samples[term][late] = counts
@@ -192,12 +194,15 @@ class LeaderAverages:
             Shapes (4, bundles asked about) and (bundles asked about,).
         """
         means, counts = self._means[term][:, rows], self._samples[term][rows]
-        if not self._waiting:
+        if not self._waiting or not len(rows):
             return means, counts
         taken = np.zeros(len(rows), dtype=np.int64)
         now = _Reported(rows, self._waiting, self._value[:, rows], self._listed[rows], self._listed[rows])
         for reported in (*self._before, now):
-            _, mine, theirs = np.intersect1d(rows, reported.rows, assume_unique=True, return_indices=True)
+            if reported is now:
+                mine = theirs = np.arange(len(rows))
+            else:
+                _, mine, theirs = np.intersect1d(rows, reported.rows, assume_unique=True, return_indices=True)
             wait = reported.until - taken[mine]
             for samples in np.unique(wait[wait > 0]).tolist():
                 some, of = mine[wait == samples], theirs[wait == samples]
