@@ -75,10 +75,8 @@ def usage_with_usual_cores(case: Outcome) -> FloatArray:
     """Return the first reported usage, had no broker few cores; in the columns of `case.series`. Shape (brokers,)."""
     view = case.trace.cycles[0].view.brokers
     usage = weighted_usage(_with_usual_cores(view), case.trace.settings, case.load_manager)
-    found = np.full(len(case.series.brokers), np.nan)
-    place = {name: at for at, name in enumerate(case.series.brokers)}
-    found[[place[name] for name in view.name]] = usage
-    return np.where(case.series.present[0], found, np.nan)
+    found: FloatArray = case.in_columns([usage])[0]
+    return found
 
 
 def balanced_with_usual_cores(case: Outcome) -> float:

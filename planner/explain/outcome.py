@@ -157,20 +157,24 @@ class Outcome:
     @cached_property
     def scores(self) -> FloatArray:
         """Scores that the strategy compared, in the columns of `series`; NaN where none. Shape (cycles, brokers)."""
-        return self._in_columns([cycle.scores for cycle in self.trace.cycles])
+        return self.in_columns([cycle.scores for cycle in self.trace.cycles])
 
     @cached_property
     def reported_usage(self) -> FloatArray:
         """Weighted usage of the brokers' last reports, in the columns of `series`. Shape (cycles, brokers)."""
         config = self.trace.settings
-        return self._in_columns([weighted_usage(c.view.brokers, config, self.load_manager) for c in self.trace.cycles])
+        return self.in_columns([weighted_usage(c.view.brokers, config, self.load_manager) for c in self.trace.cycles])
 
-    def _in_columns(self, rows: list[FloatArray]) -> FloatArray:
+    def in_columns(self, rows: list[FloatArray]) -> FloatArray:
+        """Return what is known of the brokers of the first views, a row for each view, in the columns of `series`.
+
+        NaN where a broker is not there. Shape (rows, brokers).
+        """
         place = {name: i for i, name in enumerate(self.series.brokers)}
         table = np.full((len(rows), len(place)), np.nan)
-        for at, (cycle, row) in enumerate(zip(self.trace.cycles, rows, strict=True)):
-            table[at, [place[name] for name in cycle.view.brokers.name]] = row
-        return np.where(self.series.present, table, np.nan)
+        for at, row in enumerate(rows):
+            table[at, [place[name] for name in self.trace.cycles[at].view.brokers.name]] = row
+        return np.where(self.series.present[: len(rows)], table, np.nan)
 
     def decision(self, index: int) -> CycleDecision:
         """Return the full decision of a cycle, every rule examined; the one asked for last is kept."""
