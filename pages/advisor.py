@@ -377,10 +377,10 @@ def _findings(stored: StoredJob, material: Material, advice: Advice, configured:
     _verdict(advice, verdict)
     show_notes((*material.notes, *advice.notes), "Notes on this comparison")
     st.caption(compared_text(advice))
-    if verdict.kind != "nothing":
+    if is_judged := verdict.kind not in {"nothing", "untrue"}:
         chart(front_figure(advice), plain(front_text(advice)), "front")
     _all(advice, verdict)
-    if verdict.kind != "nothing":
+    if is_judged:
         _recommendation(advice, configured, verdict)
         _what_if(job, advice)
         _sensitivity(advice)
@@ -388,6 +388,8 @@ def _findings(stored: StoredJob, material: Material, advice: Advice, configured:
     if verdict.kind == "recommended":
         st.header("Apply it")
         _commands(advice, configured)
+    if verdict.kind == "untrue":
+        return
     _search(job, material, advice, configured)
 
 

@@ -24,7 +24,7 @@ from planner.share.commands import CommandOptions
 from planner.share.export import json_text
 from planner.simulate.scenario import MOST_STEPS
 from planner.simulate.strategies import under_strategy
-from planner.web import address, best_plan, names, registry, scenario_history, simulations, state
+from planner.web import address, best_plan, doubts, names, registry, scenario_history, simulations, state
 from planner.web.page import Page, Subject
 from planner.web.widgets import chart, download, metrics, show_switched_off, table
 
@@ -236,8 +236,7 @@ def _start(view: state.Current) -> state.Current | None:
 def draw(view: state.Current) -> None:
     """Draw the page."""
     show_switched_off(view.captured)
-    if doubt := best_plan.doubt(view).sentence:
-        st.warning(plain(names.short(doubt)), icon=":material/report:")
+    doubts.say(doubts.doubt(view))
     top = st.container()
     start = _start(view)
     if start is None:

@@ -12,6 +12,7 @@ import streamlit as st
 from planner.cluster.releases import RELEASES, release
 from planner.cluster.setting import conf_value
 from planner.cluster.text import count, number, plain, without_package
+from planner.explain.doubt import doubt_in_any
 from planner.explain.outcome import Outcome
 from planner.explain.trade_off import judged_marks, obstacle_of, ranked, trade_off
 from planner.explain.upgrade import before_upgrade, next_release, upgraded
@@ -22,7 +23,7 @@ from planner.simulate.judge import Result
 from planner.simulate.measures import Comparison, ComparisonRow, compare
 from planner.simulate.scenario import Scenario
 from planner.simulate.strategies import strategy_pairs, under_strategy, with_obstacle
-from planner.web import address, best_plan, scenario_history, simulations, state
+from planner.web import address, best_plan, doubts, scenario_history, simulations, state
 from planner.web.page import Page, Subject
 from planner.web.widgets import chart, table
 
@@ -89,19 +90,24 @@ def _upgraded(view: state.Current, chosen: Mapping[str, Scenario]) -> dict[str, 
 
 
 def comparison_frame(
-    found: Comparison, results: Sequence[Result], obstacles: Sequence[str] = (), *, alike: bool = True
+    found: Comparison,
+    results: Sequence[Result],
+    obstacles: Sequence[str] = (),
+    *,
+    alike: bool = True,
+    judged: bool = True,
 ) -> pd.DataFrame:
     """Return one row for each measure, one column for each scenario; the best are marked with a star.
 
     Obstacles are those of `marks`; what the judge finds worse has no star. Measures that are the same in all are
-    there only when `alike` says so.
+    there only when `alike` says so. Without `judged`, nothing has a star.
     """
     rows = []
     for row in found.rows:
         if not alike and _alike(row):
             continue
         cells = {"measure": _heading(row)}
-        best = judged_marks(found, row, results, obstacles)
+        best = judged_marks(found, row, results, obstacles) if judged else (False,) * len(found.names)
         for name, value, starred in zip(found.names, row.values, best, strict=True):
             text = "not yet" if value is None else number(value)
             cells[name] = f"★ {text}" if starred else text
@@ -118,10 +124,12 @@ def _curve(name: str, outcome: Outcome, which: str) -> Curve:
     return Curve(name, outcome.series.minutes, values)
 
 
-def key_frame(names: Sequence[str], results: Sequence[Result], obstacles: Sequence[str] = ()) -> pd.DataFrame:
+def key_frame(
+    names: Sequence[str], results: Sequence[Result], obstacles: Sequence[str] = (), *, judged: bool = True
+) -> pd.DataFrame:
     """Return one row for each scenario in the order of the judge, and one column for each measure that counts.
 
-    Those with one of the obstacles of `marks` come last, and name it.
+    Those with one of the obstacles of `marks` come last, and name it. Without `judged`, they are in the given order.
     """
     against = obstacles or ("",) * len(names)
     rows = [
@@ -129,7 +137,7 @@ def key_frame(names: Sequence[str], results: Sequence[Result], obstacles: Sequen
             "scenario": with_obstacle(names[at], against[at]),
             **{words: round(getattr(results[at], name), 1) for name, words in _KEY.items()},
         }
-        for at in ranked(results, obstacles)
+        for at in (ranked(results, obstacles) if judged else range(len(names)))
     ]
     return pd.DataFrame(rows)
 
@@ -162,31 +170,33 @@ def _show(names: Sequence[str], outcomes: Sequence[Outcome]) -> None:
     found = compare({n: o.trace for n, o in by_name.items()}, {n: o.summary for n, o in by_name.items()})
     obstacles = [obstacle_of(one.trace) for one in outcomes]
     results = [one.result for one in outcomes]
-    st.markdown(trade_off(found, [plain(name) for name in found.names], obstacles, results))
-    frame = key_frame(found.names, results, obstacles)
+    doubt = doubt_in_any(outcomes)
+    doubts.say(doubt, "ranks")
+    if judged := not doubt.everywhere:
+        st.markdown(trade_off(found, [plain(name) for name in found.names], obstacles, results))
+    frame = key_frame(found.names, results, obstacles, judged=judged)
     limit, widths = results[0].limit_percent, {"scenario": 420 if any(obstacles) else 310}
     style = _red(frame, limit)
     table(frame, "key-measures", height="content", style=style, bars=_bars(frame), widths=widths)
+    order = "Overload counts first, then disruption, then balance. " if judged else ""
     st.caption(
-        f"Overload counts first, then disruption, then balance. Red: above the limit of {limit:g} %. Peak and time"
+        f"{order}Red: above the limit of {limit:g} %. Peak and time"
         " overloaded count from the first moves on; highest usage and deviation are those at the end. Lower is better"
         " in every column."
     )
     which = address.choice("curve", "Curve", _CURVES, segments=True)
-    drawn = _drawn(found, results, obstacles)
+    drawn = _drawn(found, results, obstacles) if judged else list(found.names[:MOST_CURVES])
     curves = [_curve(name, by_name[name], which) for name in drawn]
     summary = plain(overlaid_text(curves, _CURVES[which]))
     if len(drawn) < len(found.names):
         summary += f" Showing the first {len(drawn)} of the table."
     chart(overlaid_curves(curves, "minute", _CURVES[which]), summary, "compare-curves", about=which)
     if st.toggle("All measures", key="all-measures"):
-        st.caption(
-            "★ marks the best value among scenarios that no other one is better than. ↓ means lower is better,"
-            " ↑ means higher is better."
-        )
+        stars = "★ marks the best value among scenarios that no other one is better than. " if judged else ""
+        st.caption(f"{stars}↓ means lower is better, ↑ means higher is better.")
         alike = sum(_alike(row) for row in found.rows)
         every = st.toggle(f"Include the {count(alike, 'measure')} with equal values", key="alike") if alike else True
-        table(comparison_frame(found, results, obstacles, alike=every), "comparison", height="content")
+        table(comparison_frame(found, results, obstacles, alike=every, judged=judged), "comparison", height="content")
     rows = _differences(found, outcomes)
     if rows:
         st.markdown("**Settings that differ**")

@@ -17,7 +17,7 @@ from planner.simulate.failure_review import FailureReview
 from planner.simulate.losses import LOSS_AT_MIN, Losses, at_its_end, with_loss
 from planner.simulate.scenario import Scenario
 from planner.simulate.usage_model import at_the_end
-from planner.web import address, best_plan, names, registry, scenario_history, simulations, state
+from planner.web import address, best_plan, doubts, names, registry, scenario_history, simulations, state
 from planner.web.page import Page, Subject
 from planner.web.reviews import losses, simulated
 from planner.web.widgets import chart, metrics, table
@@ -74,6 +74,9 @@ def _try_it(view: state.Current, lost: tuple[str, ...]) -> None:
 
 def _safe_plan(view: state.Current) -> None:
     """Offer few moves after which the loss of any one broker is milder."""
+    if (doubt := doubts.doubt(view)).everywhere:
+        doubts.say(doubt, "moves")
+        return
     if address.toggle("safe", "Find a few moves that reduce the impact of the worst loss"):
         plan = best_plan.safe_of(view)
         if plan is None:
@@ -170,6 +173,7 @@ def draw(view: state.Current) -> None:
     with st.container(horizontal=True):
         lost = address.choice("lose", "Lose", {"1": "any one broker", "2": "any two brokers"}, segments=True)
         when = address.choice("when", "Cluster", {"now": "as captured", "end": "after the scenario"}, segments=True)
+    doubts.say(doubts.doubt(view, present if when == "end" else None))
     key, snapshot, scenario = view.digest, view.snapshot, scenario_history.as_captured(view)
     if when == "end":
         outcomes = simulations.run(view, present)

@@ -26,7 +26,7 @@ from planner.simulate.event import Event
 from planner.simulate.measures import blast_radius
 from planner.simulate.moves import disconnections
 from planner.simulate.trace import Trace
-from planner.web import address, scenario_address, scenario_history, simulations, state
+from planner.web import address, doubts, scenario_address, scenario_history, simulations, state
 from planner.web.findings import finding_cards
 from planner.web.moves import EVENT_FORMATS, EVENT_WIDTHS
 from planner.web.page import Page, Subject
@@ -296,6 +296,7 @@ def draw(view: state.Current) -> None:
         "follow": "Follow",
         "files": "Export and report",
     }
+    doubts.say(doubts.doubt(view, present))
     asked = address.part("tab")
     first = titles[asked] if asked and address.is_one_of("tab", "Tab", titles, titles["moves"]) else None
     moves, diagnosis, act, later, files = st.tabs(list(titles.values()), default=first)

@@ -34,6 +34,7 @@ from planner.remedy.trials import Trials
 from planner.share.link import canonical_text
 from planner.simulate.admin_commands import quoted, split_command
 from planner.web import address, scenario_history, state, tasks
+from planner.web.doubts import doubt
 from planner.web.page import Page, Subject
 from planner.web.setting_form import setting_form
 from planner.web.task import Report, Stopped
@@ -213,8 +214,10 @@ def _advice(view: state.Current, position: int, config: Settings) -> SplitAdvice
     key = f"split {view.digest}{view.variant} {position} {canonical_text(scenario)}"
     snapshot = view.captured if view.outcome is None else view.snapshot  # where the bundle has this position
 
+    doubted = doubt(view)
+
     def look(_: Report, stopped: Stopped) -> SplitAdvice:
-        return tried_split(Trials(snapshot, scenario, cancelled=stopped), position)
+        return tried_split(Trials(snapshot, scenario, cancelled=stopped), position, doubted)
 
     found = tasks.answer(key, look, "Simulating the split")
     return replace(advice, verdict=_TRYING) if found is None else found

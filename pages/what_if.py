@@ -31,7 +31,7 @@ from planner.figures.simulation import (
 from planner.share.link import scenario_digest
 from planner.simulate.measures import MEASURES, Summary
 from planner.simulate.trace import Cycle
-from planner.web import address, names, scenario_history, simulations, state
+from planner.web import address, doubts, names, scenario_history, simulations, state
 from planner.web.findings import finding_cards
 from planner.web.moves import EVENT_FORMATS, EVENT_WIDTHS
 from planner.web.page import Page, Subject
@@ -291,6 +291,7 @@ def _result(view: state.Current) -> None:
     if found is None:
         return
     outcome, before = found[0], found[1].summary if changed else None
+    doubts.say(doubts.doubt(view, present))
     st.markdown(f"{_story(outcome)}{' Below each number: its change, and what it is as captured.' if before else ''}")
     _cards(outcome.summary, before)
     _overload(outcome)

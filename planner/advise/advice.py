@@ -14,6 +14,7 @@ from planner.cluster.load_manager import LoadManager
 from planner.cluster.releases import REFERENCE
 from planner.cluster.setting import SettingValue, conf_value
 from planner.cluster.settings import Settings
+from planner.explain.doubt import NO_DOUBT, Doubt
 from planner.simulate.judge import Result, judge
 from planner.simulate.judge import Verdict as Judgement
 from planner.simulate.measures import Measure
@@ -36,10 +37,12 @@ class Configured:
     Attributes:
         settings: Settings in force.
         load_manager: The load manager that runs.
+        doubt: What cannot be right about the usage in its history.
     """
 
     settings: Settings
     load_manager: LoadManager
+    doubt: Doubt = NO_DOUBT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,6 +254,7 @@ class Advice:
         clusters: Names.
         days: In order.
         notes: What the user should know.
+        doubt: What cannot be right about the usage of a cluster.
     """
 
     question: Question
@@ -264,6 +268,7 @@ class Advice:
     clusters: tuple[str, ...]
     days: tuple[str, ...]
     notes: tuple[str, ...] = field(default=())
+    doubt: Doubt = NO_DOUBT
 
     @property
     def judgement(self) -> Judgement | None:

@@ -48,6 +48,8 @@ def verdict_text(advice: Advice) -> str:
     judgement = advice.judgement
     if verdict.kind == "nothing":
         return f"Nothing to compare: {_small(verdict.doubts[0])} Replay at least two settings with different results."
+    if verdict.kind == "untrue":
+        return " ".join(verdict.doubts)
     if verdict.kind == "keep":
         return " ".join((f"Keep the current settings: none of the {others} is better by this rule.", *verdict.doubts))
     change = _better(advice.candidate(advice.chosen), advice.candidate(advice.current)) if advice.current else ""
@@ -146,7 +148,10 @@ def apply_script(advice: Advice, cluster: str, now: Configured) -> str:
 def advice_lines(advice: Advice, configured: Mapping[str, Configured]) -> list[str]:
     """Return everything that the advisor says, as lines of text; `configured` is how each cluster is set now."""
     verdict = verdict_of(advice)
-    lines = [verdict_text(advice), "", compared_text(advice), front_text(advice), "", *_front_lines(advice)]
+    lines = [verdict_text(advice), "", compared_text(advice)]
+    if verdict.kind == "untrue":
+        return lines
+    lines += [front_text(advice), "", *_front_lines(advice)]
     if verdict.kind == "nothing":
         return lines
     if advice.current != advice.chosen:
@@ -203,6 +208,7 @@ def advice_to_json(advice: Advice, configured: Mapping[str, Configured]) -> dict
     """Return everything that the advisor found, as JSON content; `configured` is how each cluster is set now."""
     chosen, keep = advice.candidate(advice.chosen), advice.current == advice.chosen
     evidence, verdict = advice.evidence, verdict_of(advice)
+    untrue = verdict.kind == "untrue"
     return {
         "verdict": verdict.kind,
         "doubts": list(verdict.doubts),
@@ -214,9 +220,11 @@ def advice_to_json(advice: Advice, configured: Mapping[str, Configured]) -> dict
         "current": advice.current or None,
         "knee": advice.knee or None,
         "judged": None if advice.judgement is None else asdict(advice.judgement),
-        "recommended": advice.chosen,
-        "keep_current": keep,
-        "settings_changed": {cluster: settings_changed(chosen.scenario, now) for cluster, now in configured.items()},
+        "recommended": None if untrue else advice.chosen,
+        "keep_current": keep or untrue,
+        "settings_changed": {
+            cluster: [] if untrue else settings_changed(chosen.scenario, now) for cluster, now in configured.items()
+        },
         "evidence": None if evidence is None else _evidence(evidence),
         "sensitivity": [{**asdict(found), "sentence": found.sentence} for found in advice.sensitivity],
         "holdout": None if advice.holdout is None else asdict(advice.holdout),

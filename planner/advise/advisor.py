@@ -42,6 +42,7 @@ from planner.cluster.releases import REFERENCE, release
 from planner.cluster.setting import SettingValue
 from planner.cluster.settings import Settings
 from planner.cluster.text import count
+from planner.explain.doubt import worst_of
 from planner.pulsar.manager.class_names import in_full
 from planner.pulsar.manager.cycle import effective_shedder
 from planner.replay.aggregate import DayRow, aggregate, totals_of
@@ -284,6 +285,8 @@ def advise(
         for at, one in enumerate(compared)
     )
     chosen = field.choose(asked.weight, current)
+    doubt = worst_of(one.doubt for one in known.values())
+    notes += [doubt.sentence] if doubt.sentence and not doubt.everywhere else []
     return Advice(
         question=asked,
         candidates=candidates,
@@ -296,6 +299,7 @@ def advise(
         clusters=tuple(sorted({cluster for mine in cells.values() for cluster, _ in mine})),
         days=_days(cells),
         notes=(*notes, *_ignored_objectives(candidates, asked)),
+        doubt=doubt,
     )
 
 

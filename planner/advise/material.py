@@ -13,6 +13,7 @@ from planner.cluster.errors import FormatError, PlannerError, ReplayError
 from planner.cluster.files import plain_file
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count
+from planner.explain.doubt import doubt_about
 from planner.history.days import read_day
 from planner.history.manifest import complete_days
 from planner.replay.aggregate import AGGREGATION, DayRow
@@ -157,13 +158,15 @@ def snapshot_of(job: Job, cluster: str, *, last: bool = False, topics: bool = Tr
 def configured_of(job: Job) -> dict[str, Configured]:
     """Return how the clusters of a job are set; those whose history cannot be read are left out.
 
-    The settings are those of the last snapshot: they are what is to be changed now.
+    The settings are those of the last snapshot: they are what is to be changed now. No usage is true where none is in
+    the first and in the last snapshot.
     """
     found = {}
     for cluster in job.clusters:
         try:
-            snapshot = snapshot_of(job, cluster, last=True, topics=False)
+            first, last = (snapshot_of(job, cluster, last=end, topics=False) for end in (False, True))
+            doubt = min((doubt_about(first), doubt_about(last)), key=lambda one: one.everywhere)
         except (PlannerError, OSError):
             continue
-        found[cluster] = Configured(snapshot.settings, snapshot.info.load_manager)
+        found[cluster] = Configured(last.settings, last.info.load_manager, doubt)
     return found

@@ -10,7 +10,7 @@ from typing import Final, Literal, TypeAlias
 from planner.advise.advice import Advice, Counted, Evidence
 from planner.advise.objectives import SIDES
 
-Kind: TypeAlias = Literal["nothing", "keep", "recommended", "unproven"]
+Kind: TypeAlias = Literal["nothing", "untrue", "keep", "recommended", "unproven"]
 
 _CHANCE: Final = 0.05
 _WORTH_PERCENT: Final = 1.0
@@ -23,8 +23,8 @@ class Verdict:
     """What follows from a comparison.
 
     Attributes:
-        kind: `nothing` to compare, `keep` the current settings, another one `recommended`, or better by the rule but
-            `unproven`.
+        kind: `nothing` to compare, `untrue` usage in the history so that nothing is recommended, `keep` the current
+            settings, another one `recommended`, or better by the rule but `unproven`.
         doubts: Why it is no more than that, one sentence each; none with `recommended`, and with `keep` only where
             other days choose otherwise.
     """
@@ -34,7 +34,9 @@ class Verdict:
 
     @property
     def mark(self) -> str:
-        """What the chosen candidate is called."""
+        """What the chosen candidate is called; empty where none is chosen."""
+        if self.kind == "untrue":
+            return ""
         return "recommended" if self.kind in {"keep", "recommended"} else "best candidate"
 
 
@@ -44,13 +46,16 @@ def verdict_of(advice: Advice) -> Verdict:
     Another setting is recommended when the judge of outcomes does not find it worse than the current ones, or alike;
     when it is better in overload, or on one side by a percent of the average, and on more days than chance explains
     (sign test, 5 %); when it makes the other side no more worse than may be lost (unless a weight says what a side is
-    worth, or overload is less); and when the choice on the first days holds on the rest.
+    worth, or overload is less); and when the choice on the first days holds on the rest. Where no usage is true,
+    nothing is recommended.
     """
     number = len(advice.candidates)
     if number == 1:
         return Verdict("nothing", ("Only one setting was replayed.",))
     if _all_alike(advice):
         return Verdict("nothing", (f"All {number} settings have the same result in this history.",))
+    if advice.doubt.everywhere:
+        return Verdict("untrue", (advice.doubt.instead_of("settings"),))
     if advice.current == advice.chosen:
         return Verdict("keep", tuple(_other_days(advice)))
     doubts = tuple(_doubts(advice))

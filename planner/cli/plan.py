@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from planner.cli.output import SHOWN, opened, show_price, warn_switched_off, write_file
+from planner.cli.output import SHOWN, opened, show_price, warn, warn_switched_off, write_file
 
 if TYPE_CHECKING:
     from planner.explain.gate import Gate
@@ -102,10 +102,13 @@ def plan(
 def _print_script(asked: "Asked", options: "CommandOptions", gate: "Gate", *, everything: bool) -> None:
     """Print the script, and on standard error what speaks against it and what it leaves to Pulsar."""
     from planner.cluster.units import NS_PER_MS
+    from planner.explain.doubt import doubt_about
     from planner.share.hand_over import plan_script
     from planner.share.plan_text import printed
 
-    made_at_ms = time.time_ns() // NS_PER_MS
+    made_at_ms, trace = time.time_ns() // NS_PER_MS, asked.whole
+    if doubt := doubt_about(trace.start, trace.scenario).sentence:
+        warn(doubt)
     for sentence in gate.objections:
         sys.stderr.write(f"warning: this plan is worse. {sentence}\n")
     sys.stderr.write(printed([asked.sentence]))

@@ -29,7 +29,7 @@ from planner.explain.outcome import Outcome
 from planner.explain.setting_patterns import SEEN_IN_CYCLES
 from planner.explain.setting_rules import setting_findings
 from planner.remedy.trials import Trials
-from planner.remedy.tried import Tried, tried_findings
+from planner.remedy.tried import NOT_TRIED, Tried, tried_findings
 from planner.share.asked import asked_of
 from planner.share.commands import CommandOptions, settings_commands
 from planner.share.hand_over import commands_of
@@ -84,7 +84,7 @@ def _of_finding(tried: Tried, plain: Finding, source: str, trials: Trials) -> Li
     if tried.trial is not None and tried.trial.offered:
         asked = asked_of(simulate(snapshot, tried.trial.action.on(trials.scenario)))
         command = tuple(one.line or f"# {one.note}" for one in commands_of(asked))
-    elif tried.trial is None:
+    elif tried.trial is None and finding.tried != NOT_TRIED:
         command = change_commands(plain, snapshot.settings)
     return LintFinding(
         code=finding.code,

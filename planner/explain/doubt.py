@@ -1,6 +1,8 @@
 """What cannot be right about the measurements that advice rests on: one home for everything that recommends."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 
@@ -29,6 +31,13 @@ class Doubt:
 
     sentence: str
     everywhere: bool
+
+    def instead_of(self, what: str) -> str:
+        """Return why something is not offered, such as `moves`; empty where usage may be true."""
+        return f"No {what} are offered. {self.sentence}" if self.everywhere else ""
+
+
+NO_DOUBT: Final = Doubt("", everywhere=False)
 
 
 def doubt_of(outcome: Outcome) -> str:
@@ -67,12 +76,35 @@ def may_be_untrue(captured: Snapshot) -> bool:
 
 def doubt_about(captured: Snapshot, scenario: Scenario | None = None) -> Doubt:
     """Return the doubt about a cluster as captured, with what a scenario mends at its start."""
-    outcome = Outcome(simulate(captured, replace(scenario or Scenario(), cycles=1)))
+    if not _is_suspect(captured):
+        return NO_DOUBT
+    return doubt_in(Outcome(simulate(captured, replace(scenario or Scenario(), cycles=1))))
+
+
+def doubt_in(outcome: Outcome) -> Doubt:
+    """Return the doubt about what a simulation started from."""
+    if not _is_suspect(outcome.trace.start):
+        return NO_DOUBT
     first = "Correct that and capture again first."
     if found := untrue(outcome):
         return Doubt(f"This is untrue: {within(found)}. {first}", everywhere=True)
     found = doubt_of(outcome)
-    return Doubt(f"This may be untrue: {within(found)}. {first}" if found else "", everywhere=False)
+    return Doubt(f"This may be untrue: {within(found)}. {first}", everywhere=False) if found else NO_DOUBT
+
+
+def doubt_in_any(outcomes: Iterable[Outcome]) -> Doubt:
+    """Return the doubt about simulations that are compared."""
+    return worst_of(map(doubt_in, outcomes))
+
+
+def worst_of(doubts: Iterable[Doubt]) -> Doubt:
+    """Return the doubt that counts most: that no usage is true, before that of one broker."""
+    return max(doubts, key=lambda one: (one.everywhere, bool(one.sentence)), default=NO_DOUBT)
+
+
+def _is_suspect(captured: Snapshot) -> bool:
+    """Say whether any usage is above its limit, without which nothing is doubted; that needs no simulation."""
+    return bool(beyond_limits(captured.brokers).any())
 
 
 def _wrong(outcome: Outcome) -> list[Finding]:

@@ -20,6 +20,8 @@ from planner.cluster.switches import HELD_SWITCHES
 from planner.cluster.text import count
 from planner.cluster.topic_names import FOUR_PARTS
 from planner.cluster.units import MIN_PER_HOUR
+from planner.explain.doubt import NO_DOUBT, doubt_in_any
+from planner.explain.outcome import Outcome
 from planner.explain.upgrade_blockers import blockers, namespaces_with_cluster
 from planner.pulsar.manager.cycle import effective_shedder
 from planner.pulsar.manager.pairing import running_placement
@@ -296,14 +298,14 @@ class Difference:
 
     Attributes:
         answer: Whether the other release is better for the cluster, by the judge of outcomes, and why.
-        word: The answer of the judge.
+        word: The answer of the judge; `unknown` where no usage is true.
         sentence: Both in words.
         same_moves: Bundles that go from the same broker to the same one in both.
         kept: What today's values come to; empty where there is nothing to keep, or it was not simulated.
     """
 
     answer: str
-    word: Word
+    word: Word | Literal["unknown"]
     sentence: str
     same_moves: int
     kept: str
@@ -336,8 +338,12 @@ def difference(
         alike = f"; {count(same, 'move')} {'is' if same == 1 else 'are'} the same" if one and two else ""
         sentence = f"{first}; {upgrade.target.name} {runs[1].does}{alike}."
         verdict = judge(results[0], results[1])
-    answer = _answer(upgrade.target.name, verdict)
-    return Difference(*answer, sentence, same, _kept([run.plan for run in runs]))
+    doubt = doubt_in_any(map(Outcome, traces)) if verdict is not None else NO_DOUBT
+    if doubt.everywhere:
+        said = f"Whether {upgrade.target.name} is better or worse for this cluster is not known. {doubt.sentence}"
+        return Difference(said, "unknown", sentence, same, _kept([run.plan for run in runs]))
+    said, word = _answer(upgrade.target.name, verdict)
+    return Difference(f"{said} {doubt.sentence}".rstrip(), word, sentence, same, _kept([run.plan for run in runs]))
 
 
 def _kept(plans: Sequence[str]) -> str:

@@ -12,6 +12,7 @@ from planner.cluster.ranges import bundle_name
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count, percent
+from planner.explain.doubt import Doubt, doubt_about
 from planner.explain.isolation import allowed_brokers
 from planner.explain.topic_advice import PART, PartitionAdvice, partition_advice, topic_usage
 from planner.namespaces.costs import CostRow, after_splits, cost_rows, splitting
@@ -83,6 +84,7 @@ class BundleAdvice:
         stuck: Topics that no cut helps, the heaviest first.
         notes: What limits the advice.
         is_planned: Whether the namespace does not exist yet; its bundles as they are only stand for some number.
+        withheld: Why nothing was tried, and nothing is recommended: no usage is true. Empty where it may be.
     """
 
     snapshot: Snapshot
@@ -102,6 +104,7 @@ class BundleAdvice:
     is_planned: bool = False
     split: Trial | None = None
     will_split: int = 0
+    withheld: str = ""
 
     @property
     def further_stuck(self) -> tuple[StuckTopic, ...]:
@@ -159,9 +162,10 @@ def bundle_advice(
     *,
     history: Sequence[Population] = (),
     is_planned: bool = False,
+    doubt: Doubt | None = None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> BundleAdvice:
-    """Return what to do about the bundles of a namespace of a cluster.
+    """Return what to do about the bundles of a namespace of a cluster; nothing where no usage is true.
 
     Args:
         snapshot: The cluster.
@@ -169,6 +173,7 @@ def bundle_advice(
         scenario: What happens meanwhile, as growth; nothing by default.
         history: The same namespace at other moments, in which cuts have to hold as well.
         is_planned: Whether it does not exist yet, so that the number of its bundles is free.
+        doubt: What is known to be wrong about the measurements, where the caller has it.
         cancelled: Asked between simulations whether to stop.
 
     Raises:
@@ -176,30 +181,35 @@ def bundle_advice(
     """
     population = population_of(snapshot, namespace)
     allowed = allowed_brokers(snapshot, namespace)
-    brokers = max(len(allowed), 1)
-    maximum = snapshot.settings.integer(NAMESPACE_MAXIMUM_BUNDLES)
+    brokers, maximum = max(len(allowed), 1), snapshot.settings.integer(NAMESPACE_MAXIMUM_BUNDLES)
     numbers, manager = usual_counts(population, maximum), snapshot.info.load_manager
     rows = count_rows(population, numbers, brokers)
     now = count_row(population, population.boundaries, brokers)
     cuts = recommended_cuts(population, brokers, population.boundaries)
     trials = Trials(snapshot, scenario or unchanged(snapshot.settings.release.name), cancelled=cancelled)
-    cut = _cut(trials, population, cuts)
-    split = None if is_planned or len(allowed) < 2 else _best_split(trials, namespace, cut)  # noqa: PLR2004
+    doubt = doubt or doubt_about(snapshot, scenario)
+    withheld = doubt.instead_of("cuts or splits")
+    alone = is_planned or len(allowed) < 2  # noqa: PLR2004
+    cut, split = (None, None) if withheld else _tried_splits(trials, population, cuts, alone=alone)
     even = fewest_even(rows, maximum)
     splits = splits_by_itself(snapshot, snapshot.settings)
     costs = cost_rows(population, numbers, snapshot.settings, manager, brokers, splits=splits)
     # Where today's number is not to be kept, others have to beat the fewest that is about even and stays as it is.
     kept, divided = now, ""
-    if is_planned or now.bundles > maximum:
+    if (is_planned or now.bundles > maximum) and not withheld:
         kept, divided = _fewest_lasting(population, rows, costs, even, snapshot.settings)
-    wanted = {*wanted_counts(rows, even, now.bundles, maximum), kept.bundles}
+    wanted = set() if withheld else {*wanted_counts(rows, even, now.bundles, maximum), kept.bundles}
     tried, again = tried_counts(trials, namespace, wanted, kept.bundles)
     recommended = best_count(tried, again, rows, kept, even, 0 if is_planned else now.bundles)
-    fewer = _fewer_wanted(now.bundles, recommended, tried, maximum)
     will_split = splitting(population, snapshot.settings) if splits and not is_planned else 0
-    notes = [*_notes(population, cuts, history, brokers, maximum), _beyond(split, now.bundles, maximum)]
-    notes += [divided] if recommended == kept.bundles else []
-    stuck = _stuck(snapshot, population, brokers)
+    notes = [*_notes(population, cuts, () if withheld else history, brokers, maximum)]
+    notes += [_beyond(split, now.bundles, maximum), divided if recommended == kept.bundles else ""]
+    notes += ["" if withheld else doubt.sentence]
+    stuck = () if withheld else _stuck(snapshot, population, brokers)
+    keep = _keep(now.bundles, _fewer_wanted(now.bundles, recommended, tried, maximum), will_split)
+    told = _told_by_brokers(snapshot, namespace, len(allowed)) or withheld
+    if is_planned and not told:
+        told = _of_planned(next(row for row in rows if row.bundles == recommended), cuts, cut, brokers, stuck)
     return BundleAdvice(
         snapshot,
         namespace,
@@ -212,18 +222,13 @@ def bundle_advice(
         recommended,
         tried,
         cut,
-        _told_by_brokers(snapshot, namespace, len(allowed))
-        or (
-            _of_planned(next(row for row in rows if row.bundles == recommended), cuts, cut, brokers, stuck)
-            if is_planned
-            else _of_split(now, split, brokers)
-            or _sentence(now, cuts, cut, brokers, stuck, _keep(now.bundles, fewer, will_split))
-        ),
+        told or _of_split(now, split, brokers) or _sentence(now, cuts, cut, brokers, stuck, keep),
         stuck,
         tuple(filter(None, notes)),
         is_planned,
         split,
         will_split,
+        withheld,
     )
 
 
@@ -305,6 +310,14 @@ def _cut(trials: Trials, population: Population, cuts: Cuts) -> Trial | None:
     found = by_gain([trials.confirmed(one) for one in map(trials.try_out, (stay, placed)) if one is not None])
     shown = [one for one in found if one.offered] or [one for one in found if lasts(one.verdict)] or found
     return next(iter(shown), None)
+
+
+def _tried_splits(
+    trials: Trials, population: Population, cuts: Cuts, *, alone: bool
+) -> tuple[Trial | None, Trial | None]:
+    """Return what comes of the cuts, and of the best other split unless the cuts are asked about alone."""
+    cut = _cut(trials, population, cuts)
+    return cut, None if alone else _best_split(trials, population.namespace, cut)
 
 
 def _best_split(trials: Trials, namespace: str, cut: Trial | None) -> Trial | None:

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from planner.cluster.units import MS_PER_MIN
+from planner.explain.doubt import Doubt, doubt_about
 from planner.explain.split_advice import SplitAdvice, SplitOption, split_advice
 from planner.remedy.action import Action
 from planner.remedy.trials import Trials
@@ -15,16 +16,24 @@ def split_action(bundle: str, best: SplitOption) -> Action:
     return Action(kind="split", words=f"Split {bundle} by {best.algorithm}", edits=(edit,))
 
 
-def tried_split(trials: Trials, bundle: int) -> SplitAdvice:
+def tried_split(trials: Trials, bundle: int, doubt: Doubt | None = None) -> SplitAdvice:
     """Return the advice on a split of a bundle, by its position; what looks worth it is simulated and judged.
 
     A split that is not offered elsewhere, such as one that only disconnects clients or helps by luck, is not worth it
     here either. Where Pulsar makes the split by itself, asking for it is worth it only if it ends an overload earlier.
+    Where no usage is true, none of that is known.
+
+    Args:
+        trials: Where it is tried.
+        bundle: The position of the bundle.
+        doubt: What is known to be wrong about the measurements, where the caller has it.
     """
     config = trials.scenario.settings_over(trials.snapshot)
     advice = split_advice(trials.snapshot, bundle, config)
     if advice.verdict != "Worth it" or advice.best is None:
         return advice
+    if (doubt := doubt or doubt_about(trials.snapshot, trials.scenario)).everywhere:
+        return replace(advice, verdict="Not known", sentence=f"{advice.sentence} {doubt.sentence}")
     name = trials.snapshot.bundle_names[bundle]
     trial = trials.try_out(split_action(name, advice.best))
     if trial is None:
@@ -35,7 +44,7 @@ def tried_split(trials: Trials, bundle: int) -> SplitAdvice:
     if after_min is not None and not (trial.offered and trial.verdict.overload == 1):
         verdict = "No need"
         own = f" Pulsar splits it by itself {'at once' if after_min < 1 else f'after {after_min:.0f} min'}."
-    return replace(advice, verdict=verdict, sentence=f"{advice.sentence}{own} {trial.text}")
+    return replace(advice, verdict=verdict, sentence=f"{advice.sentence}{own} {trial.text} {doubt.sentence}".rstrip())
 
 
 def _by_itself_after(trials: Trials, bundle: str) -> float | None:

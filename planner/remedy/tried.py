@@ -40,7 +40,8 @@ _BETWEEN: Final = 4
 """Halvings by which the number of brokers is found."""
 _MOST_TIMES: Final = 4
 """How many times as many brokers are added at most as there are."""
-_NOT_TRIED: Final = "Not tried: the measurements have to be corrected first."
+NOT_TRIED: Final = "Not tried: the measurements have to be corrected first."
+"""Said of a remedy where no usage is true."""
 AT_ONCE_S: Final = 1.0
 """Price of one simulation up to which remedies are tried without being asked for."""
 
@@ -94,7 +95,7 @@ def tried_findings(findings: Iterable[Finding], trials: Trials) -> tuple[Tried, 
     for finding in findings:
         action = of_finding(finding, config)
         if mend_first and finding.code != MEASUREMENT:
-            said = _NOT_TRIED if action is not None else ""
+            said = NOT_TRIED if action is not None else ""
             found.append(Tried(replace(finding, changes={}, edits=(), tried=said), None))
             continue
         trial = None if action is None else trials.try_out(action)

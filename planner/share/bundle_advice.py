@@ -78,7 +78,7 @@ def successor_commands(advice: BundleAdvice, trial: SuccessorTrial | None) -> tu
 def recreated_sentence(advice: BundleAdvice) -> str:
     """Return how many equal bundles a namespace is to have if it is recreated; empty where that makes no difference."""
     number = count(advice.recommended, "bundle")
-    if len(advice.brokers) < 2:  # noqa: PLR2004 - one broker takes all of it
+    if advice.withheld or len(advice.brokers) < 2:  # noqa: PLR2004 - one broker takes all of it
         return ""
     if advice.recommended == advice.now.bundles:
         kept = f"create it with {number} again" if advice.will_split else f"keep {number}"
@@ -146,17 +146,19 @@ def advice_document(advice: BundleAdvice, splits: Sequence[SplitForecast] | None
     """Return advice as JSON values.
 
     `counts` has a row for each number of equal bundles, with what it costs (`CostRow`); rows that were simulated have
-    `simulated`, the mean result once it had settled, as `planner.simulate.judge.Result` names it, and `seeds`, how many
-    simulations it is the mean of. `scenario` is what `plan --scenario` takes, and `steps` are its commands in order.
-    Where there are too many bundles, `successor_batches` has what each batch of clients does that goes over to a
-    namespace with fewer (`SuccessorBatch`). Where that is worth it, `successor` has the commands, and
-    `successor_scenario` is the move as a scenario. `splits` is there where splits to come were asked for.
+    `simulated`, the mean result once it had settled, as `planner.simulate.judge.Result` names it, and `seeds`, how
+    many simulations it is the mean of. `withheld` says why nothing is recommended although it may help. `scenario` is
+    what `plan --scenario` takes, and `steps` are its commands in order. Where there are too many bundles,
+    `successor_batches` has what each batch of clients does that goes over to a namespace with fewer
+    (`SuccessorBatch`). Where that is worth it, `successor` has the commands, and `successor_scenario` is the move as a
+    scenario. `splits` is there where splits to come were asked for.
     """
     scenario, trial = advice_scenario(advice), tried_successor(advice)
     tried = {one.bundles: one for one in advice.tried}
     return {
         "namespace": advice.namespace,
         "sentence": advice.sentence,
+        "withheld": advice.withheld,
         "topics": advice.topics,
         "brokers": list(advice.brokers),
         "now": asdict(advice.now),

@@ -15,6 +15,7 @@ from planner.cluster.relocation import Relocation
 from planner.cluster.setting import conf_value
 from planner.cluster.text import moment
 from planner.cluster.units import MS_PER_MIN
+from planner.explain.doubt import doubt_about
 from planner.explain.finding import Finding
 from planner.share.asked import Asked, asked_of
 from planner.share.commands import CommandOptions, changed_settings, final_moves
@@ -96,6 +97,7 @@ def plan_document(
             name: {"before": before, "after": after} for name, (before, after) in changed_settings(trace).items()
         },
         "measures": _measures(summary(trace)) if trace.cycles else {},
+        "doubt": doubt_about(trace.start, trace.scenario).sentence,
         "diagnosis": [_plain(finding) for finding in findings],
         "moves": [_columns(move, MOVE_COLUMNS) for move in final_moves(trace)],
         "asked": divided.sentence,

@@ -8,7 +8,9 @@ from dataclasses import replace
 
 from planner.cluster.digest import snapshot_digest
 from planner.cluster.setting import conf_value
+from planner.explain.doubt import doubt_about
 from planner.explain.gate import Gate
+from planner.explain.health import within
 from planner.share.asked import Asked, advised_against
 from planner.share.commands import CommandOptions, changed_settings, plan_commands
 from planner.share.link import scenario_part
@@ -68,11 +70,12 @@ def plan_markdown(
 
 
 def _facts(asked: Asked, made_at_ms: int, found: Gate | None) -> Facts:
-    trace, warning = asked.whole, ""
+    trace = asked.whole
+    warning = doubt_about(trace.start, trace.scenario).sentence
     if found is not None and found.objections:
-        warning = f"this plan is worse than {found.compared_with}. {' '.join(found.objections)}"
+        warning = f"This plan is worse than {found.compared_with}. {' '.join(found.objections)} {warning}".strip()
     link = scenario_part(trace.scenario, snapshot_digest(trace.start))
-    return facts_of(trace.start, question=question_of(trace), link=link, made_at_ms=made_at_ms, warning=warning)
+    return facts_of(trace.start, question=question_of(trace), link=link, made_at_ms=made_at_ms, warning=within(warning))
 
 
 def question_of(trace: Trace) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from planner.cluster.digest import snapshot_digest
 from planner.cluster.text import count
+from planner.explain.doubt import doubt_about
 from planner.explain.finding import Finding
 from planner.explain.switched_off import switched_off
 from planner.share.commands import final_moves
@@ -28,6 +29,8 @@ def plan_text(trace: Trace, snapshot_name: str, findings: tuple[Finding, ...]) -
     ]
     if off := switched_off(trace.start):
         lines += [*(one.text for one in off), ""]
+    if doubt := doubt_about(trace.start, trace.scenario).sentence:
+        lines += [doubt, ""]
     if trace.cycles:
         numbers = summary(trace)
         width = max(len(measure.label) for measure in MEASURES)

@@ -18,6 +18,7 @@ from planner.cluster.setting import conf_value
 from planner.cluster.text import moment, times
 from planner.cluster.units import MIB
 from planner.explain.captured_settings import settings_warning
+from planner.explain.doubt import doubt_about
 from planner.explain.finding import Finding
 from planner.explain.losses import losses_text
 from planner.explain.outcome import Outcome
@@ -210,9 +211,12 @@ def _verdict(trace: Trace) -> Iterator[str]:
         return
     outcome = Outcome(trace)
     found, gate = outcome.before_after, outcome.gate
+    doubt = doubt_about(trace.start, trace.scenario)
+    if doubt.sentence:
+        yield f"**{_text(doubt.sentence)}**"
     if gate.objections:
         yield f"**The plan is worse than {gate.compared_with}.** {_text(' '.join(gate.objections))}"
-    else:
+    elif not doubt.everywhere:
         one, two = found.before, found.after
         yield (
             f"**{_GATE[gate.verdict.word]} {gate.compared_with}**: the highest usage goes from"

@@ -9,9 +9,8 @@ import streamlit as st
 
 from planner.cluster.errors import PlannerError
 from planner.cluster.names import SHEDDING_INTERVAL_MINUTES
-from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import percent
-from planner.explain.doubt import Doubt, doubt_about, may_be_untrue
+from planner.explain.doubt import may_be_untrue
 from planner.optimize.absorb import left_by, settled, surviving
 from planner.optimize.answer import best_plan, peak_without_groups
 from planner.optimize.offer import Offer, offer_of, with_alternative
@@ -22,6 +21,7 @@ from planner.optimize.waves import Wave, on_top_of, scenario_of, waves_of
 from planner.share.carry_out import summary
 from planner.simulate.scenario import Scenario
 from planner.web import state, tasks
+from planner.web.doubts import doubt
 from planner.web.session import SessionValue
 from planner.web.task import Progress, Report, Stopped, Work
 from planner.web.tasks import ANSWERS, Newest
@@ -220,18 +220,6 @@ def _is_untrue(view: state.Current) -> bool:
     return may_be_untrue(view.captured) and doubt(view).everywhere
 
 
-def doubt(view: state.Current) -> Doubt:
-    """Return what cannot be right about the measurements that plans rest on."""
-    scenario = None if view.outcome is None else view.outcome.trace.scenario
-    return _doubt(f"{view.digest}{view.variant}", view.captured, scenario)
-
-
-@st.cache_resource(max_entries=24, show_spinner=False)
-def _doubt(key: str, _captured: Snapshot, _scenario: Scenario | None) -> Doubt:
-    del key
-    return doubt_about(_captured, _scenario)
-
-
 def alternative(offered: Offer) -> Offer | None:
     """Return an offer with what Pulsar leaves alone instead; None while that is looked for, which is said."""
     if offered.stability.stable or not offered.plan.moves:
@@ -358,7 +346,7 @@ def best_plan_sentence(view: state.Current) -> str:
     if found is None:
         return ""
     if not found.plan.moves and _is_untrue(view):
-        return f"No moves are offered. {doubt(view).sentence}"
+        return doubt(view).instead_of("moves")
     proven = found.first.gap_percent <= _PROVEN_PERCENT or known(view, found.first.question) is not None
     more = "" if proven else " This is a first result; the page Best plan continues the search."
     why = f" {found.constraint.sentence}" if found.constraint is not None and not found.plan.moves else ""

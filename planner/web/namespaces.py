@@ -18,6 +18,7 @@ from planner.simulate.admin_commands import Command
 from planner.simulate.price import price_of
 from planner.simulate.run import simulate
 from planner.web import best_plan, scenario_history, state, tasks
+from planner.web.doubts import doubt
 from planner.web.session import SessionValue
 from planner.web.task import Report, Stopped
 from planner.web.widgets import button
@@ -66,9 +67,10 @@ def advice_of(view: state.Current, namespace: str) -> BundleAdvice | None:
         key, "Work out the advice", cheap=tried_at_once(view.captured, scenario_history.as_captured(view))
     ):
         return None
+    doubted = doubt(view)
 
     def look(_: Report, stopped: Stopped) -> BundleAdvice:
-        return bundle_advice(view.snapshot, namespace, cancelled=stopped)
+        return bundle_advice(view.snapshot, namespace, doubt=doubted, cancelled=stopped)
 
     return tasks.answer(key, look, "Trying numbers of bundles and cuts", last=True, at_end=True)
 

@@ -28,8 +28,8 @@ class Outlook:
         horizon_weeks: How many weeks after the last moment are looked at; 0 where growth is not known.
         split_due_weeks: In which week an automatic split is due, at its busiest time of day: 0 is now. None where none
             is up to the horizon.
-        later_bundles: Recommended number at the horizon; None where growth is not known.
-        is_lasting: Whether the advice of today is still right at the horizon; None where growth is not known.
+        later_bundles: Recommended number at the horizon; None where growth is not known, or where no usage is true.
+        is_lasting: Whether the advice of today is still right at the horizon; None likewise.
         text: It in a few sentences.
     """
 
@@ -84,11 +84,20 @@ def outlook(advice: BundleAdvice, last: Snapshot, rates: Sequence[Rates], horizo
             is_lasting=None,
             text=f"The history is too short to measure growth: {TOO_SHORT}. {_due(due, 0)}",
         )
+    percent = (measured - 1) * 100
+    if advice.withheld:
+        return Outlook(
+            growth_percent_per_week=percent,
+            horizon_weeks=weeks,
+            split_due_weeks=due,
+            later_bundles=None,
+            is_lasting=None,
+            text=f"{_grows(percent)} {_due(due, weeks)}",
+        )
     then = times(growth, weeks)
     later = grown(busiest, name, then, times(rest, weeks), averages=then)
     bundles, cuts = advice_then(advice, later)
     lasts = bundles == advice.recommended and cuts == advice.cuts_help
-    percent = (measured - 1) * 100
     return Outlook(
         growth_percent_per_week=percent,
         horizon_weeks=weeks,

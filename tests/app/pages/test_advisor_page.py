@@ -13,6 +13,9 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from pages import advisor as page_module
+from planner.advise import material
+from planner.advise.material import snapshot_of
+from planner.cluster.snapshot import Snapshot
 from planner.history.generate import write_day
 from planner.history.spec import HistorySpec
 from planner.replay.aggregate import AGGREGATION
@@ -23,6 +26,7 @@ from planner.share.link import decode_link
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.scenario import Scenario
 from planner.web import registry, state
+from tests.app.plan.test_diagnosis_measurements import brokers
 
 Page = Callable[..., AppTest]
 THRESHOLD = "loadBalancerBrokerThresholdShedderPercentage"
@@ -189,6 +193,28 @@ def test_few_days_are_not_enough_evidence_for_commands(page: Page, history: Path
     assert "Replay at least 6" in said(test)
     assert "Recommended" not in said(test)
     assert not test.code
+
+
+def test_nothing_is_recommended_where_no_usage_is_true(
+    page: Page, history: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every broker reports more CPU than it has at the first and at the last moment."""
+
+    def wrong(job: Job, cluster: str, **how: bool) -> Snapshot:
+        found = snapshot_of(job, cluster, **how)
+        return brokers(found, cpu_usage_percent=found.brokers.cpu_limit_percent * 1.5)
+
+    monkeypatch.setattr(material, "snapshot_of", wrong)
+    finished(FIRST, history, NUMBERS)
+    test = page("advisor", job=FIRST)
+    assert not test.exception
+    said_first = str(test.warning[0].value).replace("\\", "")
+    assert said_first.startswith("**No settings are offered. This is untrue: all 3 brokers report more CPU usage")
+    assert "ecommended" not in said(test)
+    assert not test.code
+    assert not [one for one in test.button if one.label in {"Open in What-if", "Replay proposals"}]
+    (frame,) = [one.value for one in test.dataframe if "mark" in one.value.columns]
+    assert set(frame["mark"]) == {"", "current"}
 
 
 def test_one_day_has_no_holdout(page: Page, history: Path) -> None:

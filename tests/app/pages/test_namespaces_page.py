@@ -313,7 +313,7 @@ def test_advice_that_another_choice_replaces_stops(page: Page, monkeypatch: pyte
     begin_without_answers(monkeypatch)
     found: list[BundleAdvice] = []
 
-    def endless(snapshot: Snapshot, namespace: str, *, cancelled: Callable[[], bool]) -> BundleAdvice | None:
+    def endless(snapshot: Snapshot, namespace: str, *, cancelled: Callable[[], bool], **_: Any) -> BundleAdvice | None:
         if namespace == "globex/alerts":
             found.append(bundle_advice(snapshot, namespace, cancelled=cancelled))
             return found[-1]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.advise.advice import Advice, Configured
-from planner.advise.advice_text import front_text, verdict_text
+from planner.advise.advice_text import advice_lines, advice_to_json, front_text, verdict_text
 from planner.advise.advisor import advise, comparable
 from planner.advise.applying import apply_commands
 from planner.advise.objectives import Question
@@ -16,6 +16,7 @@ from planner.cluster.errors import PlannerError, SettingError
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.releases import release
 from planner.cluster.settings import Settings
+from planner.explain.doubt import NO_DOUBT, Doubt
 from planner.figures.advisor import front_figure
 from planner.replay.aggregate import DayRow
 from planner.share.script import command_script
@@ -538,3 +539,30 @@ def test_what_is_chosen_is_on_the_front(values: list[list[tuple[int, int]]], wei
         for other in advice.candidates
     )
     assert not beaten(advice.chosen)
+
+
+class TestUntrueUsage:
+    ROWS = replay({"now": [(10.0, 10.0)] * 8, "good": [(2.0, 1.0)] * 8})
+    SCENARIOS = thresholds(now=10, good=5)
+
+    def advice(self, doubt: Doubt) -> tuple[Advice, dict[str, Configured]]:
+        now = {"east": Configured(Settings({THRESHOLD: 10}), LoadManager.MODULAR, doubt)}
+        return advise(self.ROWS, self.SCENARIOS, ASK, now), now
+
+    def test_nothing_is_recommended_where_no_usage_is_true(self) -> None:
+        """It recommended settings by usage that cannot be."""
+        assert verdict_of(self.advice(NO_DOUBT)[0]).kind == "recommended"
+        advice, now = self.advice(Doubt("This is untrue: b. Correct that.", everywhere=True))
+        assert verdict_of(advice).kind == "untrue"
+        assert verdict_text(advice) == "No settings are offered. This is untrue: b. Correct that."
+        lines = advice_lines(advice, now)
+        assert lines[0] == verdict_text(advice)
+        assert "good" not in "\n".join(lines)
+        told = advice_to_json(advice, now)
+        assert (told["verdict"], told["recommended"], told["keep_current"]) == ("untrue", None, True)
+        assert (told["commands"], told["settings_changed"]) == ({}, {"east": []})
+
+    def test_a_doubt_about_one_broker_is_a_note(self) -> None:
+        advice, _ = self.advice(Doubt("This may be untrue: b.", everywhere=False))
+        assert verdict_of(advice).kind == "recommended"
+        assert "This may be untrue: b." in advice.notes

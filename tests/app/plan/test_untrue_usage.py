@@ -12,8 +12,9 @@ import pytest
 from planner.__main__ import main
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.snapshot import IsolationPolicy, Snapshot
+from planner.doors.lint import lint_snapshot
 from planner.explain.diagnosis import diagnose
-from planner.explain.doubt import doubt_about, untrue
+from planner.explain.doubt import NO_DOUBT, doubt_about, untrue
 from planner.explain.outcome import Outcome
 from planner.formats.document import write_document
 from planner.optimize.answer import best_plan
@@ -21,10 +22,11 @@ from planner.optimize.offer import offer_of
 from planner.optimize.question import Question
 from planner.optimize.stability import LEFT_OFF
 from planner.remedy.trials import Trials
-from planner.remedy.tried import fix, tried_findings
+from planner.remedy.tried import NOT_TRIED, fix, tried_findings
 from planner.simulate.edits.registry import MachineChange, TrafficGrowth
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, Step, unchanged
+from planner.workspace.samples import load_sample, samples
 from tests.app.plan.test_diagnosis_measurements import brokers, five
 from tests.app.simulate.traces import cluster
 
@@ -178,3 +180,76 @@ def test_traffic_that_grows_is_no_wrong_measurement(tmp_path: Path, capsys: pyte
     told = json.loads(capsys.readouterr().out)
     assert told["doubt"] == ""
     assert told["moves"]
+
+
+def worded(name: str) -> Snapshot:
+    """A sample with topics, of which no usage is true."""
+    sample = load_sample(next(one for one in samples() if one.file == name))
+    return brokers(sample, cpu_usage_percent=sample.brokers.cpu_limit_percent * 1.5)
+
+
+@pytest.fixture
+def listed(tmp_path: Path) -> Path:
+    path = tmp_path / "listed.json"
+    path.write_text(write_document(worded(samples()[0].file)), encoding="utf-8")
+    return path
+
+
+UNTRUE: Final = "This is untrue: all {} brokers report more CPU usage than their limits. Correct that and capture again"
+
+
+def test_a_plan_says_it(saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A plan was called better than doing nothing."""
+    sentence = UNTRUE.format(5)
+    scenario, report = tmp_path / "move.json", tmp_path / "report.md"
+    bundle = five(WRONG).bundle_names[0]
+    edit = {"kind": "move_bundles", "moves": [[bundle, "b5:8080"]]}
+    scenario.write_text(json.dumps({"version": 1, "steps": [{"edit": edit}]}), encoding="utf-8")
+    asked = ["plan", "--snapshot", str(saved), "--scenario", str(scenario)]
+    assert main([*asked, "--report", str(report)]) == 0
+    assert sentence in capsys.readouterr().out
+    text = report.read_text(encoding="utf-8")
+    assert f"**{sentence}" in text
+    assert "doing nothing**:" not in text
+    assert main([*asked, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["doubt"].startswith(sentence)
+    assert main([*asked, "--commands"]) == 0
+    told = capsys.readouterr()
+    assert f"warning: {sentence}" in told.err
+    assert "This is untrue: all 5 brokers" in told.out or "this is untrue: all 5 brokers" in told.out
+
+
+def test_no_cut_is_advised(listed: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sentence = f"No cuts or splits are offered. {UNTRUE.format(20)}"
+    assert main(["bundles", "--snapshot", str(listed), "--namespace", "stark/orders"]) == 0
+    said = capsys.readouterr().out
+    assert sentence in said
+    assert "If it is recreated" not in said
+    assert main(["bundles", "--snapshot", str(listed), "--namespace", "stark/orders", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["withheld"].startswith(sentence)
+    assert (told["steps"], told["successor"]) == ([], [])
+    assert told["recommended"] == told["now"]["bundles"]
+    assert main(["bundles", "--snapshot", str(listed)]) == 0
+
+
+def test_no_release_is_called_better(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "uniform.json"
+    path.write_text(write_document(worded("uniform-shedder-rate.json")), encoding="utf-8")
+    assert main(["upgrade", "--snapshot", str(path), "--to", "4.0.8"]) == 0
+    said = f"Whether 4.0.8 is better or worse for this cluster is not known. {UNTRUE.format(2)}"
+    assert said in capsys.readouterr().out
+    assert main(["upgrade", "--snapshot", str(path), "--to", "4.0.8", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["verdict"] == "unknown"
+
+
+def test_lint_has_no_command_that_rests_on_it() -> None:
+    found = lint_snapshot(five(WRONG, loadBalancerHistoryResourcePercentage=1.0), "wrong.json")
+    held = [one for one in found if one.tried == NOT_TRIED]
+    assert held
+    assert {one.command for one in held} == {("pulsar-bundle-planner fix --snapshot wrong.json",)}
+
+
+def test_nothing_is_simulated_to_doubt_usage_that_is_possible(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("planner.explain.doubt.simulate", lambda *_: pytest.fail("simulated"))
+    assert doubt_about(five((0.9,) * 5)) is NO_DOUBT
