@@ -6,16 +6,24 @@ import numpy as np
 import plotly.graph_objects as go
 
 from planner.cluster.arrays import FloatArray
-from planner.figures.theme import ACCENT, CATEGORICAL, MUTED, WARNING, add_line, finish
+from planner.figures.theme import (
+    ACCENT,
+    BELOW,
+    CATEGORICAL,
+    LABEL_PX,
+    MUTED,
+    ROW_PX,
+    WARNING,
+    add_line,
+    finish,
+    label_rows,
+)
 
 _NUMBERED = 30
 """Cycles that have room for a number each."""
 _NAMED = 12
 """Counters that have room in the legend."""
-_ROW_PX = 40
 _AXIS_PX = 100
-_LABEL_PX = 18
-_BELOW = _LABEL_PX / _ROW_PX / 2  # the name of a row stands above its content
 _FAINT = "#6B7B8C"  # white numbers can be read on it
 
 
@@ -42,14 +50,14 @@ def counter_grid(
     figure = go.Figure(
         go.Heatmap(
             x=list(range(1, cycles + 1)),
-            y=[row + _BELOW for row in range(len(names))],
+            y=[row + BELOW for row in range(len(names))],
             z=np.where(values > 0, values, np.nan),
             zmin=0,
             zmax=max(needed, 1.0),
             colorscale=[[0.0, _FAINT], [1.0, ACCENT]],
             showscale=False,
             xgap=2,
-            ygap=_LABEL_PX,
+            ygap=LABEL_PX,
             text=[[f"{value:.0f}" if value > 0 else "" for value in row] for row in values.tolist()] if few else None,
             texttemplate="%{text}" if few else None,
             textfont={"color": "#FFFFFF"},
@@ -62,32 +70,15 @@ def counter_grid(
         if places or places is marked:
             figure.add_scatter(
                 x=[cycle for _, cycle in places],
-                y=[row + _BELOW for row, _ in places],
+                y=[row + BELOW for row, _ in places],
                 mode="markers",
                 marker={"symbol": symbol, "size": 17, "color": WARNING, "line": {"width": 3, "color": WARNING}},
                 hovertemplate=f"{label} in cycle %{{x}}<extra></extra>",
             )
-    figure = finish(figure, height=_AXIS_PX + _ROW_PX * max(1, len(names)), x_title="cycle")
-    _label_rows(figure, names)
+    figure = finish(figure, height=_AXIS_PX + ROW_PX * max(1, len(names)), x_title="cycle")
+    label_rows(figure, names)
     figure.update_xaxes(range=[0.5, max(cycles, 1) + 0.5], dtick=1 if few else None, showgrid=False)
     return figure
-
-
-def _label_rows(figure: go.Figure, names: Sequence[str]) -> None:
-    """Write the name of each row above it, where a narrow window leaves room too."""
-    for row, name in enumerate(names):
-        figure.add_annotation(
-            text=name,
-            x=0,
-            xref="paper",
-            xanchor="left",
-            y=row - 0.5,
-            yanchor="top",
-            showarrow=False,
-            borderpad=0,
-            font={"size": 11},
-        )
-    figure.update_yaxes(showticklabels=False, ticks="", range=[len(names) - 0.4, -0.5], showgrid=False)
 
 
 def counter_lines(
@@ -136,13 +127,13 @@ def paired_scores(pairs: Sequence[tuple[str, float, str, float]], low: float, hi
         colour = WARNING if difference >= high else CATEGORICAL[1] if difference >= low else MUTED
         figure.add_scatter(
             x=[score_below, score_above],
-            y=[at + _BELOW, at + _BELOW],
+            y=[at + BELOW, at + BELOW],
             mode="lines+markers",
             line={"color": colour, "width": 3},
             marker={"size": 11, "color": [ACCENT, colour]},
             customdata=[below, above],
             hovertemplate="%{customdata}: %{x:.2f}<extra></extra>",
         )
-    figure = finish(figure, height=_AXIS_PX + _ROW_PX * max(1, len(pairs)), x_title="score (points)")
-    _label_rows(figure, [b if b == a else f"{b} ↔ {a}" for b, _, a, _ in pairs])
+    figure = finish(figure, height=_AXIS_PX + ROW_PX * max(1, len(pairs)), x_title="score (points)")
+    label_rows(figure, [b if b == a else f"{b} ↔ {a}" for b, _, a, _ in pairs])
     return figure

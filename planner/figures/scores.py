@@ -12,19 +12,26 @@ from planner.explain.cluster_tables import ResourceShares
 from planner.figures.hash_space import colour_bar
 from planner.figures.theme import (
     ACCENT,
+    BELOW,
     CATEGORICAL,
+    LABEL_PX,
     LINE_DASHES,
     MUTED,
+    ROW_PX,
     SEQUENTIAL,
     WARNING,
     finish,
+    label_rows,
     name_brokers,
+    number_size,
     short_names,
 )
 
 _SHOWN = 200
-_NUMBERED = 30
-"""Most brokers whose cells show numbers."""
+_APART = 60
+"""Most brokers whose cells are apart from each other: a gap is a pixel."""
+_COLOURS_PX, _LETTER_PX = 150, 6
+"""Room for the colours of a map, and for a letter of the names below it, which stand upright in a narrow window."""
 
 
 def broker_scores(
@@ -105,9 +112,13 @@ def resource_breakdown(labels: Sequence[str], percents: Sequence[float], counted
 
 
 def resource_map(shares: ResourceShares) -> go.Figure:
-    """Draw resources against brokers, coloured by their share of the limit; blank where that is unknown."""
+    """Draw resources against brokers, coloured by their share of the limit; blank where that is unknown.
+
+    Names stand above the rows, and few cells have numbers, so that a narrow window has room for all of them.
+    """
     top = float(np.nanmax(shares.percents)) if np.isfinite(shares.percents).any() else 100.0
-    few = len(shares.brokers) <= _NUMBERED
+    names = short_names(shares.brokers)
+    size = number_size(len(names), len(f"{top:.0f}"))
     labels = [
         name if counts else f"{name} (not counted)"
         for name, counts in zip(shares.resources, shares.counts, strict=True)
@@ -115,21 +126,24 @@ def resource_map(shares: ResourceShares) -> go.Figure:
     figure = go.Figure(
         go.Heatmap(
             z=shares.percents,
-            x=short_names(shares.brokers),
-            y=labels,
+            x=names,
+            y=[row + BELOW for row in range(len(labels))],
             zmin=0,
             zmax=max(top, 100.0),
             colorscale=SEQUENTIAL,
             colorbar=colour_bar("% of the limit"),
-            texttemplate="%{z:.0f}" if few else None,
-            hovertemplate="%{x}<br>%{y}: %{z:.1f} % of the limit<extra></extra>",
+            texttemplate="%{z:.0f}" if size else None,
+            textfont={"size": size} if size else None,
+            customdata=[[name] * len(shares.brokers) for name in shares.resources],
+            hovertemplate="%{x}<br>%{customdata}: %{z:.1f} % of the limit<extra></extra>",
             hoverongaps=False,
-            xgap=1,
-            ygap=1,
+            xgap=1 if len(names) <= _APART else 0,
+            ygap=LABEL_PX,
         )
     )
-    figure = finish(figure, height=310, margin_t=70)
-    figure.update_yaxes(autorange="reversed")
+    longest = max(map(len, names), default=0)
+    figure = finish(figure, height=_COLOURS_PX + ROW_PX * len(labels) + _LETTER_PX * longest, margin_t=70)
+    label_rows(figure, labels)
     name_brokers(figure.layout.xaxis, len(shares.brokers))
     return figure
 

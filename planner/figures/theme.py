@@ -21,8 +21,17 @@ LINE_DASHES = ("dot", "dash", "longdash", "dashdot")
 _LONGEST_NAME, _END = 20, 16
 _LONGEST_NAMESPACE = 28
 _MOST_NAMED = 24
-"""Most brokers whose names fit beside each other."""
+"""Most brokers whose names fit beside each other, also in the narrowest window."""
 
+ROW_PX, LABEL_PX = 40, 18
+"""Height of a row whose name stands above its content, and of that name."""
+BELOW = LABEL_PX / ROW_PX / 2
+"""By how much of a row its content stands below its middle."""
+NARROWEST_PX = 300
+"""Width of a drawing without names beside it, in a window of 390 pixels."""
+
+_NUMBER_SIZES, _LETTER_WIDTH, _EDGES_PX = (12, 11, 10, 9), 0.56, 3
+"""Sizes of numbers in cells, the width of a digit as a share of its size, and the room around a number."""
 _ADDRESS = re.compile(r"[0-9.]+(:[0-9]+)?|.*:.*:.*")
 """Host given as an IP address, whose dots do not separate a name from a domain."""
 
@@ -135,3 +144,31 @@ def name_brokers(axis: "go.layout.XAxis | go.layout.YAxis", number: int, room: i
     axis.update(type="category", dtick=max(1, -(-number // room)))
     if isinstance(axis, go.layout.XAxis):
         axis.autotickangles = [0, -35, -90]
+
+
+def label_rows(figure: go.Figure, names: Sequence[str]) -> None:
+    """Write the name of each row above it, where a narrow window leaves room too; the first row is at `BELOW`."""
+    for row, name in enumerate(names):
+        figure.add_annotation(
+            text=name,
+            x=0,
+            xref="paper",
+            xanchor="left",
+            y=row - 0.5,
+            yanchor="top",
+            showarrow=False,
+            borderpad=0,
+            font={"size": 11},
+        )
+    figure.update_yaxes(showticklabels=False, ticks="", range=[len(names) - 0.4, -0.5], showgrid=False)
+
+
+def number_size(columns: int, letters: int) -> int:
+    """Return the size of the numbers in the cells of a map; 0 where cells have no room for them in a narrow window.
+
+    Args:
+        columns: Cells beside each other.
+        letters: The most letters of a number.
+    """
+    room = NARROWEST_PX / max(columns, 1) - _EDGES_PX
+    return next((size for size in _NUMBER_SIZES if letters * size * _LETTER_WIDTH <= room), 0)
