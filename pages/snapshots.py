@@ -77,14 +77,15 @@ def _load(given: UploadedFile) -> None:
     _UPLOAD.put((given.file_id, None))
     try:
         before = {s.digest for s in state.workspace().saved()}
-        saved = state.workspace().add(read_apart(given.name, given), given.name.rsplit(".", 1)[0])
+        snapshot, note = read_apart(given.name, given)
+        saved = state.workspace().add(snapshot, given.name.rsplit(".", 1)[0])
     except PlannerError as error:
         _UPLOAD.put((given.file_id, error))
         return
     finally:
         forget_upload(given)
     what = "already existed (same content)" if saved.digest in before else "loaded"
-    arrive(saved, what, "what_if" if saved.digest in scenario_address.PENDING.get() else "overview")
+    arrive(saved, what, "what_if" if saved.digest in scenario_address.PENDING.get() else "overview", note)
 
 
 def _upload() -> None:

@@ -95,15 +95,19 @@ def warn(*sentences: str) -> None:
 
 
 def opened(text: str) -> "tuple[str, Snapshot]":
-    """Open a snapshot, and say on standard error where its settings are not those of its cluster.
+    """Open a snapshot; say on standard error where it is one of several, or its settings are not those of its cluster.
 
     Raises:
         PlannerError: There is none, or it cannot be read (see `planner.workspace.opening.open_snapshot`).
     """
     from planner.explain.captured_settings import settings_warning
+    from planner.formats.reading import note_on
     from planner.workspace.opening import open_snapshot
 
     name, snapshot = open_snapshot(text)
+    path = Path(text)
+    if path.is_file() and (note := note_on(path, path.name)):
+        sys.stderr.write(f"note: {note}\n")
     if warning := settings_warning(snapshot.info):
         warn(warning)
     return name, snapshot

@@ -44,11 +44,12 @@ from planner.doors.together import Together, capture_of, moment_of, together
 from planner.doors.unpack import unpacked
 from planner.doors.vocabulary import is_before_and_after
 from planner.doors.wrapped import BROKEN_BYTES, cut_at, readings_of, worth_of
+from planner.explain.health import within
 from planner.formats.archive import members_of_zip
 from planner.formats.folder import MAX_UNPACKED_BYTES
 from planner.formats.raw_capture.policies import domain_notes
 from planner.formats.raw_capture.snapshot import snapshot_of_capture
-from planner.formats.reading import is_own, raw_capture_in, read_snapshot, read_upload
+from planner.formats.reading import is_own, note_on, raw_capture_in, read_snapshot, read_upload
 from planner.formats.tar import is_tar, members_of_tar
 from planner.formats.validate import fitting_notes
 from planner.history.assumed import listed
@@ -287,7 +288,10 @@ def _has_grammar(data: bytes, name: str) -> bool:
 def _of_zip(given: Given, depth: int) -> Iterator[Piece]:
     if is_own(given.data, given.name):
         capture = raw_capture_in(given.data, given.name)
-        yield WholeSnapshot(source=Source(given.name), snapshot=_whole(given), capture=capture)
+        whole = _whole(given)
+        yield WholeSnapshot(source=Source(given.name), snapshot=whole, capture=capture)
+        if note := note_on(given.data, given.name):
+            yield NotUsed(source=Source(given.name), why=within(note).rstrip("."))
         return
     given.data.seek(0)
     if b"[Content_Types].xml" in given.data.read(_LOOKED_AT):

@@ -28,7 +28,7 @@ from planner.cluster.resources import import_root
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.units import GIB, MIB
 from planner.formats.encoding import head_to_json, read_head
-from planner.formats.reading import TOO_LARGE, read_upload
+from planner.formats.reading import TOO_LARGE, note_on, read_upload
 from planner.formats.rows import snapshot_of_tables, table_to_arrow
 
 MOST_BYTES = GIB
@@ -39,18 +39,21 @@ MOST_CPU_S = 8
 
 _PATIENCE_S = 30
 _AT_ONCE = threading.Semaphore(2)
-_ANSWER = "answer.json"
+_ANSWER, _NOTE = "answer.json", "note"
 
 
-def read_apart(file_name: str, data: BinaryIO) -> Snapshot:
+def read_apart(file_name: str, data: BinaryIO) -> tuple[Snapshot, str]:
     """Read and validate an uploaded file as `read_upload` does, in a process of its own.
+
+    Returns:
+        The snapshot, and the note on it where it is one of several; empty where it is not.
 
     Raises:
         FormatError: As `read_upload`; or it takes more memory or time than there is for it.
         SnapshotError: The content is not a cluster.
     """
     with answered(__name__, file_name, data, MOST_BYTES, MOST_CPU_S, _PATIENCE_S) as (folder, answer):
-        return snapshot_of_answer(answer, folder, file_name)
+        return snapshot_of_answer(answer, folder, file_name), answer[_NOTE]
 
 
 @contextmanager
@@ -177,7 +180,8 @@ def main(file_name: str, folder: Path, most_bytes: int, most_cpu_s: int) -> None
     """Read standard input within the limits, and leave tables or an error in a folder."""
 
     def work() -> dict[str, Any]:
-        return leave_snapshot(read_upload(file_name, sys.stdin.buffer, trusted=True), folder)
+        answer = leave_snapshot(read_upload(file_name, sys.stdin.buffer, trusted=True), folder)
+        return {**answer, _NOTE: note_on(sys.stdin.buffer, file_name)}
 
     answer_within(folder, most_bytes, most_cpu_s, work)
 

@@ -39,7 +39,7 @@ def write_zip(snapshot: Snapshot, target: BinaryIO) -> None:
             archive.writestr(zipfile.ZipInfo(name, (2000, 1, 1, 0, 0, 0)), data)
 
 
-def read_zip(source: BinaryIO, file: str, marks: Sequence[str]) -> Mapping[str, bytes]:
+def read_zip(source: BinaryIO, file: str, marks: Sequence[str], folder: str = "") -> Mapping[str, bytes]:
     """Return the files of the one folder of a zip that holds a mark, or the only file of a zip without one.
 
     Refused are: names that lead out of the zip, links, encryption, rare compressions, repeated names, zips in zips, too
@@ -50,21 +50,43 @@ def read_zip(source: BinaryIO, file: str, marks: Sequence[str]) -> Mapping[str, 
         source: The zip, seekable.
         file: Its name, for the messages.
         marks: Names of which one is in the folder looked for, such as `manifest.json`.
+        folder: Which one, where several hold a mark (see `marks_of_zip`).
 
     Raises:
-        FormatError: It is refused, cut off, or no zip, or holds no such folder or several.
+        FormatError: It is refused, cut off, or no zip, or holds no such folder, or several and none was chosen.
     """
     _check_directory(source, file)
     with _whole(file), zipfile.ZipFile(source) as archive:
         members = _members(archive, file)
-        folder = _folder(members, file, marks)
+        wanted = PurePosixPath(folder) if folder else _folder(members, file, marks)
         files: dict[str, bytes] = {}
         room = MAX_UNPACKED_BYTES
         for path, info in members.items():
-            if path.parent == folder:
+            if path.parent == wanted:
                 files[path.name] = _unpack(archive, info, room, file)
                 room -= len(files[path.name])
     return files
+
+
+def marks_of_zip(source: BinaryIO, file: str, marks: Sequence[str]) -> Iterator[tuple[str, str, bytes]]:
+    """Yield the folders of a zip that hold a mark, each with its first mark and its content, by name.
+
+    Nothing where fewer than two hold one; a folder inside another one that does is left alone. Refused is what
+    `read_zip` refuses; all marks together may take as many bytes as one folder.
+
+    Raises:
+        FormatError: It is refused, truncated, or not a zip.
+    """
+    _check_directory(source, file)
+    with _whole(file), zipfile.ZipFile(source) as archive:
+        members = _members(archive, file)
+        folders = _outermost(members, marks)
+        room = MAX_UNPACKED_BYTES
+        for folder in folders if len(folders) > 1 else ():
+            path = next(folder / mark for mark in marks if folder / mark in members)
+            content = _unpack(archive, members[path], room, file)
+            room -= len(content)
+            yield str(folder), path.name, content
 
 
 def members_of_zip(source: BinaryIO, file: str) -> Iterator[tuple[str, bytes]]:
@@ -175,7 +197,7 @@ def _members(archive: zipfile.ZipFile, file: str) -> dict[PurePosixPath, zipfile
 
 def _folder(members: Mapping[PurePosixPath, zipfile.ZipInfo], file: str, marks: Sequence[str]) -> PurePosixPath:
     """Return the outermost folder with a mark."""
-    folders = {path.parent for path in members if path.name in marks}
+    folders = _outermost(members, marks)
     if not folders and len(members) == 1:
         path = next(iter(members))
         if path.suffix == ".zip":
@@ -183,12 +205,16 @@ def _folder(members: Mapping[PurePosixPath, zipfile.ZipInfo], file: str, marks: 
         return path.parent
     if not folders:
         return PurePosixPath()
-    depth = min(len(folder.parts) for folder in folders)
-    outermost = sorted(folder for folder in folders if len(folder.parts) == depth)
-    if len(outermost) > 1:
-        names = ", ".join(f"'{folder}'" for folder in outermost[:3])
-        raise _refuse(f"The zip contains {len(outermost)} snapshots or captures: {names}.", file, "Zip one of them.")
-    return outermost[0]
+    if len(folders) > 1:
+        names = ", ".join(f"'{folder}'" for folder in folders[:3])
+        raise _refuse(f"The zip contains {len(folders)} snapshots or captures: {names}.", file, "Zip one of them.")
+    return folders[0]
+
+
+def _outermost(members: Mapping[PurePosixPath, zipfile.ZipInfo], marks: Sequence[str]) -> list[PurePosixPath]:
+    """Return the folders with a mark that are in no other one with a mark, by name."""
+    folders = {path.parent for path in members if path.name in marks}
+    return sorted(folder for folder in folders if folders.isdisjoint(folder.parents))
 
 
 def _unpack(archive: zipfile.ZipFile, info: zipfile.ZipInfo, room: int, file: str) -> bytes:

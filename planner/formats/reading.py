@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePath
 from typing import BinaryIO
 
-from planner.cluster.errors import FormatError
+from planner.cluster.errors import FormatError, SnapshotError
 from planner.cluster.files import reading
 from planner.cluster.snapshot import Snapshot
 from planner.formats.archive import names_in_zip, read_zip
@@ -14,6 +14,7 @@ from planner.formats.document import is_document, snapshot_of_document
 from planner.formats.folder import FILES, MANIFEST, MAX_UNPACKED_BYTES, snapshot_of_parts
 from planner.formats.raw_capture.answers import INDEX
 from planner.formats.raw_capture.snapshot import snapshot_of_capture
+from planner.formats.several import MARKS, Held, held_in, last_of, note_of, with_note
 
 MAX_UPLOAD_BYTES = 250_000_000
 """Default limits of an uploaded file."""
@@ -23,7 +24,6 @@ TOO_LARGE = "Capture fewer namespaces, or leave out the topics."
 
 _ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
 _PARQUET_MAGIC = b"PAR1"
-_MARKS = (MANIFEST, INDEX)
 _ANSWER = re.compile(r"\.b[0-9]+\.(?:json|txt)$")
 _REMEDY = "Use a snapshot (folder or zip), a JSON document, or a raw capture (folder or zip)."
 
@@ -66,7 +66,7 @@ def _read_upload(name: str, data: BinaryIO, max_bytes: int, *, trusted: bool) ->
     if not magic:
         raise FormatError("The file is empty.", where=name, remedy=_REMEDY)
     if magic in _ZIP_MAGIC:
-        return _snapshot_of_files(read_zip(data, name, _MARKS), name, trusted=trusted)
+        return _snapshot_of_zip(data, name, trusted=trusted)
     if magic == _PARQUET_MAGIC:
         raise FormatError(
             "This is only one Parquet file of a snapshot.",
@@ -76,10 +76,85 @@ def _read_upload(name: str, data: BinaryIO, max_bytes: int, *, trusted: bool) ->
     return snapshot_of_document(data.read(max_bytes + 1), name)
 
 
+def _snapshot_of_zip(data: BinaryIO, name: str, *, trusted: bool) -> Snapshot:
+    """Read the snapshot of a zip; of several of one cluster the last one, with a note that says so."""
+    held = held_in(data, name)
+    if not held:
+        return _snapshot_of_files(read_zip(data, name, MARKS), name, trusted=trusted)
+    files = read_zip(data, name, MARKS, last_of(held, name))
+    return with_note(_snapshot_of_files(files, name, trusted=trusted), held)
+
+
+def note_on(given: BinaryIO | Path, name: str) -> str:
+    """Return the note on what is opened of a zip of several; empty for anything else.
+
+    Args:
+        given: A file, seekable, or its path.
+        name: What messages call it.
+
+    Raises:
+        FormatError: The zip is refused.
+    """
+    if isinstance(given, Path):
+        return note_of(_held_by(given))
+    given.seek(0)
+    return note_of(held_in(given, name)) if given.read(4) in _ZIP_MAGIC else ""
+
+
+def read_snapshots(path: Path) -> Iterator[Snapshot | FormatError | SnapshotError]:
+    """Yield the snapshots of a zip of several, of whatever clusters, by the time of their capture; else the only one.
+
+    In place of one of several that cannot be read, the error is yielded.
+
+    Raises:
+        FormatError: It cannot be read, or is of no known format.
+        SnapshotError: The content of the only one is not a cluster.
+    """
+    held = _held_by(path)
+    if not held:
+        yield read_snapshot(path)
+    for one in held:
+        try:
+            yield _read_one(path, one)
+        except (FormatError, SnapshotError) as error:
+            yield error
+
+
+def snapshot_of_moment(path: Path, cluster: str, time_ms: int) -> Snapshot:
+    """Read the snapshot that was captured at a moment, where a zip holds several; else the only one.
+
+    Raises:
+        FormatError: It cannot be read, or there is none.
+        SnapshotError: The content is not a cluster.
+    """
+    held = _held_by(path)
+    if not held:
+        return read_snapshot(path)
+    for one in reversed(held):
+        if one.captured_at_ms == time_ms and one.cluster in {cluster, ""}:
+            return _read_one(path, one)
+    raise FormatError("The zip no longer holds this capture.", where=path.name, remedy="Restore the zip.")
+
+
+def _held_by(path: Path) -> tuple[Held, ...]:
+    with reading(path, FormatError, "Check the permissions of the file."):
+        if not path.is_file():
+            return ()
+        with path.open("rb") as data:
+            return held_in(data, path.name) if data.read(4) in _ZIP_MAGIC else ()
+
+
+def _read_one(path: Path, one: Held) -> Snapshot:
+    with reading(path, FormatError, "Check the permissions of the file."), path.open("rb") as data:
+        where = f"{path.name}: {one.folder}"
+        return _snapshot_of_files(read_zip(data, path.name, MARKS, one.folder), where, trusted=False)
+
+
 def read_snapshot(path: Path) -> Snapshot:
     """Read and validate a snapshot folder, a raw capture folder, a zip of either, or a JSON document.
 
-    A folder is taken for the person's own (see `snapshot_of_parts`); a zip may come from anywhere.
+    A folder is taken for the person's own (see `snapshot_of_parts`); a zip may come from anywhere. Of a zip of several
+    of one cluster the last one is read, and a note says so.
 
     Raises:
         FormatError: It cannot be read, or is of no known format.
@@ -105,12 +180,12 @@ def is_own(given: BinaryIO | bytes | Path, name: str = "") -> bool:
         FormatError: The zip is refused.
     """
     if isinstance(given, Path):
-        return given.is_dir() and any((given / mark).is_file() for mark in _MARKS)
+        return given.is_dir() and any((given / mark).is_file() for mark in MARKS)
     if isinstance(given, bytes):
         return is_document(given)
     names = names_in_zip(given, name)
     given.seek(0)
-    return any(mark in names for mark in _MARKS)
+    return any(mark in names for mark in MARKS)
 
 
 def raw_capture_in(given: BinaryIO | Path, name: str) -> Mapping[str, bytes] | None:
@@ -128,7 +203,8 @@ def raw_capture_in(given: BinaryIO | Path, name: str) -> Mapping[str, bytes] | N
     given.seek(0)
     is_zip = given.read(4) in _ZIP_MAGIC
     given.seek(0)
-    files = read_zip(given, name, _MARKS) if is_zip else {}
+    held = held_in(given, name) if is_zip else ()
+    files = read_zip(given, name, MARKS, last_of(held, name) if held else "") if is_zip else {}
     return files if INDEX in files and MANIFEST not in files else None
 
 

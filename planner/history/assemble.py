@@ -222,7 +222,7 @@ class DayAssembler:
         if record.time_ms == self.last_moment_ms:
             self.counts["duplicate" if record.metric == self.snapshot_digest else "outdated"] += record.rows
             return
-        snapshot = snapshot_of_source(Path(record.text), record.time_ms)
+        snapshot = snapshot_of_source(Path(record.text), record.cluster, record.time_ms)
         self.counts["used"] += record.rows
         self.snapshot_digest = record.metric
         self.state.apply_snapshot(snapshot)

@@ -132,7 +132,7 @@ def make_day(root: Path, options: Options, given: ToMake) -> Made:
     """
     plan = given.plan
     with naming_day(plan.cluster, plan.day):
-        base = snapshot_of_source(Path(plan.base)) if plan.base else None
+        base = snapshot_of_source(Path(plan.base), plan.cluster, plan.base_ms) if plan.base else None
         hint = hint_of(piece for piece in given.pieces if piece.lane == Stream.HINT)
         assembler = DayAssembler(plan.cluster, day_start_ms(plan.day) // DAY_MS, hint, options, base)
         if given.ahead:

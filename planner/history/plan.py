@@ -23,6 +23,7 @@ class DayPlan:
         sources: What each file contributes.
         base: Path of the last snapshot before the day; empty when there is none.
         base_name: What it is called in the manifest.
+        base_ms: Its moment, ms since 1970.
     """
 
     cluster: str
@@ -30,6 +31,7 @@ class DayPlan:
     sources: Mapping[str, SourceRows]
     base: str = ""
     base_name: str = ""
+    base_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,14 +89,14 @@ def plan_days(
     wanted = {key: rows for key, rows in wanted.items() if key not in there or there[key].damage is None}
     for key, given in sorted(wanted.items()):
         plain = {path: SourceRows(rows=r.rows, digest=r.digest) for path, r in sorted(given.items())}
-        base, name = "", ""
+        base, name, at_ms = "", "", 0
         if any(entries[path].kind not in (SourceKind.SNAPSHOT, SourceKind.HISTORY) for path in given):
-            base, name = _base(moments, key[0], day_start_ms(key[1]))
+            base, name, at_ms = _base(moments, key[0], day_start_ms(key[1]))
         before = there.get(key)
         if afresh or before is None or (before.manifest.sources, before.manifest.base) != (plain, name):
             if before is not None:
                 _check_is_read(before, entries)
-            make.append(DayPlan(*key, plain, base, name))
+            make.append(DayPlan(*key, plain, base, name, at_ms))
     again = sorted({path for plan in make for path in (*plan.sources, plan.base) if path} - just_read)
     for path in again:
         if not Path(path).exists():
@@ -109,12 +111,12 @@ def plan_days(
     return Plan(tuple(make), tuple(again), len(wanted) - len(make), remove, damaged)
 
 
-def _base(moments: "list[tuple[Moment, str]]", cluster: str, start_ms: int) -> tuple[str, str]:
+def _base(moments: "list[tuple[Moment, str]]", cluster: str, start_ms: int) -> tuple[str, str, int]:
     before = [(m, path) for m, path in moments if m.cluster == cluster and m.time_ms < start_ms]
     if not before:
-        return "", ""
+        return "", "", 0
     moment, path = before[-1]
-    return path, f"{moment.time_ms} {moment.digest}"
+    return path, f"{moment.time_ms} {moment.digest}", moment.time_ms
 
 
 def _check_is_read(day: DayFolder, entries: Mapping[str, SourceEntry]) -> None:

@@ -16,8 +16,8 @@ from planner.cluster.snapshot import Snapshot
 from planner.cluster.units import GIB, MIB
 from planner.formats.folder import MANIFEST
 from planner.formats.raw_capture.answers import INDEX
-from planner.formats.reading import read_snapshot
-from planner.history.days import read_day, snapshot_at, times_of_day
+from planner.formats.reading import read_snapshots, snapshot_of_moment
+from planner.history.days import read_day, snapshot_at
 from planner.history.lines import records_of_lines
 from planner.history.manifest import DayFolder, DayManifest, is_day_folder, open_day
 from planner.history.pretty import is_printed, one_a_line
@@ -274,14 +274,16 @@ def _read(block: Block, cluster: str, tally: Tally) -> Iterator[Record | RowSetA
             tally.rows += 1
             yield _record(snapshot, block.path)
     elif block.kind is SourceKind.SNAPSHOT:
-        snapshot = read_snapshot(Path(block.path))
-        tally.rows += 1
-        if snapshot.info.captured_at_ms:
-            yield _record(snapshot, block.path)
-        else:
-            yield RowSetAside(
-                "The time of the capture is unknown, so it has no place in a history. Add the time to its index."
-            )
+        for found in read_snapshots(Path(block.path)):
+            tally.rows += 1
+            if isinstance(found, PlannerError):
+                yield RowSetAside.of(found, 0)
+            elif found.info.captured_at_ms:
+                yield _record(found, block.path)
+            else:
+                yield RowSetAside(
+                    "The time of the capture is unknown, so it has no place in a history. Add the time to its index."
+                )
     elif block.kind is SourceKind.MISNAMED:
         tally.rows += 1
         yield RowSetAside("The name of the file or of a folder above it is not UTF-8. Rename it.")
@@ -298,13 +300,11 @@ def _record(snapshot: Snapshot, path: str) -> Record:
     return Record(Kind.SNAPSHOT, info.cluster, info.captured_at_ms, metric=snapshot_digest(snapshot), text=path)
 
 
-def snapshot_of_source(path: Path, time_ms: int | None = None) -> Snapshot:
-    """Read a snapshot that was found in a source; of a day of a history one moment, the last by default.
+def snapshot_of_source(path: Path, cluster: str, time_ms: int) -> Snapshot:
+    """Read a snapshot that was found in a source; of a day of a history, or a zip of several, that of a moment.
 
     Raises:
         FormatError: It cannot be read.
         SnapshotError: The content is not a cluster.
     """
-    if not is_day_folder(path):
-        return read_snapshot(path)
-    return snapshot_at(path, times_of_day(path)[-1] if time_ms is None else time_ms)
+    return snapshot_at(path, time_ms) if is_day_folder(path) else snapshot_of_moment(path, cluster, time_ms)

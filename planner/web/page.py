@@ -306,8 +306,8 @@ def arrival(saved: SavedSnapshot, what: str) -> str:
     )
 
 
-def arrive(saved: SavedSnapshot, what: str, name: str) -> None:
-    """Look at a snapshot that was just loaded from now on, and go to a page that says how it came."""
+def arrive(saved: SavedSnapshot, what: str, name: str, note: str = "") -> None:
+    """Look at a snapshot that was just loaded from now on, and go to a page that says how it came, and a note."""
     state.select(saved.digest)
-    _ARRIVED.put((registry.page(name).title, saved.digest, arrival(saved, what)))
+    _ARRIVED.put((registry.page(name).title, saved.digest, f"{arrival(saved, what)} {plain(note)}".rstrip()))
     registry.go(name)

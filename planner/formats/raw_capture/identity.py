@@ -14,6 +14,9 @@ from planner.formats.raw_capture.metrics import broker_named
 REPORTS = "/loadbalance/brokers"
 """Folder of the metadata store with one node for each active broker."""
 
+UNNAMED = "captured"
+"""What a cluster is called whose capture does not name it."""
+
 OTHER_ANSWERED = "another broker answered; --broker-at gives each broker an address of its own"
 """Why an answer is not about the broker that was meant, and what to do."""
 
@@ -98,7 +101,7 @@ def _refuse_metrics_of_others(answers: Answers, brokers: CapturedBrokers) -> Non
 
 
 def cluster_of(answers: Answers, store: MetadataStore) -> str:
-    """Return the name of the cluster, from what was asked, its settings, or the list of clusters; else `captured`."""
+    """Return the name of the cluster, from what was asked, its settings, or the list of clusters; else `UNNAMED`."""
     for pattern in (_OWNED_PATH, r"/admin/v2/clusters/([^/]+)/.+", r"/admin/v2/brokers/([^/]+)"):
         for stem, groups in answers.asked(pattern):
             if len(groups) > 1 or "clusters/" in pattern or stem == "brokers":
@@ -106,7 +109,7 @@ def cluster_of(answers: Answers, store: MetadataStore) -> str:
     listed = answers.json("clusters", list) or []
     known = [name for name in listed if isinstance(name, str) and name != "global"]
     known += [name for name in store.below("/admin/clusters") if "/" not in name]
-    return known[0] if known else "captured"
+    return known[0] if known else UNNAMED
 
 
 def load_manager_of(answers: Answers, store: MetadataStore, brokers: CapturedBrokers) -> LoadManager:

@@ -164,10 +164,15 @@ def _source(answers: Answers, brokers: CapturedBrokers) -> str:
 
 
 def _moment(answers: Answers) -> int:
-    times = [entry.time_ms for entry in answers.index.values() if entry.time_ms]
-    if not times:
+    at_ms = moment_of(answers)
+    if not at_ms:
         answers.warn("The index has no times, so the time of the capture is unknown and shown as 1970.")
-    return max(times, default=0)
+    return at_ms
+
+
+def moment_of(answers: Answers) -> int:
+    """Return when the last answer came, ms since 1970; 0 where the index has no times."""
+    return max((entry.time_ms for entry in answers.index.values() if entry.time_ms), default=0)
 
 
 def _leader(answers: Answers, store: MetadataStore) -> tuple[str, int]:

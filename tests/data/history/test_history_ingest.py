@@ -1,6 +1,7 @@
 """Raw recordings in, history out: the same clusters, nothing lost, only what changed is made again."""
 
 import json
+import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from planner.cluster.errors import FormatError, ReplayError
 from planner.cluster.releases import release
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
-from planner.formats.folder import write_folder
+from planner.formats.folder import parts_of_snapshot, write_folder
 from planner.formats.validate import validate
 from planner.history import ingest as module
 from planner.history import sources
@@ -250,6 +251,38 @@ def test_snapshots_come_out_as_they_went_in(spark: "SparkSession", tmp_path: Pat
     assert [s.settings.release.name for s in found] == ["4.2.4", "4.2.4", "4.2.4", "3.0.7"]
     assert sum(m.rows.duplicate for m in result.days) == 1
     assert {m.interval_ms for m in result.days} == {0}
+
+
+def test_a_zip_of_several_gives_all_of_them(spark: "SparkSession", tmp_path: Path, small: Snapshot) -> None:
+    """It was set aside: the zip contains 3 snapshots."""
+    at = [1_800_000_000_000 + i * 7_200_000 for i in range(3)]
+    given = [replace(small, info=replace(small.info, captured_at_ms=time_ms)) for time_ms in at]
+    given.append(replace(given[0], info=replace(given[0].info, cluster="other")))
+    with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
+        for i, snapshot in enumerate(given):
+            for name, data in parts_of_snapshot(snapshot).items():
+                archive.writestr(f"s{i}/{name}", data)
+        archive.writestr("s9/index.json", "[{}]")
+    root = tmp_path / "history"
+    result = ingest([tmp_path / "all.zip"], root, OPTIONS, spark)
+    found = [s for name in (small.info.cluster, "other") for d in complete_days(root, name) for s in read_day(d.path)]
+    assert [snapshot_digest(s) for s in found] == [snapshot_digest(s) for s in given]
+    assert result.rows_set_aside == 1
+
+
+def test_a_zip_gives_the_last_snapshot_before_a_day(spark: "SparkSession", tmp_path: Path) -> None:
+    spec = replace(spec_of("c"), splits_per_day=0)
+    days = [list(snapshots_of_day(spec, SEED, day)) for day in range(2)]
+    with zipfile.ZipFile(tmp_path / "before.zip", "w") as archive:
+        for i, snapshot in enumerate(days[0][-2:]):
+            for name, data in parts_of_snapshot(snapshot).items():
+                archive.writestr(f"s{i}/{name}", data)
+    write_raw(tmp_path / "raw", iter(days[1]), "reports")
+    root = tmp_path / "history"
+    ingest([tmp_path / "before.zip", tmp_path / "raw"], root, OPTIONS, spark)
+    last = [d.manifest for d in complete_days(root)][-1]
+    assert last.day == "2027-01-12"
+    assert last.base == f"{days[0][-1].info.captured_at_ms} {snapshot_digest(days[0][-1])}"
 
 
 def test_snapshot_from_before_gives_bundles_settings_and_policies(spark: "SparkSession", tmp_path: Path) -> None:
