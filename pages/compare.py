@@ -171,7 +171,7 @@ def _show(names: Sequence[str], outcomes: Sequence[Outcome]) -> None:
     obstacles = [obstacle_of(one.trace) for one in outcomes]
     results = [one.result for one in outcomes]
     doubt = doubt_in_any(outcomes)
-    doubts.say(doubt, "ranks")
+    doubts.say(doubt, "rankings")
     if judged := not doubt.everywhere:
         st.markdown(trade_off(found, [plain(name) for name in found.names], obstacles, results))
     frame = key_frame(found.names, results, obstacles, judged=judged)

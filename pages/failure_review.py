@@ -74,8 +74,8 @@ def _try_it(view: state.Current, lost: tuple[str, ...]) -> None:
 
 def _safe_plan(view: state.Current) -> None:
     """Offer few moves after which the loss of any one broker is milder."""
-    if (doubt := doubts.doubt(view)).everywhere:
-        doubts.say(doubt, "moves")
+    if withheld := doubts.doubt(view).instead_of("moves"):
+        st.caption(plain(names.short(withheld)))
         return
     if address.toggle("safe", "Find a few moves that reduce the impact of the worst loss"):
         plan = best_plan.safe_of(view)

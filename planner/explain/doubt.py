@@ -87,9 +87,9 @@ def doubt_in(outcome: Outcome) -> Doubt:
         return NO_DOUBT
     first = "Correct that and capture again first."
     if found := untrue(outcome):
-        return Doubt(f"This is untrue: {within(found)}. {first}", everywhere=True)
+        return Doubt(f"The reported usage is untrue: {within(found)}. {first}", everywhere=True)
     found = doubt_of(outcome)
-    return Doubt(f"This may be untrue: {within(found)}. {first}", everywhere=False) if found else NO_DOUBT
+    return Doubt(f"The reported usage may be untrue: {within(found)}. {first}", everywhere=False) if found else NO_DOUBT
 
 
 def doubt_in_any(outcomes: Iterable[Outcome]) -> Doubt:

@@ -209,7 +209,9 @@ def test_nothing_is_recommended_where_no_usage_is_true(
     test = page("advisor", job=FIRST)
     assert not test.exception
     said_first = str(test.warning[0].value).replace("\\", "")
-    assert said_first.startswith("**No settings are offered. This is untrue: all 3 brokers report more CPU usage")
+    assert said_first.startswith(
+        "**No settings are offered. The reported usage is untrue: all 3 brokers report more CPU"
+    )
     assert "ecommended" not in said(test)
     assert not test.code
     assert not [one for one in test.button if one.label in {"Open in What-if", "Replay proposals"}]

@@ -136,10 +136,10 @@ def test_no_moves_are_offered_where_no_usage_is_true(page: Callable[..., AppTest
     digest = state.workspace().add(wrong, "wrong").digest
     said = _said(page("best_plan", snapshot=digest[:12]))
     assert "## Nothing to move" in said
-    assert "This is untrue\\: all 5 brokers report more CPU usage than their limits." in said
+    assert "The reported usage is untrue\\: all 5 brokers report more CPU usage than their limits." in said
     assert "No move is offered for balance, because no usage is true." in said
     said = _said(page("overview", snapshot=digest[:12]))
-    assert "**Best plan.** No moves are offered. This is untrue\\: all 5 brokers" in said
+    assert "**Best plan.** No moves are offered. The reported usage is untrue\\: all 5 brokers" in said
 
 
 def test_a_first_answer_is_told_as_one(page: Callable[..., AppTest]) -> None:

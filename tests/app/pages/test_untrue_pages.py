@@ -16,7 +16,7 @@ from planner.workspace.samples import load_sample, samples
 from tests.app.plan.test_diagnosis_measurements import brokers
 
 Page = Callable[..., AppTest]
-SAID: Final = "This is untrue: all {} brokers report more CPU usage than their limits. Correct that and capture again"
+SAID: Final = "The reported usage is untrue: all {} brokers report more CPU usage than their limits. Correct that"
 STORY: Final = samples()[0]
 SPLIT: Final = "split-flow-or-qps.json"
 SAYS: Final[dict[str, tuple[str, dict[str, str]]]] = {
@@ -91,7 +91,7 @@ def test_failure_review_offers_no_moves(opened: Callable[[str], AppTest]) -> Non
 
 def test_compare_ranks_nothing(opened: Callable[[str], AppTest]) -> None:
     test = opened("compare")
-    assert f"No ranks are offered. {sentence('compare')}" in said(test)
+    assert f"No rankings are offered. {sentence('compare')}" in said(test)
     assert "best balanced" not in said(test)
     assert "least overload" not in said(test)
     rows = next(one.value for one in test.dataframe if "scenario" in one.value.columns)["scenario"].tolist()
@@ -114,7 +114,7 @@ def test_a_split_is_neither_worth_it_nor_not(opened: Callable[[str], AppTest]) -
 
 
 def test_upgrade_calls_no_release_better(opened: Callable[[str], AppTest]) -> None:
-    assert "### Whether 4.0.8 is better or worse for this cluster is not known. This is untrue" in said(
+    assert "### Whether 4.0.8 is better or worse for this cluster is not known. The reported usage is untrue" in said(
         opened("upgrade")
     )
 

@@ -552,9 +552,9 @@ class TestUntrueUsage:
     def test_nothing_is_recommended_where_no_usage_is_true(self) -> None:
         """It recommended settings by usage that cannot be."""
         assert verdict_of(self.advice(NO_DOUBT)[0]).kind == "recommended"
-        advice, now = self.advice(Doubt("This is untrue: b. Correct that.", everywhere=True))
+        advice, now = self.advice(Doubt("The reported usage is untrue: b. Correct that.", everywhere=True))
         assert verdict_of(advice).kind == "untrue"
-        assert verdict_text(advice) == "No settings are offered. This is untrue: b. Correct that."
+        assert verdict_text(advice) == "No settings are offered. The reported usage is untrue: b. Correct that."
         lines = advice_lines(advice, now)
         assert lines[0] == verdict_text(advice)
         assert "good" not in "\n".join(lines)
@@ -563,6 +563,6 @@ class TestUntrueUsage:
         assert (told["commands"], told["settings_changed"]) == ({}, {"east": []})
 
     def test_a_doubt_about_one_broker_is_a_note(self) -> None:
-        advice, _ = self.advice(Doubt("This may be untrue: b.", everywhere=False))
+        advice, _ = self.advice(Doubt("The reported usage may be untrue: b.", everywhere=False))
         assert verdict_of(advice).kind == "recommended"
-        assert "This may be untrue: b." in advice.notes
+        assert "The reported usage may be untrue: b." in advice.notes
