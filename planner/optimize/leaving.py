@@ -384,7 +384,11 @@ class Arrivals:
         if caps is not None:
             most = max(min(most, int(caps.min())), least)
         reach = np.full(len(units), most + 1) if caps is None else np.minimum(caps, most + 1)
-        opens = _ever_take(here, reach, takers, most)
+        if settles:
+            opens = _ever_take(here, reach, takers, most)
+        else:  # a unit can also give bundles to brokers that are none of these units
+            able = np.array([int((mine & np.isin(self.owner, unit)).sum()) for unit in units])
+            opens = takers & (here - able <= most)
         level = program.add(1, low=float(least), high=float(most))
         self.decides += level.tolist()
         if settles:

@@ -46,7 +46,7 @@ def small_cluster(seed: int, *, bundles: int = 14, grouped: bool = False) -> Sna
     return generate(spec, seed)
 
 
-def _usage(model: UsageModel, owners: Int64Array) -> FloatArray:
+def peaks_of(model: UsageModel, owners: Int64Array) -> FloatArray:
     """Return the peak of each of many placements. Shape (placements,) for (placements, bundles)."""
     peaks = np.zeros(len(owners))
     for broker in range(len(model.alive)):
@@ -118,7 +118,7 @@ def every_placement(snapshot: Snapshot, moves: int) -> tuple[Int64Array, FloatAr
                 found.append(placed)
     every = np.concatenate(found)
     model = UsageModel.of(snapshot, snapshot.settings, Assumptions())
-    return frozen(every), frozen(_usage(model, every))
+    return frozen(every), frozen(peaks_of(model, every))
 
 
 def kept_by_filters(snapshot: Snapshot, config: Settings, bundle: str) -> list[int]:
@@ -158,4 +158,4 @@ def every_reachable(snapshot: Snapshot, moves: int, movable: BoolArray | None = 
         edge = sorted(following - found)
         found |= following
     every = np.array(sorted(found))
-    return frozen(every), frozen(_usage(UsageModel.of(snapshot, snapshot.settings, Assumptions()), every))
+    return frozen(every), frozen(peaks_of(UsageModel.of(snapshot, snapshot.settings, Assumptions()), every))

@@ -1,5 +1,6 @@
 """Bundles that the order of failure domains keeps, against every order of moves in small clusters."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
@@ -10,13 +11,14 @@ from planner.cluster.arrays import BoolArray
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.names import FAILURE_DOMAINS_ENABLED
 from planner.cluster.snapshot import IsolationPolicy, Policies, Snapshot
+from planner.optimize.below import none_below
 from planner.optimize.kept import kept_by_order
-from planner.optimize.leaving import CLOSEST, leaving
+from planner.optimize.leaving import CLOSER, CLOSEST, QUICK, leaving
 from planner.optimize.question import Model, Question, model_of
 from planner.optimize.state import State
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.generate import generate
-from tests.app.optimize.brute import every_reachable
+from tests.app.optimize.brute import every_reachable, peaks_of
 
 STATES = 150_000
 
@@ -91,6 +93,59 @@ def ever_moved(model: Model) -> BoolArray | None:
     done = [moved for moved in every if must <= moved]
     ever: BoolArray = np.isin(np.arange(len(model.owner)), sorted(frozenset[int]().union(*done)))
     return ever if done else None
+
+
+def best_of_orders(model: Model) -> float:
+    """Return the lowest peak of all orders of moves that move all that must, each once; infinite where none does."""
+    start, rules = State(model), model.rules
+    spaces = np.unique(start.space).tolist()
+    may = {at: rules.static(at) & model.takes for at in spaces}
+    edge = {(tuple(model.owner.tolist()), frozenset[int]())}
+    every, known = set(edge), dict[tuple[int, ...], dict[int, list[int]]]()
+    for _ in range(int(model.budgets[0])):
+        following = set()
+        for owners, moved in edge:
+            if owners not in known:
+                counts = np.zeros_like(start.counts)
+                np.add.at(counts, (start.space, np.array(owners)), 1)
+                known[owners] = {
+                    at: np.flatnonzero(may[at] & rules.dynamic(at, counts, start.topics)).tolist() for at in spaces
+                }
+            for bundle in np.flatnonzero(model.movable).tolist():
+                for to in known[owners][int(start.space[bundle])] if bundle not in moved else []:
+                    if to != owners[bundle]:
+                        following.add(((*owners[:bundle], to, *owners[bundle + 1 :]), moved | {bundle}))
+        edge = following
+        every |= edge
+    must = frozenset(np.flatnonzero(model.forced).tolist())
+    done = [owners for owners, moved in every if must <= moved]
+    return float(peaks_of(model.usage, np.array(done)).min()) if done else np.inf
+
+
+@pytest.mark.parametrize(
+    "seeds",
+    [
+        pytest.param((1077, 1343, 1413, 1618, 1687), id="a domain gives bundles to others"),
+        range(20),
+        pytest.param(range(20, 2_000), marks=pytest.mark.slow),
+    ],
+)
+def test_no_bound_is_above_the_best_order_of_moves(seeds: Sequence[int]) -> None:
+    """A broker with many bundles of a group can give them to other domains, and then takes one."""
+    near = 0
+    for seed in seeds:
+        model = asked(seed)
+        start, best = State(model), best_of_orders(model)
+        if best == np.inf:
+            near += 1
+            continue
+        bound = 0.0
+        for depth in (QUICK, CLOSER, CLOSEST):
+            bound = leaving(model, start, low=0.0, high=max(best, start.peak()), depth=depth).bound
+            assert bound <= best, (seed, depth)
+        assert not none_below(model, start, best + 1e-9), seed
+        near += bound > best - 1e-6
+    assert near > len(seeds) * 0.5
 
 
 @pytest.mark.parametrize("seeds", [range(60), pytest.param(range(60, 600), marks=pytest.mark.slow)])
