@@ -36,7 +36,7 @@ from planner.optimize.search import (
 from planner.optimize.splits import Split, cut, topic_limit, with_splits
 from planner.optimize.state import EPSILON, State
 from planner.optimize.waves import waves_of
-from planner.optimize.whole import MOST_CHOICES, adopt, solve_whole
+from planner.optimize.whole import MOST_CHOICES, adopt, kinds_of, solve_whole
 from planner.simulate.assumptions import Assumptions
 from planner.simulate.usage_model import UsageModel
 
@@ -45,8 +45,8 @@ _GOOD_ENOUGH_FACTOR = 1.002
 _BOUND_TOLERANCE_FACTOR = 1.0005
 """Relative to the bound: a peak at which the search stops."""
 _BISECTIONS = 10
-_SMALL_CLUSTER_BUNDLES = 150
-"""Bundles x brokers up to which the whole question is asked to the end."""
+_SMALL_CLUSTER_CHOICES = 150
+"""Kinds of bundles x brokers up to which the whole question is asked to the end."""
 _MOST_NODES = 2_000
 _NODES = 30
 """Nodes for each round of work in a larger cluster."""
@@ -355,8 +355,10 @@ def _whole_cluster(model: Model) -> tuple[Int64Array, Int64Array, int]:
     """
     movable = np.flatnonzero(model.movable)
     brokers = np.flatnonzero(model.counts | np.isin(np.arange(len(model.counts)), model.owner[movable]))
-    choices = len(movable) * len(brokers)
-    if choices <= _SMALL_CLUSTER_BUNDLES:
+    if len(movable) > MOST_CHOICES:
+        return movable, brokers, 0
+    choices = len(kinds_of(model, movable)) * len(brokers)
+    if choices <= _SMALL_CLUSTER_CHOICES:
         return movable, brokers, _MOST_NODES
     return movable, brokers, _NODES * model.question.rounds if choices <= MOST_CHOICES else 0
 

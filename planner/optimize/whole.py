@@ -1,6 +1,11 @@
-"""The question as a mixed-integer program, for small clusters."""
+"""The question as a mixed-integer program, for small clusters.
 
+Bundles that differ in nothing are counted together: each by itself, a proof would go through all their exchanges.
+"""
+
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
@@ -11,7 +16,7 @@ from planner.optimize.question import Model
 from planner.optimize.state import EPSILON, State
 
 MOST_CHOICES = 2_000
-"""Bundles x brokers up to which a question is asked as a whole."""
+"""Kinds of bundles x brokers up to which a question is asked as a whole."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -55,7 +60,9 @@ def solve_whole(
     floor = float(model.usage.fixed[counted].max(initial=0.0))
     most = np.inf if under is None else under
     peak = program.add(1, cost=0.0 if weight is not None else 1.0, low=min(floor, most), high=most)
-    which, where = _choices(model, program, bundles, brokers, weight)
+    kinds = kinds_of(model, bundles, weight)
+    which, where = _choices(model, program, kinds, brokers, weight)
+    many = np.array([len(kinds[bundle]) for bundle in which.tolist()])
     columns = 1 + np.arange(len(which))
     for broker in counted.tolist():
         mine = where == broker
@@ -68,7 +75,7 @@ def solve_whole(
         others = int(state.topics[broker] - model.snapshot.bundles.topics[bundles[here]].sum())
         limit = max(model.rules.most_topics, int(state.topics[broker]))
         topics = model.snapshot.bundles.topics[which[mine]].astype(np.float64)
-        if others + topics.sum() > limit:
+        if others + (topics * many[mine]).sum() > limit:
             program.row(columns[mine], topics, high=float(limit - others))
     space = model.snapshot.bundles.namespace
     most_topics = int(state.topics.max(initial=0) + model.snapshot.bundles.topics[bundles].sum())
@@ -86,17 +93,41 @@ def solve_whole(
     slack = SLACK if weight is None else 1e-6 * max(found.bound, 1.0) if np.isfinite(found.bound) else 0.0
     if not len(found.values):
         return Answer(np.inf, found.bound, [])
-    taken = found.values[columns] > 0.5  # noqa: PLR2004 - a whole number
-    moves = list(zip(which[taken].tolist(), where[taken].tolist(), strict=True))
+    moves = []
+    left = {bundle: iter(alike) for bundle, alike in kinds.items()}
+    for bundle, broker, taken in zip(which.tolist(), where.tolist(), np.rint(found.values[columns]), strict=True):
+        moves += [(one, broker) for one in islice(left[bundle], int(taken))]
     return Answer(found.objective, found.bound - slack, moves)
 
 
-def _choices(
-    model: Model, program: Program, bundles: Int64Array, brokers: Int64Array, weight: FloatArray | None
-) -> tuple[Int64Array, Int64Array]:
-    """Add a column for each bundle and each broker that may have it; return bundle and broker of each."""
-    which, where = [], []
+def kinds_of(model: Model, bundles: Int64Array, weight: FloatArray | None = None) -> dict[int, list[int]]:
+    """Return bundles that differ in nothing, in order, by the first of them."""
+    table, first, found = model.snapshot.bundles, dict[tuple[object, ...], int](), dict[int, list[int]]()
     for bundle in bundles.tolist():
+        key = (
+            int(model.owner[bundle]),
+            int(table.namespace[bundle]),
+            int(table.topics[bundle]),
+            bool(model.forced[bundle]),
+            model.pinned.get(bundle, -1),
+            model.usage.bundle[:, bundle].tobytes(),
+            model.cost[:, bundle].tobytes(),
+            None if weight is None else float(weight[bundle]),
+        )
+        found.setdefault(first.setdefault(key, bundle), []).append(bundle)
+    return found
+
+
+def _choices(
+    model: Model, program: Program, kinds: Mapping[int, list[int]], brokers: Int64Array, weight: FloatArray | None
+) -> tuple[Int64Array, Int64Array]:
+    """Add a column for each kind of bundle and each broker that may have it: how many of the kind.
+
+    Returns:
+        The first bundle of the kind, and the broker, of each.
+    """
+    which, where = [], []
+    for bundle, alike in kinds.items():
         home = int(model.owner[bundle])
         may = model.rules.static(int(model.snapshot.bundles.namespace[bundle])) & model.takes
         options = [broker for broker in brokers.tolist() if may[broker] and broker != home]
@@ -105,9 +136,9 @@ def _choices(
         if bundle in model.pinned:
             options = [model.pinned[bundle]]
         dear = [0.0 if weight is None or broker == home else float(weight[bundle]) for broker in options]
-        program.row(
-            program.add(len(options), cost=np.array(dear), high=1.0, whole=True), np.ones(len(options)), 1.0, 1.0
-        )
+        many = float(len(alike))
+        columns = program.add(len(options), cost=np.array(dear), high=many, whole=True)
+        program.row(columns, np.ones(len(options)), many, many)
         which += [bundle] * len(options)
         where += options
     return np.array(which, dtype=np.int64), np.array(where, dtype=np.int64)
