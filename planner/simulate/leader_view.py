@@ -470,10 +470,13 @@ class LeaderView:
     def evaluated(self, at_ms: int) -> Snapshot:
         """Return what a modular leader knows with the real owners, by which it judges its promises.
 
-        Of bundles, traffic and averages may be old: no promise depends on them.
+        All averages are 0: no promise depends on them, and to work them out takes long.
         """
-        real, known = self.truth.owner, self.bundles.has_data if self.averages is None else self.averages.known
-        columns: dict[str, Any] = {"owner": frozen(real.astype(np.int32)), "has_data": known}
+        if self.averages is None:
+            return self.view(at_ms)
+        real, columns = self.truth.owner, self._reported_columns().copy()
+        columns |= {name: np.broadcast_to(getattr(self.bundles, name).dtype.type(0), real.shape) for name in _AVERAGED}
+        columns["owner"], columns["has_data"] = frozen(real.astype(np.int32)), self.averages.known
         columns["has_stats"] = frozen((self.reported_by >= 0) & (self.reported_by == real))
         return self._snapshot(at_ms, replace(self.bundles, **columns))
 

@@ -2,7 +2,9 @@
 
 from dataclasses import replace
 
-from planner.cluster.arrays import Int64Array
+import numpy as np
+
+from planner.cluster.arrays import Int64Array, frozen
 from planner.cluster.snapshot import Snapshot
 from planner.simulate.run import Simulation
 from planner.simulate.scenario import Scenario
@@ -22,8 +24,11 @@ class Watched(Simulation):
         self.capture(now)
 
     def capture(self, now: int) -> None:
-        seen = self.cluster.leader_view.evaluated(now)
-        self.captures.append(replace(seen, topics=self.cluster.traffic.topics_at(now)))
+        seen, real = self.cluster.leader_view.view(now), self.cluster.owner
+        reported = seen.bundles.has_stats & (seen.bundles.owner == real)
+        bundles = replace(seen.bundles, owner=frozen(real.astype(np.int32)), has_stats=frozen(reported))
+        topics = self.cluster.traffic.topics_at(now)
+        self.captures.append(replace(seen.with_columns(bundles=bundles), topics=topics))
 
 
 def watched(start: Snapshot, scenario: Scenario) -> tuple[list[Snapshot], list[Cycle]]:
