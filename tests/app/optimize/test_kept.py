@@ -107,7 +107,8 @@ def best_of_orders(model: Model) -> float:
         for owners, moved in edge:
             if owners not in known:
                 counts = np.zeros_like(start.counts)
-                np.add.at(counts, (start.space, np.array(owners)), 1)
+                served = np.array(owners) >= 0
+                np.add.at(counts, (start.space[served], np.array(owners)[served]), 1)
                 known[owners] = {
                     at: np.flatnonzero(may[at] & rules.dynamic(at, counts, start.topics)).tolist() for at in spaces
                 }
