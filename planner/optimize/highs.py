@@ -1,13 +1,16 @@
 """Linear and mixed-integer programs for HiGHS, put together from columns of numbers."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import highspy
 import numpy as np
 
 from planner.cluster.arrays import FloatArray, Int64Array
+
+_TWICE_COLUMNS = 500
+"""Columns up to which a program is solved twice."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -77,6 +80,9 @@ class Program:
     ) -> Solution:
         """Solve it on one thread: the same program has the same answer everywhere.
 
+        A small program of whole numbers is solved twice, and the lower bound counts: HiGHS 1.15 now and then calls a
+        worse solution the best, with presolve or without.
+
         Args:
             nodes: How many nodes of the search are visited at most where columns are whole numbers.
             gap: How near the bound a solution is good enough, relative to it.
@@ -86,6 +92,24 @@ class Program:
             most: Greatest values of some columns, in place of those given with them.
             first: A solution that is known. Shape (columns,).
         """
+        found = self._solved(nodes, gap, enough, most, first, guess=guess, presolve=presolve)
+        if presolve or not any(self.whole) or self.columns > _TWICE_COLUMNS:
+            return found
+        other = self._solved(nodes, gap, enough, most, first, guess=guess, presolve=True)
+        best = found if len(found.values) else other
+        return replace(best, feasible=found.feasible or other.feasible, bound=min(found.bound, other.bound))
+
+    def _solved(
+        self,
+        nodes: int,
+        gap: float,
+        enough: float,
+        most: Mapping[int, float] | None,
+        first: FloatArray | None,
+        *,
+        guess: bool,
+        presolve: bool,
+    ) -> Solution:
         rows, columns, values = (np.concatenate(parts) for parts in zip(*self._entries, strict=True))
         order = np.lexsort((columns, rows))
         problem = highspy.HighsLp()
