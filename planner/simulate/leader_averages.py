@@ -220,14 +220,14 @@ class LeaderAverages:
             term: Which average.
             full: Which have as many samples as their window. Shape (bundles,).
         """
-        known = self._listed  # where it is not so, it was noted
+        listed = known = self._listed  # where the leader knows others, that was noted
         if 2 * np.count_nonzero(full) < len(full):  # to pick the others out would take longer than to work all out
             found, counts = _room(self._means[term]), _room(self._samples[term])
             for begin in range(0, len(full), _BLOCK):
                 at = slice(begin, begin + _BLOCK)
                 _, counts[at] = _sampled(
                     term, self._waiting, self._means[term][:, at], self._samples[term][at],
-                    self._value[:, at], self._listed[at], known[at], into=found[:, at],
+                    self._value[:, at], listed[at], known[at], into=found[:, at],
                 )  # fmt: skip
             self._means[term], self._samples[term] = found, counts
             return
@@ -235,7 +235,7 @@ class LeaderAverages:
         means, counts = self._means[term][:, rest], self._samples[term][rest]
         if len(rest):
             means, counts = _sampled(
-                term, self._waiting, means, counts, self._value[:, rest], self._listed[rest], known[rest]
+                term, self._waiting, means, counts, self._value[:, rest], listed[rest], known[rest]
             )
         found = self._changed(term)
         if not np.array_equal(counts, self._samples[term][rest]):

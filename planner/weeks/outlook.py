@@ -85,26 +85,20 @@ def outlook(advice: BundleAdvice, last: Snapshot, rates: Sequence[Rates], horizo
             text=f"The history is too short to measure growth: {TOO_SHORT}. {_due(due, 0)}",
         )
     percent = (measured - 1) * 100
-    if advice.withheld:
-        return Outlook(
-            growth_percent_per_week=percent,
-            horizon_weeks=weeks,
-            split_due_weeks=due,
-            later_bundles=None,
-            is_lasting=None,
-            text=f"{_grows(percent)} {_due(due, weeks)}",
-        )
-    then = times(growth, weeks)
-    later = grown(busiest, name, then, times(rest, weeks), averages=then)
-    bundles, cuts = advice_then(advice, later)
-    lasts = bundles == advice.recommended and cuts == advice.cuts_help
+    bundles, lasts, text = None, None, f"{_grows(percent)} {_due(due, weeks)}"
+    if not advice.withheld:
+        then = times(growth, weeks)
+        later = grown(busiest, name, then, times(rest, weeks), averages=then)
+        bundles, cuts = advice_then(advice, later)
+        lasts = bundles == advice.recommended and cuts == advice.cuts_help
+        text = f"{text} {_lasts(advice, bundles, weeks, cuts=cuts)}"
     return Outlook(
         growth_percent_per_week=percent,
         horizon_weeks=weeks,
         split_due_weeks=due,
         later_bundles=bundles,
         is_lasting=lasts,
-        text=f"{_grows(percent)} {_due(due, weeks)} {_lasts(advice, bundles, weeks, cuts=cuts)}",
+        text=text,
     )
 
 
