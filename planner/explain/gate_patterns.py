@@ -5,7 +5,7 @@ Also the question that a verdict asks before it says that no rule calls for more
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -15,7 +15,7 @@ from planner.cluster.errors import PlannerError
 from planner.cluster.internal_bundles import internal_bundles
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE, SHEDDING_BUNDLES_WITH_POLICIES_ENABLED
-from planner.cluster.setting import SettingValue
+from planner.cluster.setting import SettingValue, conf_value
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count
@@ -23,7 +23,8 @@ from planner.explain.finding import Finding, Severity, admin, listed
 from planner.explain.isolation import allowed_brokers, even_usage_percent, lone_groups, policies_of, widened
 from planner.explain.outcome import Outcome
 from planner.explain.split_advice import split_advice
-from planner.pulsar.manager.cycle import ANTI_AFFINITY, FRAME_GATES, ISOLATED, CycleDecision
+from planner.pulsar.manager.cycle import ANTI_AFFINITY, FRAME_GATES, ISOLATED, SAME_BROKER, CycleDecision
+from planner.pulsar.manager.pairing import running_placement
 from planner.pulsar.shedding.profile import ROOM, Gate
 from planner.simulate.edits.registry import BundleSplit, GroupChange
 from planner.simulate.what_if import Change, opening_of, rule_behind
@@ -36,6 +37,21 @@ _COUNTED: Final = 20
 """Whole numbers below this are counts, of cycles or bundles, whose edge does not depend on traffic."""
 _LOOKED_BACK: Final = 10
 """Cycles, back from the last one, that may be skipped, as in the delay after an unload."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Opening:
+    """What makes the next cycle shed from a broker.
+
+    Attributes:
+        broker: Its id.
+        change: The value that opens its gate.
+        given: What has to be set besides, by the names of the settings.
+    """
+
+    broker: str
+    change: Change
+    given: Mapping[str, SettingValue] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +175,7 @@ def held_by_gate(case: Outcome) -> Iterator[Finding]:
     example = f", such as {first.bundles[0]}" if first.bundles else ""
     severity: Severity = "high" if usage[first.broker] > limit else "medium"
     opening = None if first.code is ISOLATED else _opening(case, like)
-    names = (opening[1].setting,) if opening is not None and first.gate.reporting else first.gate.settings
+    names = (opening.change.setting,) if opening is not None and first.gate.beside else first.gate.settings
     what = names[0] if names else first.gate.what
     whole = _unreported(case, first)
     if first.code is ISOLATED or (opening is None and _stays_by_policy(case, whole)):
@@ -230,39 +246,67 @@ def _stays_by_policy(case: Outcome, held: Held) -> bool:
 
 def _unreported(case: Outcome, held: Held) -> Held:
     """Return what holds a broker back with all its bundles, where its report leaves them out and so names none."""
-    if held.bundles or not held.gate.reporting:
+    if held.bundles or not held.gate.beside:
         return held
     mine = case.last.bundles_of(case.last.brokers.position[held.broker])
     kept = internal_bundles(case.last)
     return replace(held, bundles=tuple(case.last.bundle_names[at] for at in mine.tolist() if not kept[at]))
 
 
-def _opening(case: Outcome, held: Sequence[Held]) -> tuple[str, Change] | None:
-    """Return the first of the busiest brokers whose gate a value opens, and that value."""
+def _opening(case: Outcome, held: Sequence[Held]) -> _Opening | None:
+    """Return the first of the busiest brokers whose gate a value opens, and that value.
+
+    Where placement would then assign its bundles to it again, a switch of placement may have to be off as well.
+    """
     for one in held[:_ASKED_BROKERS]:
-        found = opening_of(case.trace, one.cycle, one.broker, (*one.gate.settings, *one.gate.reporting))
+        found = opening_of(case.trace, one.cycle, one.broker, (*one.gate.settings, *one.gate.beside))
         if found is not None:
-            return one.broker, found
+            return _Opening(one.broker, found)
+    first = held[0]
+    behind = rule_behind(case.trace, first.cycle, first.broker, first.gate.settings)
+    if behind is not None and behind.code is SAME_BROKER:
+        config = case.trace.settings
+        for name in [one for one in FRAME_GATES[SAME_BROKER].beside if one in config and config.flag(one)]:
+            found = opening_of(case.trace, first.cycle, first.broker, first.gate.settings, {name: False})
+            if found is not None:
+                return _Opening(first.broker, found, {name: False})
     return None
 
 
-def _remedy(case: Outcome, held: Held, opening: tuple[str, Change] | None) -> tuple[str, dict[str, SettingValue]]:
+def _remedy(case: Outcome, held: Held, opening: _Opening | None) -> tuple[str, dict[str, SettingValue]]:
     """Return what to do, and the settings that do it."""
     if opening is not None:
-        broker, change = opening
+        change = opening.change
         what = f"Empty {change.setting}" if change.value == () else f"Set {change.setting} {_relation(change)}"
         value = _with_room(change, case.trace.settings)
         usual = ", its default" if value == case.trace.settings.of(change.setting).default else ""
         such = "" if value == change.value else f", such as {value}{usual}"
-        words = f"{what}{such} (now {_now(change)}): the next cycle then sheds from {broker}."
-        return words, {change.setting: value}
+        also = "".join(f", and {name} to {conf_value(given)}" for name, given in opening.given.items())
+        words = f"{what}{such} (now {_now(change)}){also}: the next cycle then sheds from {opening.broker}."
+        return words, {change.setting: value, **opening.given}
     if held.gate.settings:
         names = " or ".join(held.gate.settings)
         behind = rule_behind(case.trace, held.cycle, held.broker, held.gate.settings)
-        if behind:
-            return f"No value of {names} opens it alone: a chosen bundle stays, as {behind}.", {}
+        if behind is not None:
+            why = behind.text.removeprefix("stays: ")
+            return f"No value of {names} opens it alone: a chosen bundle stays, as {why}.", {}
         return f"No value of {names} opens it alone. See the page Why for the other rules.", {}
+    if held.code is SAME_BROKER:
+        return f"{_why_again(case, held)}Move its bundles by command (page Best plan).", {}
     return "See the page Why for every rule about this broker, and move its bundles by command where needed.", {}
+
+
+def _why_again(case: Outcome, held: Held) -> str:
+    """Return why placement would assign a bundle of a broker to it again, as a sentence; empty where it is unknown."""
+    unloads = case.decision(held.cycle).unloads
+    selection = next((one.selection for one in unloads if one.reason.code is SAME_BROKER and one.selection), None)
+    if selection is None or not selection.steps:
+        return ""
+    only = next((step.name for step in selection.steps if len(step.kept) == 1), "")
+    if only and len(selection.steps[-1].kept) == 1:
+        return f"The filter by {only} leaves no other broker. "
+    place = running_placement(case.load_manager, case.trace.settings)
+    return f"{place.name} places by {place.judges_by}, and so chooses {held.broker} itself. "
 
 
 def _with_room(change: Change, config: Settings) -> SettingValue:

@@ -26,7 +26,7 @@ from planner.pulsar.manager.cycle import next_cycle
 from planner.pulsar.manager.pairing import PAIRED, offered_placements, placement_beside
 from planner.pulsar.placement.modular import configured_placement
 from planner.pulsar.placement.registry import placement_by_name
-from planner.pulsar.shedding.profile import NeverReached, Quiet, Remedy
+from planner.pulsar.shedding.profile import NeverReached, Quiet, Remedy, WouldShed
 from planner.pulsar.shedding.registry import SHEDDERS, default_shedder, has_shedder, offered_shedders
 from planner.simulate.moves import THRASHING_WINDOW_MIN, thrashing_percent
 from planner.simulate.trace import cycle_seed
@@ -191,7 +191,7 @@ def idle_broker(case: Outcome) -> Iterator[Finding]:
         f" {worst * 100:.0f} %, compared with an average of {mean * 100:.0f} %. Such brokers received"
         f" {count(moved, 'bundle')} in {count(len(series.at_ms), 'cycle')}."
     )
-    remedy = case.profile.for_idle_brokers(case.trace.settings)
+    remedy = case.profile.for_idle_brokers(case.trace.settings, _would_shed(case))
     yield Finding(
         code="idle_broker",
         title="A broker stays idle after its start" if known else "A broker stays idle",
@@ -250,15 +250,13 @@ def threshold_never_reached(case: Outcome) -> Iterator[Finding]:
         f" {idle}: the highest score was {highest * 100:.1f} %, the"
         f" {'average' if np.isnan(limits[nearest]) else 'threshold'} {least[nearest] * 100:.1f} %."
     )
-    last = cycles[-1]
-    seed = cycle_seed(case.trace.scenario.seed, last.index)
     remedy = act(
         NeverReached(
             config=case.trace.settings,
             above=highest - float(average[nearest]),
             average=float(average[-1]),
             scores=scores[-1][np.isfinite(scores[-1])],
-            would_shed=lambda config: bool(next_cycle(last.view, last.memory, config, seed, explain=False)[1].moves),
+            would_shed=_would_shed(case),
         )
     )
     if remedy is None:
@@ -273,6 +271,13 @@ def threshold_never_reached(case: Outcome) -> Iterator[Finding]:
         settings=tuple(remedy.changes),
         changes=remedy.changes,
     )
+
+
+def _would_shed(case: Outcome) -> WouldShed:
+    """Return what says whether the last cycle sheds under other settings."""
+    last = case.trace.cycles[-1]
+    seed = cycle_seed(case.trace.scenario.seed, last.index)
+    return lambda config: bool(next_cycle(last.view, last.memory, config, seed, explain=False)[1].moves)
 
 
 def limits_of(case: Outcome, scores: FloatArray) -> FloatArray:

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from planner.cluster.arrays import frozen
-from planner.cluster.decisions import Move, SheddingDecision
+from planner.cluster.decisions import Move, Reason, SheddingDecision
 from planner.cluster.errors import PlannerError
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.names import (
@@ -31,7 +31,7 @@ from planner.cluster.tables import TRAFFIC_COLUMNS
 from planner.cluster.units import MS_PER_MIN
 from planner.pulsar.load.top_bundles import reported_under, with_top_ranks
 from planner.pulsar.load.usage import weighted_usage
-from planner.pulsar.manager.cycle import CycleDecision, Unload, effective_shedder, next_cycle
+from planner.pulsar.manager.cycle import DRAWN_AGAIN, CycleDecision, Unload, effective_shedder, next_cycle
 from planner.pulsar.manager.leader import LeaderMemory, elected
 from planner.pulsar.manager.pairing import placement_beside
 from planner.pulsar.shedding.profile import EVERY_BOUNDS, EVERY_EAGER, Bounds
@@ -73,6 +73,10 @@ class Target:
         if self.bundle:
             return any(move.bundle == self.bundle for move in moves)
         return any(move.source == self.broker for move in moves)
+
+    def may_be_shed(self, unloads: Sequence[Unload]) -> bool:
+        """Say whether some unloads shed it, or a draw kept it that may turn out otherwise."""
+        return self.is_shed([one.move for one in unloads if one.carried_out or one.reason.code is DRAWN_AGAIN])
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +191,9 @@ def what_if(trace: Trace, cycle: int, target: Target, shedders: Sequence[Shedder
     )
 
 
-def opening_of(trace: Trace, cycle: int, broker: str, names: Sequence[str]) -> Change | None:
+def opening_of(
+    trace: Trace, cycle: int, broker: str, names: Sequence[str], given: Mapping[str, SettingValue] | None = None
+) -> Change | None:
     """Return the nearest value of the first of some settings that makes a cycle shed from a broker.
 
     A faster question than `what_if`, which tries every setting. A fraction has two decimals where that suffices.
@@ -197,29 +203,25 @@ def opening_of(trace: Trace, cycle: int, broker: str, names: Sequence[str]) -> C
         cycle: Index of the cycle.
         broker: Broker id.
         names: Settings to try, each alone.
+        given: What is set besides.
     """
     running, _ = effective_shedder(trace.cycles[cycle].view.info.load_manager, trace.settings)
     scene = _Scene.of(trace, cycle, running, ran=True)
-    target = Target(broker=broker)
-
-    @cache
-    def flips(config: Settings) -> bool:
-        return target.is_shed(scene.decide(config).moves)
-
-    for name in names:
+    target, config = Target(broker=broker), scene.config.changed(**given or {})
+    flips = cache(lambda config: target.may_be_shed(scene.decide(config).unloads))
+    for name in [one for one in names if one in config]:
+        found: list[Change] = []
         if name == SHEDDING_EXCLUDED_NAMESPACES:
-            found = (
-                [Change(name, "=", (), scene.config.names(name))] if flips(scene.config.changed(**{name: ()})) else []
-            )
-        else:
-            found = _flips_of(name, scene.bounds[name], scene.config, flips) if name in scene.bounds else []
+            found = [Change(name, "=", (), config.names(name))] if flips(config.changed(**{name: ()})) else []
+        elif name in scene.bounds or config.of(name).kind == "boolean":
+            found.extend(_flips_of(name, scene.bounds.get(name), config, flips))
         if found:
-            return _shortened(found[0], scene.config, flips)
+            return _shortened(found[0], config, flips)
     return None
 
 
-def rule_behind(trace: Trace, cycle: int, broker: str, names: Sequence[str]) -> str:
-    """Return why a broker keeps what is chosen once a value of one of some settings lets go of it; empty for nothing.
+def rule_behind(trace: Trace, cycle: int, broker: str, names: Sequence[str]) -> Reason | None:
+    """Return why a broker keeps what is chosen once a value of one of some settings lets go of it; None for nothing.
 
     The arguments are those of `opening_of`.
     """
@@ -230,8 +232,8 @@ def rule_behind(trace: Trace, cycle: int, broker: str, names: Sequence[str]) -> 
         decision = scene.decide(scene.config.changed(**{name: round(value) if whole else value}))
         for one in decision.unloads:
             if one.move.source == broker and not one.carried_out:
-                return one.reason.text.removeprefix("stays: ")
-    return ""
+                return one.reason
+    return None
 
 
 def _shortened(change: Change, config: Settings, flips: _Flipped) -> Change:

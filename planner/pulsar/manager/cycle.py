@@ -17,9 +17,11 @@ from planner.cluster.errors import PulsarError
 from planner.cluster.hashing import hash_map_order, java_string_hashes
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.names import (
+    DISTRIBUTE_BUNDLES_EVENLY_ENABLED,
     LOAD_BALANCER_ENABLED,
     LOAD_PLACEMENT_STRATEGY,
     LOAD_SHEDDING_STRATEGY,
+    PREFER_LATER_VERSIONS,
     SHEDDING_ENABLED,
     SHEDDING_EXCLUDED_NAMESPACES,
     SHEDDING_GRACE_PERIOD_MINUTES,
@@ -77,7 +79,10 @@ ANTI_AFFINITY = ReasonCode(
     "stays: {broker} has as few namespaces of its anti-affinity group ({members:.0f}) as any other broker",
 )
 _NO_DESTINATION = ReasonCode("cycle.no_destination", "stays: the leader finds no broker for it")
-_SAME_BROKER = ReasonCode("cycle.same_broker", "stays: the leader would assign it to {broker} again")
+SAME_BROKER = ReasonCode("cycle.same_broker", "stays: the leader would assign it to {broker} again")
+DRAWN_AGAIN = ReasonCode(
+    "cycle.drawn_again", "stays: Pulsar draws one of {brokers:.0f} brokers for it, here {broker} again"
+)
 _PLACEMENT_FAILED = ReasonCode("cycle.placement_failed", "stays: placement fails because a broker has no load report")
 
 FRAME_GATES: Final[Mapping[ReasonCode, Gate]] = {
@@ -85,7 +90,11 @@ FRAME_GATES: Final[Mapping[ReasonCode, Gate]] = {
     ISOLATED: Gate("the isolation policy"),
     ANTI_AFFINITY: Gate("the anti-affinity group"),
     _NO_DESTINATION: Gate("that no broker may own its bundles"),
-    _SAME_BROKER: Gate("that placement would assign its bundles to it again"),
+    SAME_BROKER: Gate(
+        "that placement would assign its bundles to it again",
+        beside=(DISTRIBUTE_BUNDLES_EVENLY_ENABLED, PREFER_LATER_VERSIONS),
+    ),
+    DRAWN_AGAIN: Gate("that placement drew it for its bundles again", passes=True),
     _PLACEMENT_FAILED: Gate("that placement fails for want of a load report"),
 }
 """The rules around every strategy that keep what it selected in place; see `Profile.gates`."""
@@ -353,8 +362,8 @@ class _Frame:
                 continue
             to, acceptable = found.decision.selected, found.decision.acceptable
             if to is None or to == move.source:
-                code = _NO_DESTINATION if to is None else _SAME_BROKER
-                unloads.append(Unload(replace(move, destination=None), self._reason(code, move), acceptable, found))
+                stays = self._stays(move, len(acceptable))
+                unloads.append(Unload(replace(move, destination=None), stays, acceptable, found))
                 continue
             drawn = len(acceptable) > 1
             why = self._reason(_DRAWN, move, to, brokers=float(len(acceptable))) if drawn else None
@@ -368,6 +377,12 @@ class _Frame:
         elif shared:
             shed = shed.with_state(replace(shed.state, broker=place.placement.broker))
         return replace(memory, shedding=shed, modular=replace(place, affinities=affinities)), tuple(unloads)
+
+    def _stays(self, move: Move, acceptable: int) -> Reason:
+        """Return why placement leaves a bundle where it is, given how many brokers it chooses among."""
+        if acceptable > 1:
+            return self._reason(DRAWN_AGAIN, move, brokers=float(acceptable))
+        return self._reason(SAME_BROKER if acceptable else _NO_DESTINATION, move)
 
     def _veto(self, move: Move, filters: ModularFilters) -> Reason | None:
         """Return the rule that keeps a bundle before a destination is looked for."""

@@ -397,7 +397,7 @@ _PROFILE = Profile(
     absent=ABSENT,
     calmer=_calmer,
     for_never_reached=_for_never_reached,
-    for_idle_brokers=lambda _: Remedy(
+    for_idle_brokers=lambda *_: Remedy(
         "Lower loadBalancerAvgShedderLowThreshold or minUnloadMessage, or unload bundles to the idle brokers by hand.",
         {_AVG_SHEDDER_LOW_THRESHOLD: 5},
     ),

@@ -95,7 +95,7 @@ _PROFILE = Profile(
     exact={BROKER_OVERLOADED_THRESHOLD_PERCENTAGE: lambda score, _: score * 100},
     gates={_SINGLE: ONLY_BUNDLE, _NO_CANDIDATE: NO_BUNDLE, **BUNDLE_GATES},
     calmer=_calmer,
-    for_idle_brokers=_calmer,
+    for_idle_brokers=lambda config, _: _calmer(config),
     for_never_reached=lambda _: Remedy(
         "Use ThresholdShedder, which compares with the average instead of a fixed threshold.", _OTHER
     ),

@@ -15,6 +15,9 @@ from planner.pulsar.shedding.needs import Need
 Measure: TypeAlias = Literal["usage", "msg_rate"]
 """Criteria by which a strategy compares brokers."""
 
+WouldShed: TypeAlias = Callable[[Settings], bool]
+"""Says whether the last cycle that was seen sheds under other settings."""
+
 Bounds: TypeAlias = tuple[float, float] | None
 """Between which values of a setting a decision is searched; None for a switch."""
 
@@ -52,7 +55,7 @@ class NeverReached:
     above: float
     average: float
     scores: FloatArray
-    would_shed: Callable[[Settings], bool]
+    would_shed: WouldShed
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +99,8 @@ class Gate:
         settings: Settings that can open it, the likeliest first; none where no setting does.
         of_bundles: Whether it only sums up that each bundle of the broker is held back by a rule of its own.
         passes: Whether it opens by itself as cycles go by, so that it matters only where nothing is shed for long.
-        reporting: Settings that may open it, as brokers then report other bundles; it says nothing where none does.
+        beside: Settings that may open it although they are no part of it, as brokers then report other bundles, or
+            placement has other candidates; it says nothing where none does.
         skips: Whether it skips whole cycles meanwhile, so that what else holds a broker back shows before or after it.
     """
 
@@ -104,7 +108,7 @@ class Gate:
     settings: tuple[str, ...] = ()
     of_bundles: bool = False
     passes: bool = False
-    reporting: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
     skips: bool = False
 
 
@@ -176,9 +180,10 @@ class Profile:
             acts, and how many points it is apart; None when it counts by no broker.
         most_bundles: The setting that limits the bundles of a cycle, the busiest first; empty for none.
         paired_placement: Name of the placement strategy that must run with it, and with no other; empty without one.
+        out_of_reach: By setting, the value from which on no cluster exceeds it, and why, as a sentence.
         absent: Rule of the releases that have neither the strategy nor its pair; None when all have it.
         calmer: What makes it shed less at once.
-        for_idle_brokers: What makes it fill brokers that are nearly empty.
+        for_idle_brokers: What makes it fill brokers that are nearly empty, given what would shed.
         for_never_reached: What makes it act although its threshold was never reached; None if it was reached.
         for_switched_off: What makes it compare brokers where its settings switch every comparison off; None where not.
     """
@@ -189,9 +194,10 @@ class Profile:
     differences: tuple[str, ...]
     judges_by: str
     calmer: Callable[[Settings], Remedy]
-    for_idle_brokers: Callable[[Settings], Remedy]
+    for_idle_brokers: Callable[[Settings, WouldShed], Remedy]
     for_never_reached: Callable[[NeverReached], Remedy | None] | None = None
     for_switched_off: Callable[[Settings], Remedy | None] = lambda _: None
+    out_of_reach: Mapping[str, tuple[float, str]] = field(default_factory=dict)
     measure: Measure = "usage"
     threshold: Callable[[Settings], float] | None = None
     above_average: bool = False
@@ -222,7 +228,7 @@ EVERY_EAGER: Mapping[str, SettingValue] = {
 """Its values with which most is shed; see `Profile.eager`."""
 
 
-def lower_threshold_remedy(config: Settings) -> Remedy:
+def lower_threshold_remedy(config: Settings, would_shed: WouldShed) -> Remedy:
     """Return what fills idle brokers where nothing better is known."""
-    del config
+    del config, would_shed
     return Remedy("Lower the threshold of the strategy, or unload bundles to the idle brokers by hand.")

@@ -20,7 +20,15 @@ from planner.cluster.snapshot import Snapshot
 from planner.cluster.units import MIB
 from planner.pulsar.load.usage import USAGE_WEIGHTS, weighted_usage
 from planner.pulsar.shedding.needs import THROUGHPUT_OF_BUNDLES, USAGE
-from planner.pulsar.shedding.profile import Gate, NeverReached, Profile, Remedy, Tally, lower_threshold_remedy
+from planner.pulsar.shedding.profile import (
+    Gate,
+    NeverReached,
+    Profile,
+    Remedy,
+    Tally,
+    WouldShed,
+    lower_threshold_remedy,
+)
 from planner.pulsar.shedding.selection import (
     ADDITIONAL_MARGIN,
     BUNDLE_GATES,
@@ -103,6 +111,8 @@ class _Limits:
 
 _THRESHOLD = "loadBalancerBrokerThresholdShedderPercentage"
 _LOWER = "lowerBoundarySheddingEnabled"
+_HALVINGS = 10
+"""How often the minimum throughput is halved to find one with which something is shed."""
 
 
 def _calmer(config: Settings) -> Remedy:
@@ -112,24 +122,43 @@ def _calmer(config: Settings) -> Remedy:
     )
 
 
-def _for_idle_brokers(config: Settings) -> Remedy:
+def _lower_boundary(config: Settings, would_shed: WouldShed) -> Remedy | None:
+    """Return how the lower boundary sheds: what it moves is often less than the minimum throughput. None if it cannot.
+
+    It moves half the threshold as a share of the traffic of the highest broker: with the defaults, a broker with less
+    than 200 MiB/s sheds nothing.
+    """
+    asks = f"Set {_LOWER} to true (needs a restart)"
     if config.flag(_LOWER):
-        return lower_threshold_remedy(config)
+        return None
+    if would_shed(config.changed(**{_LOWER: True})):
+        return Remedy(asks, {_LOWER: True})
+    minimum, now = _BUNDLE_UNLOAD_MIN_THROUGHPUT_THRESHOLD, config.number(_BUNDLE_UNLOAD_MIN_THROUGHPUT_THRESHOLD)
+    for halvings in range(1, _HALVINGS + 1):
+        both = {_LOWER: True, minimum: float(f"{now / 2**halvings:.2g}")}
+        if would_shed(config.changed(**both)):
+            return Remedy(f"{asks}, and {minimum} to {both[minimum]:g} (less than {now:g} MiB/s would leave)", both)
+    return None
+
+
+def _for_idle_brokers(config: Settings, would_shed: WouldShed) -> Remedy:
+    if (found := _lower_boundary(config, would_shed)) is None:
+        return lower_threshold_remedy(config, would_shed)
     return Remedy(
-        "Set lowerBoundarySheddingEnabled to true (needs a restart): ThresholdShedder only looks for "
-        "brokers far above the average, and a few idle brokers hardly lower the average.",
-        {_LOWER: True},
+        f"{found.words}: ThresholdShedder only looks for brokers far above the average, and a few idle brokers hardly"
+        " lower the average.",
+        found.changes,
     )
 
 
 def _for_never_reached(seen: NeverReached) -> Remedy:
     config, lowest = seen.config, float(seen.scores.min())
-    if not config.flag(_LOWER) and lowest < seen.average - config.integer(_THRESHOLD) / 100:
-        at_once = " It then sheds in the last cycle." if seen.would_shed(config.changed(**{_LOWER: True})) else ""
+    below = lowest < seen.average - config.integer(_THRESHOLD) / 100
+    if below and (found := _lower_boundary(config, seen.would_shed)) is not None:
         return Remedy(
-            f"Set lowerBoundarySheddingEnabled to true (needs a restart): the lowest broker, {lowest * 100:.0f} %,"
-            f" is more than the threshold below the average, {seen.average * 100:.0f} %.{at_once}",
-            {_LOWER: True},
+            f"{found.words}: the lowest broker, {lowest * 100:.0f} %, is more than the threshold below the average,"
+            f" {seen.average * 100:.0f} %. It then sheds in the last cycle.",
+            found.changes,
         )
     points, usual = max(math.floor(seen.above * 100), 0), config.of(_THRESHOLD).default
     to = f"{points}"

@@ -609,12 +609,14 @@ def _reported(
     return TransferState(before.hit_count + 1 if called else 0, now.get("load_avg", after.load_avg), std)
 
 
+_MOST_DEVIATION = 0.5
+"""Standard deviation of loads of which half are 0 and half are 100 %."""
 _REPORTS_MORE = (SHEDDING_BUNDLES_WITH_POLICIES_ENABLED, SHEDDING_EXCLUDED_NAMESPACES, _REPORTED)
 """Settings by which a broker leaves bundles out of its report."""
 _GATES: Mapping[ReasonCode, Gate] = {
     HIT_COUNT: Gate("the hit counter", (_SHEDDING_CONDITION_HIT_COUNT_THRESHOLD,), passes=True),
-    DONOR_EMPTY: Gate("that it reports no top bundles", reporting=_REPORTS_MORE),
-    DONOR_SINGLE: Gate("that a broker keeps its only top bundle", reporting=_REPORTS_MORE),
+    DONOR_EMPTY: Gate("that it reports no top bundles", beside=_REPORTS_MORE),
+    DONOR_SINGLE: Gate("that a broker keeps its only top bundle", beside=_REPORTS_MORE),
     NO_DATA: Gate("that it has no load data"),
     CYCLE_NO_DATA: Gate("that a broker has no load data"),
     CYCLE_OUTDATED: Gate("that all load data is outdated", (BROKER_LOAD_DATA_TTL_IN_SECONDS,)),
@@ -624,15 +626,13 @@ _GATES: Mapping[ReasonCode, Gate] = {
     NOT_REACHED: Gate("the maximum of brokers per cycle", (_MAX_NUMBER_OF_BROKER_SHEDDING_PER_CYCLE,), passes=True),
     EXCLUDED: Gate("the excluded namespaces", (SHEDDING_EXCLUDED_NAMESPACES,)),
     GATED: Gate("that bundles with policies are not shed", (SHEDDING_BUNDLES_WITH_POLICIES_ENABLED,)),
-    FILTERED: Gate(
-        "that the placement filters allow the other broker for none of its bundles", reporting=_REPORTS_MORE
-    ),
+    FILTERED: Gate("that the placement filters allow the other broker for none of its bundles", beside=_REPORTS_MORE),
     FILTER_FAILED: Gate("that a placement filter fails"),
     RECENT: GRACE,
-    NO_SWAP: Gate("that its bundles are larger than what may move", reporting=_REPORTS_MORE),
-    TOO_BIG: Gate("that its bundles are larger than what may move", reporting=_REPORTS_MORE),
-    IDLE: Gate("that its top bundles carry no traffic", reporting=_REPORTS_MORE),
-    DONOR_NOTHING: Gate("that none of its top bundles can move", of_bundles=True, reporting=_REPORTS_MORE),
+    NO_SWAP: Gate("that its bundles are larger than what may move", beside=_REPORTS_MORE),
+    TOO_BIG: Gate("that its bundles are larger than what may move", beside=_REPORTS_MORE),
+    IDLE: Gate("that its top bundles carry no traffic", beside=_REPORTS_MORE),
+    DONOR_NOTHING: Gate("that none of its top bundles can move", of_bundles=True, beside=_REPORTS_MORE),
 }
 """What holds a broker above its threshold, or its bundles, back; see `Profile.gates`."""
 
@@ -646,6 +646,14 @@ def _for_never_reached(seen: NeverReached) -> Remedy | None:
     if seen.scores.max() * 100 > seen.config.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE):
         words += " A broker above the limit also has to be more than this above the average."
     return Remedy(words, {_BROKER_LOAD_TARGET_STD: half})
+
+
+def _calmer(config: Settings) -> Remedy:
+    raised = config.number(_BROKER_LOAD_TARGET_STD) < _MOST_DEVIATION
+    return Remedy(
+        f"Lower {_MAX_NUMBER_OF_BROKER_SHEDDING_PER_CYCLE}{f', or raise {_BROKER_LOAD_TARGET_STD}' if raised else ''}.",
+        {_MAX_NUMBER_OF_BROKER_SHEDDING_PER_CYCLE: 1},
+    )
 
 
 _PROFILE = Profile(
@@ -700,12 +708,15 @@ _PROFILE = Profile(
         full=_full,
         reported=_reported,
     ),
-    calmer=lambda _: Remedy(
-        "Lower loadBalancerMaxNumberOfBrokerSheddingPerCycle, or raise loadBalancerBrokerLoadTargetStd.",
-        {_MAX_NUMBER_OF_BROKER_SHEDDING_PER_CYCLE: 1},
-    ),
+    calmer=_calmer,
     for_idle_brokers=lower_threshold_remedy,
     for_never_reached=_for_never_reached,
+    out_of_reach={
+        _BROKER_LOAD_TARGET_STD: (
+            _MOST_DEVIATION,
+            "Loads from 0 to 1, which is 100 %, deviate by 0.5 at most, so that only nearly idle brokers get bundles.",
+        )
+    },
 )
 
 

@@ -12,6 +12,7 @@ import pytest
 from planner.cluster.hashing import topic_hashes
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.releases import release
+from planner.cluster.setting import conf_value
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.tables import make_topics
@@ -142,6 +143,15 @@ class TestThresholdNeverReached:
         assert "the highest score was 80.0 %, the threshold 83.2 %" in finding.evidence
         assert finding.changes == {LOWER: True}
         assert "It then sheds in the last cycle." in finding.remedy
+
+    def test_the_minimum_is_lowered_where_it_stops_what_the_switch_sheds(self) -> None:
+        """Half of 10 % of 60 MiB/s is less than 10: the switch alone sheds nothing, and its restart looked like it."""
+        small = cluster(self.USAGE, dict.fromkeys(range(11), (30, 30)))
+        changes = only(trace_of([self.USAGE] * 2, view=small), "threshold_never_reached").changes
+        assert changes == {LOWER: True, "loadBalancerBundleUnloadMinThroughputThreshold": 2.5}
+        asked = [{name: conf_value(value)} for name, value in changes.items()]
+        assert not any(simulate(small, Scenario(cycles=3, settings=one)).events for one in asked)
+        assert simulate(small, Scenario(cycles=3, settings={**asked[0], **asked[1]})).events
 
     def test_a_lower_threshold_where_the_switch_does_not_help(self) -> None:
         usage = (0.56, 0.48, 0.40)

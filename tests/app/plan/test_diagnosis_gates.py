@@ -357,6 +357,57 @@ def test_a_threshold_that_is_no_longer_reached_is_named() -> None:
     )
 
 
+EVENLY: Final = "loadBalancerDistributeBundlesEvenlyEnabled"
+FEWEST: Final[dict[int, tuple[float, ...]]] = {0: (40.0,) * 2, 1: (0.7,) * 7, 2: (0.7,) * 7}
+"""The hot broker has the fewest bundles, so that the filter that distributes them evenly gives them back to it."""
+
+
+def test_the_switch_that_gives_bundles_back_is_named() -> None:
+    made = hot("ThresholdShedder", FEWEST, usage=(0.8, 0.2, 0.2))
+    outcome = asked(made)
+    assert not outcome.summary.shed
+    found = gate_of(outcome)
+    assert found.title == f"b1:8080 is above the threshold, but {EVENLY} keeps bundles there"
+    assert found.changes == {EVENLY: False}
+    assert asked(made, settings={EVENLY: False}).summary.shed
+
+
+def test_the_switch_is_named_beside_a_minimum() -> None:
+    small: dict[int, tuple[float, ...]] = {0: (4.0,) * 2, 1: (0.2,) * 7, 2: (0.2,) * 7}
+    made = hot("ThresholdShedder", small, usage=(0.8, 0.2, 0.2))
+    found = gate_of(asked(made))
+    assert f"such as 2.2 (now 10.0), and {EVENLY} to false: the next cycle then sheds from b1:8080" in found.remedy
+    settings = {name: conf_value(value) for name, value in found.changes.items()}
+    assert len(settings) == 2
+    assert asked(made, settings=settings).summary.shed
+    assert not any(asked(made, settings={name: value}).summary.shed for name, value in settings.items())
+
+
+def test_a_later_version_keeps_its_bundles() -> None:
+    even = dict.fromkeys(range(3), (20.0,) * 4)
+    made = hot("ThresholdShedder", even, usage=(0.8, 0.2, 0.2), settings={"preferLaterVersions": True})
+    later = replace(made.brokers, version=("4.2.5", "4.2.4", "4.2.4"))
+    found = gate_of(asked(made.with_columns(brokers=later)))
+    assert found.changes == {"preferLaterVersions": False}
+
+
+def test_why_placement_chooses_a_broker_again_is_said_where_no_switch_helps() -> None:
+    """Large messages: the hot broker has the lowest message rate, by which the default placement goes."""
+    sizes: dict[int, tuple[float, ...]] = {0: (10.0,) * 8, 1: (0.7,) * 8, 2: (0.7,) * 8}
+    rates = {0: (10.0,) * 8, 1: (90.0,) * 8, 2: (90.0,) * 8}
+    found = gate_of(asked(cluster((0.8, 0.2, 0.2), sizes, rates=rates, settings={EVENLY: False})))
+    assert found.title.endswith("sheds nothing: placement would assign its bundles to it again")
+    assert found.remedy.startswith("LeastLongTermMessageRate places by long-term message rate, and so chooses b1:8080")
+
+
+def test_a_draw_that_keeps_a_bundle_opens_a_gate_all_the_same() -> None:
+    """Brokers with equal message rates: Pulsar draws one of them, which is the bundle's own in some cycles."""
+    equal = dict.fromkeys(range(3), (4.0,) * 4)
+    for cycles in range(1, 9):
+        found = gate_of(asked(hot("ThresholdShedder", equal, usage=(0.8, 0.3, 0.3)), cycles=cycles))
+        assert list(found.changes) == ["loadBalancerBundleUnloadMinThroughputThreshold"], cycles
+
+
 def test_where_another_rule_stands_behind_a_gate_it_is_named() -> None:
     """Whatever the minimum of an unload, the leader would give the bundle back to its broker, which has the fewest."""
     sizes: dict[int, tuple[float, ...]] = {0: (6.0,) * 6, 1: (6.0,) * 9, 2: (6.0,) * 9}
