@@ -174,6 +174,12 @@ def _split_or_full(cause: Finding, other: Finding, case: Outcome) -> bool:
     return (_namespace if other.code == "namespace_full" else _bundles)(cause, other, case)
 
 
+def _of_limit(cause: Finding, other: Finding, case: Outcome) -> bool:
+    """Say whether a limit of bundles that overflows is the one that they exceed; every bundle exceeds one below 0."""
+    del case
+    return cause.severity == "high" or not set(cause.settings).isdisjoint(other.settings)
+
+
 def _range(bundle: str) -> tuple[str, int, int]:
     space, _, ends = bundle.rpartition("/")
     low, _, high = ends.partition("_")
@@ -248,6 +254,10 @@ EXPLAINS: Final[Mapping[str, tuple[frozenset[str], Scope]]] = {
         _brokers,
     ),
     "threshold_never_acts": (_OF_THRESHOLD, _anywhere),
+    "limit_overflows": (
+        frozenset({"namespace_full", "split_cascade", "split_refused", "topic_above_limit"}),
+        _of_limit,
+    ),
     "average_frozen": (frozenset({"ema_lag"}), _anywhere),
     "resource_not_counted": (frozenset({"no_resource_counts"}), _anywhere),
     "avg_held_back": (frozenset({"held_by_gate"}), _no_value_opens),

@@ -9,8 +9,10 @@ import numpy as np
 
 from planner.cluster.errors import PulsarError
 from planner.cluster.internal_bundles import internal_bundles
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.names import (
     AVERAGE_RESOURCE_USAGE_DIFFERENCE_THRESHOLD_PERCENTAGE,
+    BROKER_MAX_TOPICS,
     BROKER_OVERLOADED_THRESHOLD_PERCENTAGE,
     OVERRIDE_BROKER_NIC_SPEED_GBPS,
     PREFER_LATER_VERSIONS,
@@ -20,6 +22,7 @@ from planner.cluster.text import count, percent, times, without_package
 from planner.explain.finding import Finding, Severity, listed
 from planner.explain.health import is_full
 from planner.explain.outcome import Outcome
+from planner.explain.topic_advice import raised
 from planner.explain.unlike import beyond_network, odd_limits
 from planner.pulsar.placement.filters import latest
 from planner.pulsar.placement.registry import placement_by_name
@@ -31,6 +34,7 @@ from planner.simulate.usage_model import Growth
 
 if TYPE_CHECKING:
     from planner.cluster.setting import SettingValue
+    from planner.cluster.tables import BrokerTable
 
 _MANY_CLIENTS = 0.5
 """Share of all clients from which on it is many."""
@@ -90,21 +94,10 @@ def unlike_machines(case: Outcome) -> Iterator[Finding]:
     for one in limits:
         if one.nic_gbps:
             alike.setdefault(one.nic_gbps, []).extend(one.brokers)
-    nic, managers = bool(alike), False
-    for what, texts, of_manager in (
-        ("release", table.version, False),
-        ("load manager", table.load_manager_class, True),
-    ):
-        counted = Counter(text for text in texts if text)
-        if len(counted) > 1:
-            managers = managers or of_manager
-            usual_text = counted.most_common(1)[0][0]
-            few_names = [name for name, text in zip(table.name, texts, strict=True) if text and text != usual_text]
-            odd += few_names
-            other = next(text for text in texts if text and text != usual_text)
-            parts.append(
-                f"{what} {without_package(other)} on {listed(few_names)}, {without_package(usual_text)} on others"
-            )
+    nic, texts = bool(alike), list(_unlike_texts(table))
+    managers = any(what == "load manager" for what, _, _ in texts)
+    odd += [name for _, names, _ in texts for name in names]
+    parts += [sentence for _, _, sentence in texts]
     if not parts:
         return
     speed = (
@@ -116,19 +109,24 @@ def unlike_machines(case: Outcome) -> Iterator[Finding]:
     severity: Severity = "high" if managers or (nic and not case.calm) else "medium"
     if case.calm and len(parts) == len(limits):
         severity = "low"  # sizes only, and all have room
-    older = _left_out(case)
+    older, others = _left_out(case), _of_other_managers(case)
     left_out = f" {PREFER_LATER_VERSIONS} is on, so that nothing is placed on {listed(older)}." if older else ""
+    if others:
+        left_out += f" Bundles go only to brokers with the load manager of the leader: none to {listed(others)}."
     or_off = f" Until then, set {PREFER_LATER_VERSIONS} to false." if older else ""
     changes: dict[str, SettingValue] = {PREFER_LATER_VERSIONS: False} if older and not nic else {}
     alone = not limits and not managers  # machines are alike, and an upgrade is under way
+    mixed = not limits and managers
     yield Finding(
         code="unlike_machines",
-        title="Brokers run different releases" if alone else "Unexpected differences between machines",
-        evidence=f"{'Brokers differ' if alone else 'Among brokers with the same number of cores'}: {'; '.join(parts)}."
-        f"{left_out}",
+        title="Brokers run different releases"
+        if alone
+        else f"{'Brokers run different load managers' if mixed else 'Unexpected differences between machines'}",
+        evidence=f"{'Brokers differ' if not limits else 'Among brokers with the same number of cores'}:"
+        f" {'; '.join(parts)}.{left_out}",
         remedy=(
-            f"Bring all brokers to one release.{or_off}"
-            if alone
+            f"Bring all brokers to one {'release' if alone else 'load manager (loadManagerClassName)'}.{or_off}"
+            if not limits
             else "Make these machines equal unless the difference is intended: shedding compares brokers by percentages"
             f" of their own limits.{or_off}{speed}"
         ),
@@ -142,6 +140,17 @@ def unlike_machines(case: Outcome) -> Iterator[Finding]:
     )
 
 
+def _unlike_texts(table: "BrokerTable") -> Iterator[tuple[str, list[str], str]]:
+    """Yield in what else brokers differ: what it is, the brokers of which fewer have the same, and that in words."""
+    for what, texts in (("release", table.version), ("load manager", table.load_manager_class)):
+        counted = Counter(text for text in texts if text)
+        if len(counted) > 1:
+            usual = counted.most_common(1)[0][0]
+            few = [name for name, text in zip(table.name, texts, strict=True) if text and text != usual]
+            other = next(text for text in texts if text and text != usual)
+            yield what, few, f"{what} {without_package(other)} on {listed(few)}, {without_package(usual)} on others"
+
+
 def _left_out(case: Outcome) -> list[str]:
     """Return the brokers of an earlier release, on which preferLaterVersions lets nothing be placed."""
     brokers = case.last.brokers
@@ -153,6 +162,48 @@ def _left_out(case: Outcome) -> list[str]:
     except PulsarError:  # then Pulsar compares none, either
         return []
     return [name for name in versions if name not in newest]
+
+
+def _of_other_managers(case: Outcome) -> list[str]:
+    """Return the brokers with another load manager than the leader, on which nothing is placed; none if it is unknown.
+
+    Simple names are compared: where no broker runs the class of the leader, no one is left out.
+    """
+    brokers, leader = case.last.brokers, case.last.info.leader
+    classes = dict(zip(brokers.name, brokers.load_manager_class, strict=True))
+    leads = classes.get(leader, "")
+    return [name for name, other in classes.items() if leads and other and other != leads]
+
+
+def topics_full(case: Outcome) -> Iterator[Finding]:
+    """Brokers hold as many topics as placement allows, so that they get nothing; or nobody does."""
+    brokers, extensible = case.last.brokers, case.load_manager is LoadManager.EXTENSIBLE
+    limit = case.trace.settings.integer(BROKER_MAX_TOPICS)
+    there = brokers.registered & brokers.has_load_data
+    full = there & ((brokers.topics >= limit) if extensible else (brokers.topics > limit))
+    if not full.any():
+        return
+    order = np.flatnonzero(full)[np.argsort(-brokers.topics[full], kind="stable")]
+    names, most = [brokers.name[at] for at in order.tolist()], int(brokers.topics[order[0]])
+    every = len(names) == int(there.sum())
+    none = "Every bundle that is unloaded, or whose broker stops, then stays without a broker"
+    if not extensible:
+        none = "Then Pulsar ignores the limit"
+    yield Finding(
+        code="topics_full",
+        title=f"{'Every broker has' if every else listed(names) + (' has' if len(names) == 1 else ' have')} as many"
+        f" topics as {BROKER_MAX_TOPICS} allows",
+        evidence=(
+            f"It is {limit:,}; {names[0]} has {most:,} topics. Nothing is placed on such a broker."
+            f"{f' All {len(names)} brokers are at it. {none}.' if every else ''}"
+        ),
+        remedy=f"Raise {BROKER_MAX_TOPICS}, such as to {raised(most):,}, if brokers have the memory. Otherwise add"
+        " brokers, and move bundles there.",
+        severity="high" if every and extensible else "low" if every else "medium",
+        brokers=tuple(names),
+        settings=(BROKER_MAX_TOPICS,),
+        changes={} if every and not case.summary.unserved else {BROKER_MAX_TOPICS: raised(most)},
+    )
 
 
 def throttled(case: Outcome) -> Iterator[Finding]:

@@ -32,6 +32,7 @@ PATTERNS: tuple[Pattern, ...] = (
     measurement_patterns.report_outdated,
     cluster_patterns.out_of_capacity,
     cluster_patterns.unlike_machines,
+    cluster_patterns.topics_full,
     core_patterns.fewer_cores,
     policy_patterns.policy_matches_no_broker,
     policy_patterns.no_broker_allowed,

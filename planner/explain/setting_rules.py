@@ -17,6 +17,7 @@ from planner.cluster.names import (
     LOAD_MANAGER_CLASS_NAME,
     LOAD_PLACEMENT_STRATEGY,
     LOAD_SHEDDING_STRATEGY,
+    NAMESPACE_BUNDLE_MAX_BANDWIDTH_MBYTES,
     NAMESPACE_MAXIMUM_BUNDLES,
     REPORT_UPDATE_MAX_INTERVAL_MINUTES,
     SHEDDING_ENABLED,
@@ -26,7 +27,7 @@ from planner.cluster.names import (
 )
 from planner.cluster.settings import Settings
 from planner.cluster.text import without_package
-from planner.cluster.units import S_PER_MIN
+from planner.cluster.units import MIB, S_PER_MIN
 from planner.explain.finding import Finding
 from planner.pulsar.load.usage import USAGE_WEIGHTS, ResourceWeights
 from planner.pulsar.manager.class_names import MANAGER_CLASSES, OFFICIAL_CLASSES, REPLACED, class_name
@@ -34,6 +35,7 @@ from planner.pulsar.manager.cycle import effective_shedder
 from planner.pulsar.manager.pairing import PAIRED
 from planner.pulsar.placement.registry import PLACEMENTS
 from planner.pulsar.shedding.registry import default_shedder
+from planner.pulsar.splitting.limits import limits_of as split_limits
 from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS, default_split_algorithm
 
 _HEAVY: Final = 2
@@ -327,6 +329,46 @@ def threshold_acts_on_all_or_none(config: Settings) -> Iterator[Finding]:
     )
 
 
+def out_of_reach(config: Settings) -> Iterator[Finding]:
+    """A fraction that no cluster exceeds, as a percentage that was written for it."""
+    for name, (most, why) in effective_shedder(load_manager_of(config), config)[0].profile.out_of_reach.items():
+        if name not in config or config.number(name) < most:
+            continue
+        default = config.of(name).default
+        yield Finding(
+            code="threshold_never_acts",
+            title=f"{name} is {config.number(name):g}, which no cluster exceeds",
+            evidence=why,
+            remedy=f"Set {name} to {default}, its default: it is a fraction, not a percentage.",
+            severity="medium",
+            settings=(name,),
+            changes={name: default},
+        )
+
+
+def limit_overflows(config: Settings) -> Iterator[Finding]:
+    """A limit of bundles that brokers multiply beyond what a whole number of 32 bits holds."""
+    name, default = NAMESPACE_BUNDLE_MAX_BANDWIDTH_MBYTES, config.of(NAMESPACE_BUNDLE_MAX_BANDWIDTH_MBYTES).default
+    given, taken = config.integer(name), split_limits(config)[-1] // MIB
+    if given == taken:
+        return
+    above = "Every bundle with traffic and two topics or more is" if taken <= 0 else "Bundles above that are"
+    most = (2**31 - 1) // MIB
+    yield Finding(
+        code="limit_overflows",
+        title=f"Brokers read {name} = {given:,} as {taken:,} MiB/s",
+        evidence=(
+            f"They turn it into bytes as a number of 32 bits, which holds {most:,} MiB/s at most. {above} split, until"
+            f" the namespace has {config.integer(NAMESPACE_MAXIMUM_BUNDLES):,} bundles ({NAMESPACE_MAXIMUM_BUNDLES})."
+        ),
+        remedy=f"Set {name} to {most}, which switches this limit off in practice, or to what one broker can serve"
+        f" ({default} by default).",
+        severity="high" if taken <= 0 else "medium",
+        settings=(name,),
+        changes={name: most},
+    )
+
+
 RULES: tuple[Callable[[Settings], Iterator[Finding]], ...] = (
     class_missing,
     strategy_not_run,
@@ -341,5 +383,7 @@ RULES: tuple[Callable[[Settings], Iterator[Finding]], ...] = (
     frozen_average,
     balancer_off,
     threshold_acts_on_all_or_none,
+    out_of_reach,
+    limit_overflows,
 )
 """Every rule."""
