@@ -14,6 +14,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.optimize import stability
 from planner.optimize.absorb import losses_after, surviving, with_traffic
 from planner.optimize.answer import best_plan
+from planner.optimize.offer import offer_of
 from planner.optimize.plan import Plan
 from planner.optimize.question import Question, model_of
 from planner.optimize.stability import stability_of
@@ -175,6 +176,17 @@ def test_a_bundle_that_is_the_limit_is_split() -> None:
     assert trace.cycles[-1].state.usage.max() == pytest.approx(split.peak, abs=1e-3)
     lines = [command.line for command in steps(split, waves_of(split)) if command.words]
     assert sum("split-bundle" in line for line in lines) == len(split.splits)
+
+
+def test_a_bundle_whose_topics_are_not_listed_is_split_in_the_middle() -> None:
+    """Positions are refused where no topics are known; the command ended with an error about its own plan."""
+    sizes: dict[int, tuple[float, ...]] = {0: (40.0,), 1: (2.0,) * 2, 2: (2.0,) * 2}
+    made = cluster((0.9, 0.1, 0.1), sizes, settings={"loadBalancerAutoBundleSplitEnabled": False})
+    plan = best_plan(made, Question())
+    assert plan.splits
+    assert offer_of(plan).plan.splits
+    trace = simulate(made, scenario_of(plan, waves_of(plan), cycles=2))
+    assert [event.kind for event in trace.events].count("split") == len(plan.splits)
 
 
 def test_a_topic_that_is_the_limit_is_named() -> None:
