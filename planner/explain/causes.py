@@ -203,6 +203,7 @@ EXPLAINS: Final[Mapping[str, tuple[frozenset[str], Scope]]] = {
         - {"fighting_strategies", "idle_broker", "memory_stays", "strategy_replaced"},
         _by_the_cores,
     ),
+    "report_missing": (frozenset({"idle_broker"}), _first_broker),
     "used_by_others": (
         _OF_THRESHOLD | {"ema_lag", "fewer_cores", "held_by_gate"},
         _first_broker,

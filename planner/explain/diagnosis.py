@@ -30,6 +30,7 @@ PATTERNS: tuple[Pattern, ...] = (
     class_patterns.other_load_manager,
     measurement_patterns.impossible_measurement,
     measurement_patterns.report_outdated,
+    measurement_patterns.report_missing,
     cluster_patterns.out_of_capacity,
     cluster_patterns.unlike_machines,
     cluster_patterns.topics_full,

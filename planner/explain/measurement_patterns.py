@@ -103,6 +103,28 @@ def report_outdated(case: Outcome) -> Iterator[Finding]:
     )
 
 
+def report_missing(case: Outcome) -> Iterator[Finding]:
+    """A registered broker has no load data: TransferShedder waits for it. In the simulation it reports at once."""
+    table = case.trace.start.brokers
+    names = tuple(table.name[at] for at in np.flatnonzero(table.registered & ~table.has_load_data).tolist())
+    if case.load_manager is not LoadManager.EXTENSIBLE or not names or len(names) == int(table.registered.sum()):
+        return
+    yield Finding(
+        code="report_missing",
+        title=f"There is no load data of {listed(names)}",
+        evidence=(
+            f"If the leader has none either, {case.shedder} skips every cycle (NoLoadData), and placement passes such a"
+            " broker over. The simulation lets it report at once, so that what is shed here is not certain."
+        ),
+        remedy=(
+            "If it has just started, capture again in a minute. Otherwise look in its log for errors when it writes"
+            " load data, and restart it if need be."
+        ),
+        severity="medium",
+        brokers=names,
+    )
+
+
 def _age(minutes: float) -> str:
     return f"{minutes / 60:,.0f} h" if minutes >= 2 * 60 else f"{minutes:,.0f} min"
 

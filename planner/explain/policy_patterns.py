@@ -44,6 +44,9 @@ _SEVERAL: Final = 2
 """Brokers that are full together; one alone is held by its policy, which `held_by_gate` reports."""
 _GLOB: Final = re.compile(r"(?<![.\\)\]}\w])\*|(?<=[\w-])\*")
 
+_NUMBERS: Final = re.compile(r"[0-9]+")
+"""What alone differs in the names of brokers of a kind: another number is another broker, not a mistake."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Miss:
@@ -72,7 +75,7 @@ def _miss(expression: str, known: Sequence[str]) -> _Miss:
     if problem:
         return _Miss(expression, f"it is not a valid regular expression: {problem}", "")
     near = difflib.get_close_matches(host if port.isdigit() else expression, known, n=1, cutoff=_ALIKE)
-    if near:
+    if near and _NUMBERS.sub("", expression.replace("\\", "")) != _NUMBERS.sub("", near[0]):
         return _Miss(expression, f"the nearest host is {near[0]}", literal(near[0]))
     return _Miss(expression, "", "")
 

@@ -409,7 +409,7 @@ def _half_a_pair(case: Outcome) -> Iterator[Finding]:
     if not pair:
         runs = next(one for one in SHEDDERS if one.name == case.shedder)
         beside = placement_by_name(placement_beside(runs, config, config), case.load_manager).java_class
-        remedy = Remedy(f"Set {LOAD_PLACEMENT_STRATEGY} to {beside}.", {LOAD_PLACEMENT_STRATEGY: beside})
+        remedy = Remedy(f"Set {LOAD_PLACEMENT_STRATEGY} to {beside}.")  # nothing to compare it with
     elif has_shedder(config.release, both):
         remedy = Remedy(
             f"Set both {LOAD_SHEDDING_STRATEGY} and {LOAD_PLACEMENT_STRATEGY} to {both.java_class}.",
@@ -419,7 +419,10 @@ def _half_a_pair(case: Outcome) -> Iterator[Finding]:
         usual = _default_pair(case)
         words = f"Pulsar {config.release.name} has no {both.name}: {usual.words[:1].lower()}{usual.words[1:]}"
         remedy = Remedy(words, usual.changes)
-    evidence = f"{placement} places, but {case.shedder} sheds: brokers with these settings do not start."
+    evidence = (
+        f"{placement} places, but {case.shedder} sheds: brokers with these settings do not start. Those that run were"
+        " started with others, and a restart fails."
+    )
     if pair:
         went = f"{missed} of {count(len(elsewhere), 'bundle')} did not go to the other broker of their pair"
         if not missed:

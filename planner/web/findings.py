@@ -20,6 +20,7 @@ _PAGES = {
     "topics_placed_otherwise": ("bundle_map", "Show the namespace"),
     "own_class": ("shadow", "Compare recorded cycles"),
     "impossible_measurement": ("brokers", "Show the broker"),
+    "report_missing": ("brokers", "Show the broker"),
     "report_outdated": ("brokers", "Show the broker"),
     "used_by_others": ("brokers", "Show the broker"),
     "memory_stays": ("brokers", "Show the broker"),

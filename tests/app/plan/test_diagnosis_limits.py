@@ -13,6 +13,7 @@ from planner.explain.diagnosis import diagnose
 from planner.explain.finding import Finding
 from planner.explain.outcome import Outcome
 from planner.pulsar.manager.class_names import MANAGER_CLASSES
+from planner.pulsar.shedding.registry import SHEDDERS
 from planner.pulsar.shedding.transfer import TransferShedder
 from planner.simulate.run import simulate
 from planner.simulate.scenario import unchanged
@@ -76,6 +77,15 @@ def test_brokers_with_as_many_topics_as_placement_allows(
     finding = found(made.with_columns(brokers=counted, bundles=bundles)).get("topics_full")
     assert (finding.severity if finding else "") == severity
     assert finding is None or said in f"{finding.title} {finding.evidence}"
+
+
+def test_a_pair_with_which_brokers_do_not_start_is_compared_with_nothing() -> None:
+    avg = next(one.java_class for one in SHEDDERS if one.profile.paired_placement)
+    made = cluster((0.8, 0.2, 0.2), settings={"loadBalancerLoadPlacementStrategy": avg})
+    finding = found(made)["fighting_strategies"]
+    assert "brokers with these settings do not start" in finding.evidence
+    assert finding.remedy.endswith("LeastLongTermMessageRate.")
+    assert finding.changes == {}, "a simulation of brokers that do not start says nothing"
 
 
 @pytest.mark.parametrize("leader", ["b1:8080", "b3:8080"])

@@ -318,6 +318,19 @@ def test_a_report_that_is_overdue(minutes: int, late: bool) -> None:  # noqa: FB
         assert ("24 h old" in finding.title) == (minutes == 60 * 24)
 
 
+@pytest.mark.parametrize("manager", LoadManager)
+def test_a_broker_without_load_data_stops_transfers(manager: LoadManager) -> None:
+    """It reports in the simulation, which then sheds what Pulsar does not."""
+    made = cluster((0.9, 0.1, 0.1, 0.0), {0: (9.0,) * 8, 1: (1.0,), 2: (1.0,), 3: ()}, load_manager=manager)
+    seen = found(brokers(made, has_load_data=[True, True, True, False]))
+    assert ("report_missing" in seen) is (manager is LoadManager.EXTENSIBLE)
+    if manager is LoadManager.EXTENSIBLE:
+        assert seen["report_missing"].title == "There is no load data of b4:8080"
+        assert "skips every cycle (NoLoadData)" in seen["report_missing"].evidence
+        assert "idle_broker" not in seen
+    assert "report_missing" not in found(made)
+
+
 def test_a_limit_below_zero_is_told_as_it_is() -> None:
     used = {"bandwidth_in_usage_kbit_per_s": [5.0] * 5, "bandwidth_in_limit_kbit_per_s": [-1.0] * 5}
     finding = found(brokers(five(), **used))["impossible_measurement"]

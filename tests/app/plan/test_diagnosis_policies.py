@@ -99,6 +99,7 @@ class TestNoBroker:
             ("pulser-a1.example.net", "nearest host is pulsar-a1.example.net", r"pulsar-a1\.example\.net"),
             ("pulsar-a[", "not a valid regular expression", ""),
             ("broker-7", "", ""),
+            (r"pulsar-a9\.example\.net", "", ""),
         ],
     )
     @pytest.mark.parametrize("load_manager", list(LoadManager))
