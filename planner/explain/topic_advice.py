@@ -47,6 +47,7 @@ class PartitionAdvice:
         remedy: What to do, with the command.
         edits: The edit that tries it; none where it does not help.
         is_largest: Whether it is itself a partition that has far more than its share.
+        fullest: Share of a broker that these partitions make of the bundle that most of them hash to (1.0 = 100 %).
     """
 
     topic: str
@@ -60,6 +61,7 @@ class PartitionAdvice:
     remedy: str
     edits: tuple[Edit, ...] = ()
     is_largest: bool = False
+    fullest: float = 0.0
 
 
 def topic_usage(model: UsageModel, rows: Int64Array) -> FloatArray:
@@ -124,11 +126,12 @@ def partition_advice(snapshot: Snapshot, row: int, usage: float) -> PartitionAdv
         now, evidence, share = 0, "", 1.0
     wanted = min(max(math.ceil(max(now, 1) * usage / PART), 2 * max(now, 1)), max(_MOST, 2 * now))
     target = base if now else f"{base}{NEW_TOPIC}"  # a topic that is there cannot get partitions
-    bundles, brokers, unowned = _destinations(snapshot, target, wanted, row)
+    bundles, brokers, unowned, together = _destinations(snapshot, target, wanted, row)
     remedy = _more(target, now, wanted, _where(len(bundles), brokers, unowned))
     edit = MorePartitions(topic=base, partitions=wanted, new_topic="" if now else target)
     edits = (edit,) if bundles else ()
-    return PartitionAdvice(base, now, share, False, evidence, wanted, bundles, brokers, remedy, edits)
+    fullest = usage * max(now, 1) * together / wanted
+    return PartitionAdvice(base, now, share, False, evidence, wanted, bundles, brokers, remedy, edits, fullest=fullest)
 
 
 def larger_machine(model: UsageModel, broker: int) -> tuple[MachineChange, str] | None:
@@ -163,19 +166,26 @@ def cure_of(snapshot: Snapshot, row: int) -> str:
     return "Add partitions to this topic."
 
 
-def _destinations(snapshot: Snapshot, base: str, wanted: int, row: int) -> tuple[tuple[str, ...], tuple[str, ...], int]:
-    """Return the bundles that so many partitions hash to, the brokers that own those now, and how many nobody owns."""
+def _destinations(
+    snapshot: Snapshot, base: str, wanted: int, row: int
+) -> tuple[tuple[str, ...], tuple[str, ...], int, int]:
+    """Return the bundles that so many partitions hash to, and the brokers that own those now.
+
+    Then how many of the bundles nobody owns, and how many partitions the fullest of them has.
+    """
     bundle = int(snapshot.topics.bundle[row])
     if bundle < 0:
-        return (), (), 0
+        return (), (), 0, 0
     table = snapshot.bundles
     mine = np.flatnonzero(table.namespace == table.namespace[bundle])
     mine = mine[np.argsort(table.low[mine], kind="stable")]
     hashes = np.array([topic_hash(f"{base}{PARTITION}{at}") for at in range(wanted)], dtype=np.int64)
-    held = sorted(set(mine[bundles_of_hashes(table.low[mine].astype(np.int64), hashes)].tolist()))
+    places = mine[bundles_of_hashes(table.low[mine].astype(np.int64), hashes)]
+    held = sorted(set(places.tolist()))
     owned = [int(table.owner[at]) for at in held if table.owner[at] >= 0]
     names, _ = snapshot.names_of(np.array(held, dtype=np.int64))
-    return tuple(names), tuple(snapshot.brokers.name[at] for at in dict.fromkeys(owned)), len(held) - len(owned)
+    brokers = tuple(snapshot.brokers.name[at] for at in dict.fromkeys(owned))
+    return tuple(names), brokers, len(held) - len(owned), int(np.bincount(places).max())
 
 
 def _against_skew(name: str) -> str:

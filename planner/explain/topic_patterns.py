@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from math import ceil
+from math import ceil, log2
 from typing import Final
 
 import numpy as np
@@ -19,6 +19,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count
 from planner.cluster.units import MIB
 from planner.explain.finding import Finding, Severity, listed
+from planner.explain.halving import halved
 from planner.explain.outcome import Outcome
 from planner.explain.topic_advice import (
     LOOK_FOR_KEY,
@@ -75,7 +76,7 @@ def hot_topic(case: Outcome) -> Iterator[Finding]:
             if first.skewed:
                 yield _carried(replace(found, code="key_skew"), model, rows[places], usage[places])
             else:
-                yield _divided(found, first, others)
+                yield _spread(case, _divided(found, first, others), [first, *others])
 
 
 def hottest_topics(case: Outcome) -> Mapping[str, float]:
@@ -146,6 +147,24 @@ def _divided(finding: Finding, first: PartitionAdvice, others: Sequence[Partitio
         finding,
         remedy=f"{finding.remedy} Likewise for {names}.",
         edits=(*first.edits, *(edit for one in more.values() for edit in one.edits)),
+    )
+
+
+def _spread(case: Outcome, finding: Finding, advice: Sequence[PartitionAdvice]) -> Finding:
+    """Return a finding whose remedy first splits namespaces with too few bundles for all the partitions."""
+    brokers = int(case.series.present[-1].sum())
+    few = [one for one in advice if one.edits and one.fullest >= _HOT and len(one.bundles) < min(one.wanted, brokers)]
+    spaces = dict.fromkeys(one.bundles[0].rpartition("/")[0] for one in few)
+    wanted = 2 ** ceil(log2(max(brokers, 1)))
+    splits = {space: halved(case.trace.start, space, wanted) for space in spaces}
+    named = [space for space, edits in splits.items() if edits]
+    if not named:
+        return finding
+    return replace(
+        finding,
+        remedy=f"{finding.remedy} Before that, split {listed(named)} into {wanted} bundles: there are too few for"
+        f" {count(brokers, 'broker')}.",
+        edits=(*(edit for space in named for edit in splits[space]), *finding.edits),
     )
 
 

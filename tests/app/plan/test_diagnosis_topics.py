@@ -23,7 +23,7 @@ from planner.explain.split_advice import split_advice
 from planner.explain.topic_advice import PART, partition_advice, raised
 from planner.simulate.assumptions import Assumptions
 from planner.simulate.cluster_spec import ClusterSpec
-from planner.simulate.edits.registry import MachineChange
+from planner.simulate.edits.registry import BundleSplit, MachineChange
 from planner.simulate.edits.set_partitions import SetPartitions
 from planner.simulate.event import Event
 from planner.simulate.generate import generate
@@ -194,6 +194,24 @@ def test_partitions_that_all_hash_to_one_bundle_need_a_split_as_well() -> None:
     many = partition_advice(served([STREAM, f"{STREAM}-b"], [50.0, 1.0]), 0, 0.45)
     assert len(many.bundles) > 1
     assert "Split it as well" not in many.remedy
+
+
+def test_partitions_need_bundles_for_all_brokers() -> None:
+    """Of 24 brokers at most 12 can serve a namespace of 12 bundles: more partitions alone leave its bundles as hot."""
+    snapshot = served(partitions(4), [50.0] * 4, brokers=24)
+    finding = found(snapshot)["hot_topic"]
+    assert finding.remedy.endswith("Before that, split acme/orders into 32 bundles: there are too few for 24 brokers.")
+    *splits, divided = finding.edits
+    assert isinstance(divided, SetPartitions)
+    assert splits
+    assert all(isinstance(edit, BundleSplit) for edit in splits)
+    peaks = [
+        Outcome(simulate(snapshot, unchanged("4.2.4", cycles=2).with_steps(*map(Step, edits)))).result.end_peak_percent
+        for edits in ((divided,), finding.edits)
+    ]
+    assert peaks[1] < peaks[0] - 5
+    (alone,) = found(served(partitions(4), [50.0] * 4, brokers=3))["hot_topic"].edits
+    assert isinstance(alone, SetPartitions), "bundles enough for three brokers"
 
 
 @pytest.mark.parametrize("usage", [0.0, 0.05, 0.34, 0.99, 3.0, 100.0])
