@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from planner.cluster.errors import SettingError
 from planner.cluster.releases import REFERENCE
-from planner.cluster.setting import SettingValue
+from planner.cluster.setting import OF_TYPE, SettingValue
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.doors.pieces import Configuration
@@ -30,9 +30,7 @@ def spelling(files: Sequence[Configuration]) -> Iterator[str]:
         yield from _ignored(one)
         for name, meant in one.misspelt.items():
             yield f"{one.source}: {name} is not a setting of Pulsar's load balancer. It may mean {meant}."
-        if one.invalid:
-            which = "values given there; they were" if len(one.invalid) > 1 else "value given there; it was"
-            yield f"{one.source}: {listed(list(one.invalid))} cannot have the {which} left out."
+        yield from _invalid(one)
         if cut := [name for name, value in one.values.items() if _is_begun(name, value)]:
             yield (
                 f"{one.source}: {listed(cut)} has only the beginning of the name of a class, which brokers cannot load."
@@ -55,6 +53,19 @@ def spelling(files: Sequence[Configuration]) -> Iterator[str]:
                 f"{one.source}: the load balancer does not read {listed(one.foreign)}, so the planner does not use "
                 f"{'it' if len(one.foreign) == 1 else 'them'}."
             )
+
+
+def _invalid(one: Configuration) -> Iterator[str]:
+    """Yield which values were left out: brokers run with one out of range, and decide by it."""
+    runs = [name for name, wrong in one.invalid.items() if one.form != "file" and not wrong.startswith(OF_TYPE)]
+    for name in runs:
+        yield (
+            f"{one.source}: brokers run with a value of {name} that is out of range. It was left out, so they decide"
+            f" otherwise than is shown until it is corrected. {one.invalid[name]}"
+        )
+    if others := [name for name in one.invalid if name not in runs]:
+        which = "values given there; they were" if len(others) > 1 else "value given there; it was"
+        yield f"{one.source}: {listed(others)} cannot have the {which} left out."
 
 
 def _ignored(one: Configuration) -> Iterator[str]:

@@ -49,6 +49,8 @@ WRONG: dict[str, dict[str, object]] = {
     "frozen_average": {"loadBalancerHistoryResourcePercentage": 1.0},
     "balancer_off": {"loadBalancerSheddingEnabled": False},
     "threshold_acts_on_all_or_none": {"loadBalancerBrokerThresholdShedderPercentage": 0},
+    "out_of_reach": {"loadManagerClassName": EXTENSIBLE, "loadBalancerBrokerLoadTargetStd": 25},
+    "limit_overflows": {"loadBalancerNamespaceBundleMaxBandwidthMbytes": 2048},
 }
 CONF = """# a comment
 loadBalancerEnabled=true
