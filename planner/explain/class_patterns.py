@@ -193,7 +193,8 @@ def _missing(case: Outcome, given: ClassName) -> Finding:
         remedy=f"Set {given.setting} to {given.like}, and restart the brokers one after the other.",
         severity="high",
         settings=(given.setting,),
-        changes={} if given.setting == LOAD_MANAGER_CLASS_NAME else {given.setting: given.like},
+        # Without a load manager, what is shown is not what runs: nothing can be compared with it.
+        changes={given.setting: given.like} if given.setting == LOAD_SHEDDING_STRATEGY else {},
     )
 
 

@@ -320,7 +320,7 @@ def threshold_acts_on_all_or_none(config: Settings) -> Iterator[Finding]:
     limit = f"{value} points above the average" if above else f"{value} %"
     yield Finding(
         code="threshold_never_acts" if never else "threshold_always_acts",
-        title=f"{shedder.name} {'never sheds' if never else 'sheds in every cycle'}",
+        title=f"{shedder.name} {'never sheds' if never else 'always finds a broker above its threshold'}",
         evidence=f"{name} is {value}: {'no' if never else 'in every cycle some'} broker is {limit}.",
         remedy=f"Set {name} to {default}, its default.",
         severity="medium",

@@ -71,6 +71,11 @@ def conf(tmp_path: Path) -> Path:
     return path
 
 
+def test_a_threshold_of_0_is_not_said_to_shed_where_a_minimum_may_hold_it() -> None:
+    (finding,) = setting_findings(Settings(WRONG["threshold_acts_on_all_or_none"]))
+    assert finding.title == "ThresholdShedder always finds a broker above its threshold"
+
+
 def test_every_rule_has_a_case() -> None:
     assert set(WRONG) == {rule.__name__ for rule in RULES}
 
