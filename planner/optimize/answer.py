@@ -275,8 +275,9 @@ def _level(work: _Search, start: State, state: State) -> Plan:
         steps=_tried(model),
     )
     if state.peak() > work.enough + SLACK:
+        bound = prove_far(start, state, bounds, work.should_stop, searched=False)
         lower_far(state, caps, bound, work.should_stop)
-        bound = prove_far(start, state, bounds, work.should_stop)
+        bound = prove_far(start, state, bounds, work.should_stop, searched=True)
     caps = np.maximum(caps, state.usage)
     _polish(state, state.peak, caps, work.should_stop, even_out)
     place_repairs(state, work.should_stop)
@@ -507,9 +508,16 @@ def _limiting(model: Model, bounds: Mapping[str, float], bundle: int, suits: int
         " freely.",
         "counted": f"Bundles are whole: below {value}, brokers have room for fewer of them than there are.",
         "ladder": f"With so few moves, the highest usage cannot fall below {value}, wherever the bundles go.",
-        "leaving": f"With whole bundles, and the order that anti-affinity groups ask for, none gets below {value}.",
+        "leaving": f"With whole bundles{_order_or_budget(model)} no plan gets below {value}.",
     }
     return said.get(which, f"The exact mixed-integer program has no solution below {value}.")
+
+
+def _order_or_budget(model: Model) -> str:
+    """Return what else keeps plans from a lower peak than bundles that move whole."""
+    if model.rules.group:
+        return ", and the order that anti-affinity groups ask for,"
+    return " and so few moves," if np.isfinite(model.budgets[0]) else ","
 
 
 def _plan(

@@ -11,14 +11,16 @@ from planner.optimize.question import Model
 from planner.optimize.spare import Spare
 from planner.optimize.state import State
 
-_MOST_CHOICES = 20_000
+_MOST_CHOICES = 40_000
 """Bundles x brokers up to which it is asked."""
 _NODES = 2
-_PROOF_WORK = 8_000_000
-"""Nodes x columns that a proof is worth."""
+SHORT_PROOF, LONG_PROOF = 800_000, 8_000_000
+"""Nodes x columns that a proof is worth, before a plan is searched longer for and after it."""
 _ANY = 1e9
 """Cost of a program at or below which its first solution is enough: more than any."""
-_EVERY = Depth(whole=MOST_BUNDLES, near=0.0, placed=_MOST_CHOICES, decided=1_000, states=150_000, nodes=_NODES)
+_EVERY = Depth(
+    whole=MOST_BUNDLES, near=0.0, placed=_MOST_CHOICES, decided=1_000, states=150_000, nodes=0, small_nodes=0
+)
 
 
 def moves_below(model: Model, start: State, usage: float) -> list[tuple[int, int]]:
@@ -31,7 +33,7 @@ def moves_below(model: Model, start: State, usage: float) -> list[tuple[int, int
     """
     if model.rules.group and model.rules.counts_namespaces and Spare(model, start, usage).moves >= 1:
         return []  # of namespaces the program knows too little about their order, unless few bundles may leave
-    if not all_can_be_asked(model, start, usage):
+    if not _all_can_be_asked(model, start, usage):
         return []
     program, found = arrivals(model, start, low=0.0, high=usage, depth=_EVERY)
     costs = np.zeros(program.columns)
@@ -48,21 +50,24 @@ def moves_below(model: Model, start: State, usage: float) -> list[tuple[int, int
     return moves
 
 
-def all_can_be_asked(model: Model, start: State, usage: float) -> bool:
+def _all_can_be_asked(model: Model, start: State, usage: float) -> bool:
     """Say whether the program is small enough; arguments as of `moves_below`."""
     group, masks = model.groups
     space = model.snapshot.bundles.namespace[Spare(model, start, usage).may]
     return len(space) <= MOST_BUNDLES and int(masks[group[space]].sum()) <= _MOST_CHOICES
 
 
-def none_below(model: Model, start: State, usage: float) -> bool:
+def none_below(model: Model, start: State, usage: float, *, work: int = LONG_PROOF) -> bool:
     """Say whether it is proven that no plan brings every broker to or below a usage; arguments as of `moves_below`.
 
-    To ask whether there is any plan proves more in the same time than to ask for the best one.
+    To ask whether there is any plan proves more in the same time than to ask for the best one. So many nodes x columns
+    are worth it; a program that is too large is not asked.
     """
+    if not _all_can_be_asked(model, start, usage):
+        return False
     program, _ = arrivals(model, start, low=0.0, high=usage, depth=_EVERY)
     program.cost = [np.zeros(program.columns)]
-    return not program.solve(nodes=max(_PROOF_WORK // program.columns, 1), enough=_ANY, guess=False).feasible
+    return not program.solve(nodes=max(work // program.columns, 1), enough=_ANY, guess=False).feasible
 
 
 def _primary_first(model: Model, start: State, found: Arrivals) -> None:

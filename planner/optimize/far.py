@@ -5,12 +5,11 @@ from collections.abc import Callable
 import numpy as np
 
 from planner.cluster.arrays import FloatArray
-from planner.optimize.below import all_can_be_asked, moves_below, none_below
+from planner.optimize.below import LONG_PROOF, SHORT_PROOF, moves_below, none_below
 from planner.optimize.bound import SLACK
-from planner.optimize.leaving import CLOSER, CLOSEST, leaving
+from planner.optimize.leaving import CLOSER, CLOSEST, SMALL, leaving
 from planner.optimize.nearby import exchange_nearby
 from planner.optimize.placement import carry_out, forced_stay
-from planner.optimize.question import Model
 from planner.optimize.search import lower_peak
 from planner.optimize.state import State
 from planner.optimize.together import place_together
@@ -42,7 +41,7 @@ def lower_far(state: State, caps: FloatArray, bound: float, should_stop: Callabl
         should_stop: Says whether to stop.
     """
     before, peak, rounds = state.moves(), state.peak(), state.model.question.rounds
-    if peak <= bound * _FAR_FACTOR:
+    if not _is_far(state, bound):
         return
     most, goal = np.maximum(caps, state.usage), bound * _NEAR_FACTOR
 
@@ -56,7 +55,7 @@ def lower_far(state: State, caps: FloatArray, bound: float, should_stop: Callabl
             finish()
         if forced_stay(state) or state.peak() > peak * _START_FACTOR:
             state.restore(before)
-        if state.peak() <= bound * _FAR_FACTOR:
+        if not _is_far(state, bound):
             return
     place_together(state, finish, should_stop, goal=goal, rounds=min(rounds // 2, _MOST_PROGRAMS))
     exchange_nearby(state, should_stop, goal=goal, programs=_NEARBY_PROGRAMS * rounds)
@@ -64,7 +63,9 @@ def lower_far(state: State, caps: FloatArray, bound: float, should_stop: Callabl
         state.restore(before)
 
 
-def prove_far(start: State, state: State, bounds: dict[str, float], should_stop: Callable[[], bool]) -> float:
+def prove_far(
+    start: State, state: State, bounds: dict[str, float], should_stop: Callable[[], bool], *, searched: bool
+) -> float:
     """Return the bound, after longer proofs where a plan is far above it.
 
     Args:
@@ -72,25 +73,25 @@ def prove_far(start: State, state: State, bounds: dict[str, float], should_stop:
         state: The plan.
         bounds: Each bound by its name; *leaving* is changed.
         should_stop: Says whether to stop.
+        searched: Whether `lower_far` has been tried: only then the longest proofs are worth it.
     """
-    model, peak = state.model, state.peak()
+    model, usage = state.model, state.peak() / _PROVEN_FACTOR
 
-    def is_far() -> bool:
-        return peak > max(bounds.values()) * _FAR_FACTOR and not should_stop()
+    def far() -> bool:
+        return _is_far(state, max(bounds.values())) and not should_stop()
 
     if "leaving" not in bounds:
         return max(bounds.values())
-    if is_far():
-        known = max(bounds.values())
-        bounds["leaving"] = max(known, leaving(model, start, low=known, high=peak, depth=CLOSER).bound)
-    if is_far() and model.question.rounds >= _LONG_ROUNDS:
-        known = max(bounds.values())
-        bounds["leaving"] = max(known, _proven(model, start, known, peak / _PROVEN_FACTOR))
+    long = model.question.rounds >= _LONG_ROUNDS
+    for depth in (CLOSER, CLOSEST if searched else SMALL) if long else (CLOSER,):
+        if far():
+            known = max(bounds.values())
+            bounds["leaving"] = max(known, leaving(model, start, low=known, high=usage, depth=depth).bound)
+    if long and far() and none_below(model, start, usage, work=LONG_PROOF if searched else SHORT_PROOF):
+        bounds["leaving"] = max(*bounds.values(), usage - SLACK)
     return max(bounds.values())
 
 
-def _proven(model: Model, start: State, known: float, usage: float) -> float:
-    """Return what the longest program proves that no plan gets below, up to a usage; a bound is known already."""
-    if not all_can_be_asked(model, start, usage):
-        return leaving(model, start, low=known, high=usage, depth=CLOSEST).bound
-    return usage - SLACK if none_below(model, start, usage) else known
+def _is_far(state: State, bound: float) -> bool:
+    """Say whether a plan is so far above a bound that this work is worth it."""
+    return state.peak() > bound * _FAR_FACTOR

@@ -15,7 +15,7 @@ a whole as well, on one broker. Anti-affinity groups count as follows.
 Each bundle moves once, as in every plan. What is left out can only lower the bound.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -29,6 +29,8 @@ from planner.optimize.state import State
 
 MOST_BUNDLES = 3_000
 """Bundles up to which the program is asked."""
+_SMALL_COLUMNS = 2_000
+"""Columns up to which a program is small."""
 _TOGETHER = (3, 8)
 """Least used brokers that are looked at together, for what the largest bundles of a group can bring them."""
 _COUNTED = (0, 1, 3, 8)
@@ -66,7 +68,8 @@ class Depth:
         decided: Brokers x groups up to which it is decided which brokers take bundles of a group at all.
         states: States of a group that are looked at to see which of its bundles can leave; none without. Moves to spare
             are not looked at then, either.
-        nodes: Nodes of the search.
+        nodes: Nodes of the search; 0 where it is not worth asking.
+        small_nodes: The same of a small program: one huge bundle takes hundreds of nodes, each of them solved at once.
     """
 
     whole: int
@@ -75,11 +78,13 @@ class Depth:
     decided: int
     states: int
     nodes: int
+    small_nodes: int
 
 
-QUICK = Depth(whole=12, near=0.6, placed=0, decided=0, states=0, nodes=1)
-CLOSER = Depth(whole=12, near=0.6, placed=0, decided=80, states=150_000, nodes=100)
-CLOSEST = Depth(whole=MOST_BUNDLES, near=0.0, placed=400, decided=1_000, states=150_000, nodes=20)
+QUICK = Depth(whole=12, near=0.6, placed=0, decided=0, states=0, nodes=1, small_nodes=1)
+CLOSER = Depth(whole=12, near=0.6, placed=0, decided=80, states=150_000, nodes=100, small_nodes=100)
+SMALL = Depth(whole=MOST_BUNDLES, near=0.0, placed=400, decided=1_000, states=150_000, nodes=0, small_nodes=500)
+CLOSEST = replace(SMALL, nodes=20)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -106,7 +111,10 @@ def leaving(model: Model, start: State, *, low: float, high: float, depth: Depth
         depth: How much is decided as a whole.
     """
     program, found = arrivals(model, start, low=low, high=high, depth=depth)
-    solved = program.solve(nodes=depth.nodes, gap=_GAP, guess=False)
+    nodes = depth.nodes if program.columns > _SMALL_COLUMNS else depth.small_nodes
+    if not nodes:
+        return Leaving(low, np.zeros(0, dtype=np.int64))
+    solved = program.solve(nodes=nodes, gap=_GAP, guess=False)
     if not solved.feasible:
         return Leaving(high - SLACK, np.zeros(0, dtype=np.int64))
     chosen = found.movable[solved.values[found.out] > 0.5] if len(solved.values) else found.movable[:0]  # noqa: PLR2004
