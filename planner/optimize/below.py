@@ -11,8 +11,8 @@ from planner.optimize.question import Model
 from planner.optimize.spare import Spare
 from planner.optimize.state import State
 
-_MOST_CHOICES = 40_000
-"""Bundles x brokers up to which it is asked."""
+_MOST_CHOICES, _MOST_OF_GROUPS = 40_000, 20_000
+"""Bundles x brokers up to which it is asked, without anti-affinity groups and with them."""
 _NODES = 2
 SHORT_PROOF, LONG_PROOF = 800_000, 8_000_000
 """Nodes x columns that a proof is worth, before a plan is searched longer for and after it."""
@@ -54,7 +54,8 @@ def _all_can_be_asked(model: Model, start: State, usage: float) -> bool:
     """Say whether the program is small enough; arguments as of `moves_below`."""
     group, masks = model.groups
     space = model.snapshot.bundles.namespace[Spare(model, start, usage).may]
-    return len(space) <= MOST_BUNDLES and int(masks[group[space]].sum()) <= _MOST_CHOICES
+    most = _MOST_OF_GROUPS if model.rules.group else _MOST_CHOICES
+    return len(space) <= MOST_BUNDLES and int(masks[group[space]].sum()) <= most
 
 
 def none_below(model: Model, start: State, usage: float, *, work: int = LONG_PROOF) -> bool:
