@@ -15,7 +15,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count
 from planner.optimize.bound import SLACK, alone, at_rung, covers, ladder, room
 from planner.optimize.counted import counted
-from planner.optimize.far import lower_far, prove_far
+from planner.optimize.far import lower_and_prove
 from planner.optimize.leaving import MOST_BUNDLES, leaving
 from planner.optimize.plan import BOUNDS, Plan, lowest
 from planner.optimize.question import COSTS, Model, Question, cost_text, model_of
@@ -275,9 +275,7 @@ def _level(work: _Search, start: State, state: State) -> Plan:
         steps=_tried(model),
     )
     if state.peak() > work.enough + SLACK:
-        bound = prove_far(start, state, bounds, work.should_stop, searched=False)
-        lower_far(state, caps, bound, work.should_stop)
-        bound = prove_far(start, state, bounds, work.should_stop, searched=True)
+        bound = lower_and_prove(start, state, caps, bounds, work.should_stop)
     caps = np.maximum(caps, state.usage)
     _polish(state, state.peak, caps, work.should_stop, even_out)
     place_repairs(state, work.should_stop)

@@ -5,13 +5,13 @@ from collections.abc import Callable
 import numpy as np
 
 from planner.cluster.arrays import FloatArray
-from planner.optimize.below import LONG_PROOF, SHORT_PROOF, moves_below, none_below
+from planner.optimize.below import LONG_PROOF, SHORT_PROOF, can_be_asked_again, none_below, ways_below
 from planner.optimize.bound import SLACK
 from planner.optimize.leaving import CLOSER, CLOSEST, SMALL, leaving
 from planner.optimize.nearby import exchange_nearby
 from planner.optimize.placement import carry_out, forced_stay
-from planner.optimize.search import lower_peak
-from planner.optimize.state import State
+from planner.optimize.search import lower_peak, place_forced
+from planner.optimize.state import EPSILON, State
 from planner.optimize.together import place_together
 
 _FAR_FACTOR = 1.01
@@ -29,6 +29,31 @@ _LONG_ROUNDS = 6
 _MOST_PROGRAMS = 6
 _NEARBY_PROGRAMS = 10
 """Programs of a few brokers for each round of work."""
+
+
+def lower_and_prove(
+    start: State, state: State, caps: FloatArray, bounds: dict[str, float], should_stop: Callable[[], bool]
+) -> float:
+    """Lower the peak of a plan far above its bound, and prove more; return the bound.
+
+    Short proofs come first: often there is nothing to search for. Where many bundles are asked about several times, the
+    longest do, too: they say what to ask for.
+
+    Args:
+        start: The cluster before anything moves.
+        state: The plan; is changed.
+        caps: Usage that a receiver may not exceed. Shape (brokers,).
+        bounds: Each bound by its name; *leaving* is changed.
+        should_stop: Says whether to stop.
+    """
+    model, peak = state.model, state.peak()
+    usage = max(bounds.values()) * _ASKED_FACTOR
+    closely = model.question.rounds >= _LONG_ROUNDS and can_be_asked_again(model, start, usage)
+    bound = prove_far(start, state, bounds, should_stop, searched=closely)
+    lower_far(state, caps, bound, should_stop)
+    if closely and state.peak() >= peak:
+        return bound
+    return prove_far(start, state, bounds, should_stop, searched=True)
 
 
 def lower_far(state: State, caps: FloatArray, bound: float, should_stop: Callable[[], bool]) -> None:
@@ -49,11 +74,8 @@ def lower_far(state: State, caps: FloatArray, bound: float, should_stop: Callabl
         lower_peak(state, most, should_stop, goal=goal)
 
     if rounds >= _LONG_ROUNDS and not should_stop():
-        moves = moves_below(state.model, State(state.model), bound * _ASKED_FACTOR)
-        if moves:
-            carry_out(state, moves)
-            finish()
-        if forced_stay(state) or state.peak() > peak * _START_FACTOR:
+        _start_anew(state, finish, should_stop, bound)
+        if state.peak() > peak * _START_FACTOR:
             state.restore(before)
         if not _is_far(state, bound):
             return
@@ -61,6 +83,28 @@ def lower_far(state: State, caps: FloatArray, bound: float, should_stop: Callabl
     exchange_nearby(state, should_stop, goal=goal, programs=_NEARBY_PROGRAMS * rounds)
     if state.peak() > peak:
         state.restore(before)
+
+
+def _start_anew(state: State, finish: Callable[[], None], should_stop: Callable[[], bool], bound: float) -> None:
+    """Take the best of the plans that begin with what is said of all bundles at once; none where none is as asked.
+
+    Args:
+        state: The plan; is changed.
+        finish: Improves it further.
+        should_stop: Says whether to stop.
+        bound: What no plan gets below.
+    """
+    start, best, lowest = State(state.model), state.moves(), np.inf
+    refused = set[tuple[int, int]]()
+    for moves in ways_below(state.model, start, bound * _ASKED_FACTOR, refused):
+        refused |= carry_out(state, moves)
+        place_forced(state, should_stop)
+        finish()
+        if state.peak() < lowest and not forced_stay(state) and (state.spent <= state.model.budgets + EPSILON).all():
+            best, lowest = state.moves(), state.peak()
+        if lowest <= bound * _FAR_FACTOR or should_stop():
+            break
+    state.restore(best)
 
 
 def prove_far(
@@ -73,7 +117,7 @@ def prove_far(
         state: The plan.
         bounds: Each bound by its name; *leaving* is changed.
         should_stop: Says whether to stop.
-        searched: Whether `lower_far` has been tried: only then the longest proofs are worth it.
+        searched: Whether a longer search has been tried, or depends on it: only then the longest proofs are worth it.
     """
     model, usage = state.model, state.peak() / _PROVEN_FACTOR
 

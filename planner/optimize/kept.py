@@ -11,7 +11,9 @@ more than the broker that blocks others. What is left out allows more.
   then its domain took bundles only on brokers with as few.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import combinations, product
 
 import numpy as np
 
@@ -23,6 +25,40 @@ _NEVER = 2**31
 """More bundles than there are."""
 _STATES_PER_MOVE = 100
 """States that take as long as it takes to look at one more move."""
+_TOGETHER = 3
+"""Numbers of bundles that left domains or came there, of which a sum or difference is limited."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Order:
+    """What all orders of moves of a group have in common that move all that must.
+
+    Attributes:
+        members: Namespaces of the group. Shape (namespaces,).
+        domain: Domain of each broker; the last number for brokers that are no candidates. Shape (brokers,).
+        domains: How many domains have candidates.
+        moved: How many bundles can have left each domain, and other brokers, then come to each domain, and of these to
+            a low place for certain; where known, then from each domain, and other brokers, to each domain.
+            Shape (ways, 3 * domains + 1) or (ways, 3 * domains + 1 + (domains + 1) * domains).
+        places: Low places of each broker; where negative, so many bundles leave it before those that free low places.
+            Shape (brokers,).
+    """
+
+    members: Int64Array
+    domain: Int64Array
+    domains: int
+    moved: Int64Array
+    places: Int64Array
+
+    def limits(self) -> Iterator[tuple[Int64Array, int]]:
+        """Yield factors for the columns of `moved`, and what these come to at most. Shape (3 * domains + 1,)."""
+        width = 3 * self.domains + 1
+        for many in range(1, _TOGETHER + 1):
+            for columns in combinations(range(width), many):
+                for signs in product((1, -1), repeat=many):
+                    factors = np.zeros(width, dtype=np.int64)
+                    factors[list(columns)] = signs
+                    yield factors, int((self.moved[:, :width] @ factors).max())
 
 
 def kept_by_order(model: Model, start: State, most_states: int) -> BoolArray:
@@ -33,13 +69,8 @@ def kept_by_order(model: Model, start: State, most_states: int) -> BoolArray:
         start: The cluster before anything moves.
         most_states: How many states are looked at for a group; where there are more, its bundles may move.
     """
-    rules, kept = model.rules, np.zeros(len(model.owner), dtype=np.bool_)
-    if rules.counts_namespaces or not rules.domains:
-        return kept
-    for members in rules.members.values():
-        group = _Group.of(model, start, members)
-        if group is None:
-            continue
+    kept = np.zeros(len(model.owner), dtype=np.bool_)
+    for members, group in _blocked(model, start):
         states = group.states(most_states)
         if states is None or not group.possible(states, group.must).any():
             continue
@@ -52,31 +83,71 @@ def kept_by_order(model: Model, start: State, most_states: int) -> BoolArray:
     return kept
 
 
+def orders_of_groups(model: Model, start: State, most_states: int) -> list[Order]:
+    """Return what is known of the groups in which a broker blocks others; none of other groups.
+
+    Args:
+        model: The cluster and the question; topics make no candidate drop out.
+        start: The cluster before anything moves.
+        most_states: How many states are looked at for a group; of one with more, nothing is known.
+    """
+    found = list[Order]()
+    for members, group in _blocked(model, start):
+        states = group.states(most_states, low=True, pairs=True) or group.states(most_states, low=True)
+        done = group.possible(states, group.must) if states else np.zeros(0, dtype=np.bool_)
+        if states and done.any():
+            moved = np.unique(np.hstack([states.left, states.come, states.low, states.pairs])[done], axis=0)
+            found.append(Order(members, group.domain, group.domains, moved, group.few + 1 - group.here))
+    return found
+
+
+def _blocked(model: Model, start: State) -> Iterator[tuple[Int64Array, "_Group"]]:
+    """Yield the namespaces of each group in which a broker blocks others, and the group."""
+    rules = model.rules
+    if rules.counts_namespaces or not rules.domains:
+        return
+    for members in rules.members.values():
+        group = _Group.of(model, start, members)
+        if group is not None:
+            yield members, group
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class _States:
-    """What can have happened. Each shape (states, domains), with one more for other brokers in that of `left`."""
+    """What can have happened. Each shape (states, domains), with one more for other brokers in that of `left`.
+
+    Two are counted only where they are asked for, and else have no columns. Of what has come, `low` came while the
+    broker that blocks others was among the fewest: to a low place for certain. `pairs` are the moves from each domain,
+    or other brokers, to each domain. Shape (states, (domains + 1) * domains).
+    """
 
     left: Int64Array
     come: Int64Array
     places: Int64Array
     freed: Int64Array
+    low: Int64Array
+    pairs: Int64Array
 
     def __len__(self) -> int:
         return len(self.left)
 
     def of(self, rows: BoolArray) -> "_States":
         """Return some of them."""
-        return _States(self.left[rows], self.come[rows], self.places[rows], self.freed[rows])
+        parts = (self.left, self.come, self.places, self.freed, self.low, self.pairs)
+        return _States(*(part[rows] for part in parts))
 
     @staticmethod
     def joined(parts: "list[_States]") -> "_States":
         """Return those of all parts, each once."""
-        every = np.concatenate([np.hstack([one.left, one.come, one.places, one.freed]) for one in parts])
+        every = np.concatenate(
+            [np.hstack([one.left, one.come, one.places, one.freed, one.low, one.pairs]) for one in parts]
+        )
         order = np.lexsort(every.T)
         every = every[order]
         every = every[np.append(True, (every[1:] != every[:-1]).any(axis=1))]
         width = parts[0].come.shape[1]
-        return _States(*np.split(every, np.cumsum([width + 1, width, width]), axis=1))
+        low = parts[0].low.shape[1]
+        return _States(*np.split(every, np.cumsum([width + 1, width, width, width, low]), axis=1))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -143,12 +214,13 @@ class _Group:
         found: Int64Array = np.bincount(self.domain, values, minlength=self.domains + 1).astype(np.int64)
         return found
 
-    def states(self, most: int) -> _States | None:
+    def states(self, most: int, *, low: bool = False, pairs: bool = False) -> _States | None:
         """Return all that can have happened after any number of moves, None where that is too much."""
         width = self.domains
         none = np.zeros((1, width), dtype=np.int64)
-        low = np.where(self.takers, np.maximum(self.few + 1 - self.here, 0), 0)
-        layer = _States(np.zeros((1, width + 1), dtype=np.int64), none, self._sums(low)[np.newaxis, :width], none)
+        places = self._sums(np.where(self.takers, np.maximum(self.few + 1 - self.here, 0), 0))[np.newaxis, :width]
+        left, every = (np.zeros((1, many), dtype=np.int64) for many in (width + 1, (width + 1) * width * pairs))
+        layer = _States(left, none, places, none, none[:, : width * low], every)
         found, count = [layer], 1  # those of other layers have another number of moves
         for _ in range(self.moves):
             after = self._after(layer)
@@ -167,6 +239,7 @@ class _Group:
         sums = self._sums(self.here)[:width] + layer.come - layer.left[:, :width]
         fewest = sums == sums.min(axis=1, keepdims=True)
         low = (fewest & (self.blocked | (layer.places > 0))).any(axis=1)
+        blocks = (fewest & self.blocked).any(axis=1)
         able, found = self._sums(self.movable), []
         for to in range(width):
             takes = fewest[:, to] & np.where(low, layer.places[:, to] > 0, len(self._in(to)) > 0)
@@ -175,11 +248,14 @@ class _Group:
                 if not rows.any():
                     continue
                 now = layer.of(rows)
-                left, come, places = now.left.copy(), now.come.copy(), now.places.copy()
+                left, come, places, taken = now.left.copy(), now.come.copy(), now.places.copy(), now.low.copy()
                 left[:, source] += 1
                 come[:, to] += 1
                 places[:, to] -= low[rows]
-                after = _States(left, come, places, now.freed)
+                taken[:, to : to + 1] += blocks[rows, np.newaxis]
+                pairs = now.pairs.copy()
+                pairs[:, source * width + to : source * width + to + 1] += 1
+                after = _States(left, come, places, now.freed, taken, pairs)
                 found.append(after)
                 if source < width:
                     found.append(self._freeing(after, now, source))
@@ -196,7 +272,7 @@ class _Group:
         places, freed_now = found.places.copy(), found.freed.copy()
         places[:, source] += 1
         freed_now[:, source] += 1
-        return _States(found.left, found.come, places, freed_now)
+        return _States(found.left, found.come, places, freed_now, found.low, found.pairs)
 
     def _leave(self, domain: int, must: Int64Array, freed: int) -> int:
         """Return how many bundles leave a domain at least when so many low places were freed.

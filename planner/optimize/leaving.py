@@ -22,7 +22,8 @@ import numpy as np
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray
 from planner.optimize.bound import SLACK
 from planner.optimize.highs import Program
-from planner.optimize.kept import kept_by_order
+from planner.optimize.in_order import keep_order
+from planner.optimize.kept import kept_by_order, orders_of_groups
 from planner.optimize.question import Model
 from planner.optimize.spare import Spare
 from planner.optimize.state import State
@@ -70,6 +71,8 @@ class Depth:
             are not looked at then, either.
         nodes: Nodes of the search; 0 where it is not worth asking.
         small_nodes: The same of a small program: one huge bundle takes hundreds of nodes, each of them solved at once.
+        in_order: Whether groups move only as some order of their moves allows; a search needs that, a bound is proved
+            in less time without.
     """
 
     whole: int
@@ -79,6 +82,7 @@ class Depth:
     states: int
     nodes: int
     small_nodes: int
+    in_order: bool = False
 
 
 QUICK = Depth(whole=12, near=0.6, placed=0, decided=0, states=0, nodes=1, small_nodes=1)
@@ -157,6 +161,8 @@ class Arrivals:
         out: Their columns. Shape (movable,).
         unit: What a flow of 1 is, of each resource. Shape (resources,).
         decides: Columns of the levels of groups, and of whether brokers take any bundle of them: whole numbers.
+        frees: Columns of which way each group moves, and of whether bundles that leave a broker free low places: whole
+            numbers as well, where groups move in order.
     """
 
     def __init__(self, model: Model, start: State, program: Program, high: float, depth: Depth) -> None:
@@ -176,7 +182,10 @@ class Arrivals:
         self.limited = self._limited()
         if self.limited and self._closely:
             program.high[-1][kept_by_order(model, start, depth.states)[self.movable]] = 0.0
+        ordered = self.limited and depth.in_order
+        self._orders = orders_of_groups(model, start, depth.states) if ordered else []
         self.decides: list[int] = []
+        self.frees: list[int] = []
         mark = np.array([self._mark(at) for at in range(len(model.snapshot.namespaces))], dtype=np.int64)
         kinds, self.kind = np.unique(np.stack([group_of[spaces], mark[spaces]]), axis=1, return_inverse=True)
         self.kind = self.kind.reshape(-1)
@@ -311,6 +320,8 @@ class Arrivals:
                     self._of_namespaces(members[(candidates == alike).all(axis=1)], members, counts, alike)
             else:
                 self._of_bundles(members, counts, rules.before_group(int(members[0])))
+        for order in self._orders:
+            keep_order(self, order)
 
     def into(self, members: Int64Array, broker: int) -> Int64Array:
         """Return the columns that count what a broker takes of some namespaces. Shape (such kinds,)."""
