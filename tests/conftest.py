@@ -53,13 +53,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 _LONGEST = (
+    "tests/app/pages",
     "tests/test_style.py::test_clean[mypy]",
     "tests/app/cli/test_wheel.py",
     "tests/data/replay/test_replay_command.py",
-    "tests/app/pages/test_every_widget.py",
     "tests/data/replay/test_replay_jobs.py",
     "tests/app/namespaces/test_fix_agrees.py",
-    "tests/app/optimize/test_best_plan.py::test_what_groups_cost_is_told",
     "tests/app/namespaces/test_public_reports.py",
     "tests/app/optimize",
     "tests/app/remedy",
@@ -74,12 +73,15 @@ _LONGEST_IN_WINDOWS = (
 """The same of those that need a browser, which come last: the longest in the end would leave one worker alone."""
 
 _TOGETHER = (
+    "tests/app/cli/test_bundles_command.py",
     "tests/app/cli/test_wheel.py",
     "tests/data/replay/test_replay_command.py",
     "tests/app/namespaces/test_public_reports.py",
+    "tests/app/namespaces/test_successor.py",
+    "tests/app/pages",
     "tests/data/weeks/test_weeks.py",
 )
-"""Files whose tests share something that takes seconds to make: one worker makes it."""
+"""Files and folders whose tests share something that takes seconds to make: one worker makes it."""
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -106,8 +108,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker("spark")
         if item.get_closest_marker("spark"):
             item.add_marker(pytest.mark.xdist_group("spark"))  # one worker, and so one JVM
-        elif item.nodeid.startswith(_TOGETHER):
-            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+        elif together := next((start for start in _TOGETHER if item.nodeid.startswith(start)), ""):
+            item.add_marker(pytest.mark.xdist_group(together))
     items.sort(key=_turn)
     if getattr(config.option, "loadgroup", False):
         for item in items:

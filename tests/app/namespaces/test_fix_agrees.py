@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 
 from planner.explain.split_advice import split_advice
-from planner.namespaces.advice import bundle_advice
 from planner.pulsar.manager.splits import next_splits
 from planner.remedy.split import split_action, tried_split
 from planner.remedy.trials import Trials
 from planner.remedy.tried import diagnosed
 from planner.simulate.edits.registry import BundleSplit
 from planner.simulate.scenario import unchanged
-from tests.app.namespaces.asked import ONE_WORKER, about, advised, fixed
+from tests.app.namespaces.asked import ONE_WORKER, about, advice_on, advised, fixed
 from tests.app.namespaces.random_clusters import random_cluster
 
 pytestmark = pytest.mark.xdist_group(ONE_WORKER)
@@ -75,7 +74,7 @@ def test_split_lab_calls_no_split_worth_it_that_the_judge_does_not(seed: int) ->
         assert found.verdict in {"Worth it", "No need"} if trial.offered else found.verdict != "Worth it"
         assert found.sentence.endswith(trial.text)
         if found.verdict == "Worth it":
-            assert not bundle_advice(snapshot, name.rpartition("/")[0]).sentence.startswith(("Keep", "Do not"))
+            assert not advice_on(snapshot, name.rpartition("/")[0]).sentence.startswith(("Keep", "Do not"))
 
 
 @pytest.mark.parametrize("seed", [23])
@@ -87,7 +86,7 @@ def test_a_split_that_pulsar_makes_by_itself_is_not_asked_for(seed: int) -> None
     automatic = {one.bundle for one in trials.unchanged().trace.events if one.kind == "split"}
     for at, found in enumerate(said):
         space, verdict = snapshot.bundle_names[at].rpartition("/")[0], found.verdict
-        if bundle_advice(snapshot, space).sentence.startswith(("Keep", "Do not")):
+        if advice_on(snapshot, space).sentence.startswith(("Keep", "Do not")):
             assert verdict != "Worth it", (seed, snapshot.bundle_names[at], found.sentence)
         if verdict == "No need" and "Tried" in found.sentence:
             assert snapshot.bundle_names[at] in automatic

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from planner.cluster.snapshot import Snapshot
-from planner.namespaces.advice import bundle_advice
 from planner.namespaces.successor import SuccessorTrial, _up_to, successor_move, successor_name, successor_trial
 from planner.share.bundle_advice import advice_document, advice_text, move_scenario, successor_commands
 from planner.simulate.edits.move_namespace import MoveNamespace
@@ -17,6 +16,7 @@ from planner.simulate.planned import plan_cluster
 from planner.simulate.planned_spec import PlannedCluster, PlannedTopics
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Step, unchanged
+from tests.app.namespaces.asked import advice_on
 from tests.app.plan.stand_in import StandIn
 
 MANY = PlannedTopics(pattern="persistent://a/b/t-%d", count=1_500, bundles=160, msg_rate_per_s=20_000.0)
@@ -39,7 +39,7 @@ def stuck_cluster() -> Snapshot:
 @pytest.fixture(scope="module")
 def advised(stuck: Snapshot) -> tuple[SuccessorTrial, list[str]]:
     """A move to a successor that is worth it, and its commands."""
-    advice = bundle_advice(stuck, "a/b")
+    advice = advice_on(stuck, "a/b")
     trial = successor_trial(stuck, successor_move(stuck, "a/b", advice.successor))
     return trial, list(successor_commands(advice, trial))
 
@@ -79,7 +79,7 @@ def test_a_move_that_brings_overload_is_not_recommended() -> None:
 
 
 def test_text_json_and_scenario_say_the_same(stuck: Snapshot) -> None:
-    advice = bundle_advice(stuck, "a/b")
+    advice = advice_on(stuck, "a/b")
     assert advice.successor
     document = json.loads(json.dumps(advice_document(advice)))
     trial = successor_trial(stuck, successor_move(stuck, "a/b", advice.successor))
@@ -123,7 +123,7 @@ def test_commands_that_are_pasted_all_at_once_or_again_disconnect_nothing(
 
 
 def test_what_is_not_worth_it_is_shown_as_tried_and_not_offered(crowded: Snapshot) -> None:
-    advice = bundle_advice(crowded, "a/b")
+    advice = advice_on(crowded, "a/b")
     document = advice_document(advice)
     trial = successor_trial(crowded, successor_move(crowded, "a/b", advice.successor))
     assert not trial.is_worth_it
@@ -136,7 +136,7 @@ def test_what_is_not_worth_it_is_shown_as_tried_and_not_offered(crowded: Snapsho
 
 def test_the_number_that_is_kept_is_simulated_as_well(stuck: Snapshot) -> None:
     """It was recommended untried where it is neither usual nor the fewest even one, and there was no successor."""
-    advice = bundle_advice(stuck, "a/b")
+    advice = advice_on(stuck, "a/b")
     assert advice.recommended in {one.bundles for one in advice.tried}
     assert advice.successor == advice.recommended < 128
 

@@ -16,7 +16,7 @@ from planner.share.carry_out import document
 from planner.simulate.breaches import breaches
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.generate import generate
-from planner.workspace.samples import load_sample, samples
+from tests.app.optimize.asked import PLANS_OF_STORY, STORY, plan_of, sample
 
 SPEC = ClusterSpec(brokers=6, namespaces=4, bundles=48, topics=400, msg_rate_per_s=40_000)
 
@@ -57,18 +57,15 @@ def test_a_pinned_bundle_is_not_repaired(breached: Snapshot) -> None:
     assert breaches(plan.after()).tolist() == [kept]
 
 
-def sample(file: str) -> Snapshot:
-    return load_sample(next(one for one in samples() if one.file == file))
-
-
 @pytest.fixture(scope="module")
 def story() -> Snapshot:
-    return sample("story.zip")
+    return sample(STORY)
 
 
-def test_a_worse_plan_is_tried_and_not_offered(story: Snapshot) -> None:
+@pytest.mark.xdist_group(PLANS_OF_STORY)
+def test_a_worse_plan_is_tried_and_not_offered() -> None:
     """Pulsar sheds after the knee of the story until a broker is above 100 %; fewer moves are better."""
-    found = offer_of(best_plan(story, Question(moves=18)))
+    found = offer_of(plan_of(STORY, Question(moves=18)))
     assert found.tried.startswith("Tried: 18 moves to ")
     assert "Not offered: Worse" in found.tried
     assert 0 < len(found.plan.moves) < 18

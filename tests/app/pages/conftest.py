@@ -1,6 +1,8 @@
 """Runs a page as Streamlit does, without a browser."""
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -17,10 +19,11 @@ from planner.pulsar.manager.cycle import effective_shedder
 from planner.simulate.dispatch.load import TopicLoad
 from planner.simulate.dispatch.simulate import simulate
 from planner.simulate.dispatch.trace import DispatchTrace
-from planner.web import capture_form, registry, state
+from planner.web import capture_form, namespaces, registry, state
 from planner.web.simulations import SIMULATIONS
-from planner.web.tasks import ANSWERS
+from planner.web.tasks import ANSWERS, Tasks
 from planner.workspace.samples import Sample, load_sample, samples
+from tests.app.namespaces.asked import advice_on
 
 
 def _drawn(runner: LocalScriptRunner, timeout: float = 3) -> None:
@@ -52,9 +55,40 @@ def _dispatch_is_simulated_once() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _advice_is_worked_out_once() -> Iterator[None]:
+    """A test asks for the advice that a page shows, and the page asks by itself; it is simulated for seconds."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(namespaces, "bundle_advice", advice_on)
+        yield
+
+
+@contextmanager
+def put_aside(tasks: Tasks) -> Iterator[None]:
+    """Let nothing be answered yet, and bring back what was: other tests would wait for it once more."""
+    tasks.forget(*(one.key for one in tasks.unfinished()))
+    kept, tasks._tasks = tasks._tasks, OrderedDict()
+    try:
+        yield
+    finally:
+        tasks.clear()
+        tasks._tasks = kept
+
+
+@pytest.fixture
+def unanswered() -> Iterator[None]:
+    """Nothing is answered yet."""
+    with put_aside(ANSWERS):
+        yield
+
+
 def script(name: str) -> AppTest:
     """A page that has not run yet."""
     return AppTest.from_string(f"from planner.web.registry import page\npage({name!r}).show()\n", default_timeout=180)
+
+
+_KEPT = 200
+"""Answers that are kept: on one server they would be of as many tests."""
 
 
 @cache
@@ -87,9 +121,9 @@ def page(workspace_file: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Call
     forget()
     # Links between pages need the router, which AppTest does not run.
     monkeypatch.setattr(st, "page_link", lambda *_, **__: None)
-    # What is drawn meanwhile hangs on the machine.
+    # What is drawn meanwhile hangs on the machine. Another test that looks at the same finds it worked out.
     for kind in (ANSWERS, SIMULATIONS):
-        monkeypatch.setattr(kind, "limits", replace(kind.limits, patience_s=120.0, last_s=120.0))
+        monkeypatch.setattr(kind, "limits", replace(kind.limits, patience_s=120.0, last_s=120.0, kept=_KEPT))
 
     def run(name: str, **address: str) -> AppTest:
         test = script(name)

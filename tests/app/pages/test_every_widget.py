@@ -18,6 +18,8 @@ from planner.workspace.samples import samples
 from tests.app.pages import test_advisor_page, test_shadow_page
 from tests.data.replay.replays import make_history
 
+SEARCHING = {"best_plan", "failure_review"}
+"""Pages that search for a plan at each choice: of three brokers it is found at once, of five in seconds."""
 Page = Callable[..., AppTest]
 Boxes = dict[str, Any]
 KINDS = (
@@ -127,9 +129,10 @@ def opened(page: Page, history: Path, tmp_path: Path, monkeypatch: pytest.Monkey
     """Returns a function that opens a page with something to choose on it."""
     monkeypatch.setenv("PLANNER_HISTORIES", str(history.parent))
     monkeypatch.setattr("planner.web.replay_form._RUNNERS", {"processes": "Processes", "local": "One process"})
-    snapshot = next(s.digest for s in samples() if s.file == "pip-364.json")[:12]
 
     def run(name: str) -> AppTest:
+        file = "overload-shedder.json" if name in SEARCHING else "pip-364.json"
+        snapshot = next(s.digest for s in samples() if s.file == file)[:12]
         if name == "shadow":
             monkeypatch.setenv("PLANNER_HISTORIES", str(tmp_path / "histories"))
             for cluster in ("east", "west"):

@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 from planner.cluster.snapshot import Snapshot
 from planner.history.generate import write_day
 from planner.history.spec import HistorySpec
-from planner.namespaces.advice import BundleAdvice, bundle_advice
+from planner.namespaces.advice import BundleAdvice
 from planner.namespaces.impact import impact
 from planner.namespaces.successor import SuccessorTrial, successor_move, successor_trial
 from planner.share.bundle_advice import advice_scenario, advice_text, recreated_sentence, successor_commands
@@ -32,6 +32,7 @@ from planner.web.widgets import chart
 from planner.weeks.run import run_weeks
 from planner.weeks.spec import Weeks
 from planner.workspace.samples import load_sample, samples
+from tests.app.namespaces.asked import advice_on
 from tests.app.namespaces.public_reports import REPORTS
 from tests.app.namespaces.test_successor import crowded_cluster, stuck_cluster
 
@@ -63,9 +64,10 @@ def over_weeks(test: AppTest) -> AppTest:
     return test.run()
 
 
-def begin_without_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let no answer be there, and the page not wait for its last one; no browser asks again and again."""
-    ANSWERS.clear()
+@pytest.fixture
+def unanswered_at_first(page: Page, unanswered: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No answer is there, and the page does not wait for its last one; no browser asks again and again."""
+    del page, unanswered
     monkeypatch.setattr(ANSWERS, "limits", replace(ANSWERS.limits, last_s=0.0, unwatched_s=None))
 
 
@@ -88,15 +90,15 @@ def test_the_worst_namespace_is_first_and_opens(page: Page) -> None:
 def test_a_namespace_of_the_address_says_what_happens_to_it_and_what_is_advised(page: Page) -> None:
     cluster = load_sample(STORY)
     trace = simulate(cluster, unchanged(cluster.info.pulsar_version))
-    advice = bundle_advice(cluster, "stark/orders")
-    said = shown(page("namespaces", snapshot=STORY.digest[:12], namespace="stark/orders"))
-    assert impact(trace, "stark/orders").text in said
+    advice = advice_on(cluster, "acme/orders")
+    said = shown(page("namespaces", snapshot=STORY.digest[:12], namespace="acme/orders"))
+    assert impact(trace, "acme/orders").text in said
     assert advice.sentence[:60] in said
     assert recreated_sentence(advice) in said
 
 
 def test_weeks_of_a_history_are_advised_by_a_job(page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster = ClusterSpec(cluster="east", brokers=3, bundles=8, topics=40, namespaces=2)
+    cluster = ClusterSpec(cluster="east", brokers=2, bundles=4, topics=12, namespaces=2)
     spec = HistorySpec(cluster=cluster, days=1, interval_s=6 * 3_600, splits_per_day=0, topics=True)
     write_day(tmp_path / "mine", spec, 1, 0)
     monkeypatch.setenv("PLANNER_HISTORIES", str(tmp_path))
@@ -143,7 +145,7 @@ def test_a_job_that_fails_says_why(page: Page, tmp_path: Path, monkeypatch: pyte
 
 
 def test_cuts_that_are_not_steady_do_not_bring_nothing() -> None:
-    advice = bundle_advice(load_sample(STORY), "acme/orders")
+    advice = advice_on(load_sample(STORY), "acme/orders")
     assert advice.cut is not None
     assert advice.cut.is_worth_it
     assert not advice.edits
@@ -174,7 +176,7 @@ def test_cuts_open_as_a_scenario_that_makes_them(page: Page, monkeypatch: pytest
     next(one for one in test.button if one.label == "Open the cuts as a scenario").click().run()
     assert not test.exception
     assert went == ["what_if"]
-    expected = simulate(cluster, advice_scenario(bundle_advice(cluster, "iot/home")))
+    expected = simulate(cluster, advice_scenario(advice_on(cluster, "iot/home")))
     scenario = decode_link(test.query_params["scenario"]).scenario
     assert scenario is not None
     assert simulate(cluster, scenario).digest() == expected.digest()
@@ -186,7 +188,7 @@ def test_a_number_that_is_kept_is_not_said_to_be_better(page: Page) -> None:
     one = PlannedTopics(pattern="persistent://iot/home/dev-%06d", count=300, bundles=1, msg_rate_per_s=120_000.0)
     cluster = plan_cluster(PlannedCluster(brokers=3, topics=(one,)))
     saved = state.workspace().add(cluster, "one bundle")
-    advice = bundle_advice(cluster, "iot/home")
+    advice = advice_on(cluster, "iot/home")
     said = shown(page("namespaces", snapshot=saved.digest[:12], namespace="iot/home"))
     kept = "If it is recreated, create it with 1 bundle again: no other number is better once it has settled."
     assert f"{kept} Its busiest broker has 100.0 % of its load at best. An even" in said
@@ -198,7 +200,7 @@ def with_a_successor(page: Page, cluster: Snapshot) -> tuple[AppTest, BundleAdvi
     saved = state.workspace().add(cluster, "too many bundles")
     test = page("namespaces", snapshot=saved.digest[:12], namespace="a/b")
     assert not test.exception
-    advice = bundle_advice(cluster, "a/b")
+    advice = advice_on(cluster, "a/b")
     return test, advice, successor_trial(cluster, successor_move(cluster, "a/b", advice.successor))
 
 
@@ -275,9 +277,9 @@ def test_what_the_best_plan_does_is_what_is_offered_of_it(page: Page) -> None:
     assert "**With the best plan:** Nothing happens to it." in shown(page("namespaces", **known, namespace=namespace))
 
 
+@pytest.mark.usefixtures("unanswered_at_first")
 def test_a_namespace_is_shown_before_its_advice_is_there(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
     """A choice was shown half a second later, for the page waited for the advice and shared its processor with it."""
-    begin_without_answers(monkeypatch)
     drawn, go_on = threading.Event(), threading.Event()
     begun_after: list[bool] = []
     found: list[BundleAdvice] = []
@@ -285,7 +287,7 @@ def test_a_namespace_is_shown_before_its_advice_is_there(page: Page, monkeypatch
     def slow(*asked: Any, **more: Any) -> BundleAdvice:
         begun_after.append(drawn.is_set())
         assert go_on.wait(60)
-        found.append(bundle_advice(*asked, **more))
+        found.append(advice_on(*asked, **more))
         return found[-1]
 
     monkeypatch.setattr(advised, "bundle_advice", slow)
@@ -308,14 +310,14 @@ def test_a_namespace_is_shown_before_its_advice_is_there(page: Page, monkeypatch
     assert "Trying numbers" not in said
 
 
+@pytest.mark.usefixtures("unanswered_at_first")
 def test_advice_that_another_choice_replaces_stops(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
     """The advice of the namespace that somebody looks at began only when that of the one before had ended."""
-    begin_without_answers(monkeypatch)
     found: list[BundleAdvice] = []
 
     def endless(snapshot: Snapshot, namespace: str, *, cancelled: Callable[[], bool], **_: Any) -> BundleAdvice | None:
         if namespace == "globex/alerts":
-            found.append(bundle_advice(snapshot, namespace, cancelled=cancelled))
+            found.append(advice_on(snapshot, namespace, cancelled=cancelled))
             return found[-1]
         while not cancelled():
             time.sleep(0.01)
@@ -351,7 +353,7 @@ def test_words_of_a_namespace_come_before_its_figures(page: Page, monkeypatch: p
     page("namespaces", snapshot=SMALL.digest[:12], namespace="globex/alerts")
     words = order[: order.index("figure")]
     assert any("Without any change" in one for one in words)
-    assert any(bundle_advice(cluster, "globex/alerts").sentence in one.replace("\\", "") for one in words)
+    assert any(advice_on(cluster, "globex/alerts").sentence in one.replace("\\", "") for one in words)
     assert order.count("figure") == 2
 
 

@@ -2,7 +2,6 @@
 
 import pytest
 
-from planner.cluster.snapshot import Snapshot
 from planner.explain.outcome import Outcome
 from planner.optimize.absorb import left_by
 from planner.optimize.answer import best_plan
@@ -14,11 +13,7 @@ from planner.simulate.edits.hold_balancer import HoldBalancer
 from planner.simulate.moves import relocations, thrashing_percent
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Step, unchanged
-from planner.workspace.samples import load_sample, samples
-
-
-def sample(file: str) -> Snapshot:
-    return load_sample(next(one for one in samples() if one.file == file))
+from tests.app.optimize.asked import PLANS_OF_STORY, STORY, plan_of, sample
 
 
 @pytest.mark.parametrize("file", ["story.zip", "transfer-shedder.json"])
@@ -50,7 +45,11 @@ def test_a_held_cycle_says_why_nothing_is_shed() -> None:
 
 @pytest.mark.parametrize(
     ("file", "rounds"),
-    [("story.zip", Question().rounds), ("pip-364.json", Question().rounds), ("threshold-lower-boundary.json", 1)],
+    [
+        pytest.param(STORY, Question().rounds, marks=pytest.mark.xdist_group(PLANS_OF_STORY)),
+        ("pip-364.json", Question().rounds),
+        ("threshold-lower-boundary.json", 1),
+    ],
     ids=str,
 )
 def test_a_best_plan_that_is_opened_as_a_scenario_is_judged_alike(file: str, rounds: int) -> None:
@@ -59,7 +58,7 @@ def test_a_best_plan_that_is_opened_as_a_scenario_is_judged_alike(file: str, rou
     More rounds find no other plan for the last one, and take six times as long.
     """
     snapshot = sample(file)
-    offer = offer_of(best_plan(snapshot, Question(moves=18, rounds=rounds)))
+    offer = offer_of(plan_of(file, Question(moves=18, rounds=rounds)))
     assert offer.plan.moves
     assert offer.verdict is not None
     opened = Outcome(simulate(snapshot, scenario_of(offer.plan, waves_of(offer.plan, 1000), held=False)))
