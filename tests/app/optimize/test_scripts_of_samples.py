@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from planner.cluster.errors import PlannerError
 from planner.cluster.snapshot import Snapshot
 from planner.optimize.answer import best_plan
+from planner.optimize.plan import Plan
 from planner.optimize.question import Question
 from planner.optimize.stability import LEFT_OFF, Stability, stability_of
 from planner.optimize.waves import scenario_of, waves_of
@@ -74,16 +76,25 @@ DYNAMIC: Sequence[Mapping[str, str]] = ({}, {SHEDDING: "true", THRESHOLD: "9"})
 FEW = ("avg-shedder.json", "real-extensible.json")
 
 
+def begin_after(stand_in: StandIn, snapshot: Snapshot, earlier: str, dynamic: Mapping[str, str]) -> None:
+    """Let a cluster be as it was captured, or as an earlier script leaves it, which runs once for each."""
+    stand_in.reset(snapshot, dynamic)
+    if not earlier:
+        return
+    key = f"{earlier} {dynamic}"
+    if key not in stand_in.left:
+        assert stand_in.run(earlier, answers="no\n").returncode == 0
+        stand_in.left[key] = stand_in.state() | {"unloads": 0}
+        stand_in.reset(snapshot, dynamic)
+    stand_in.write(deepcopy(stand_in.left[key]))
+
+
 def ends_as_it_began(
     stand_in: StandIn, snapshot: Snapshot, scripts: tuple[str, str, str], situation: str, at: int
 ) -> None:
     kind, script, earlier = scripts
     dynamic = DYNAMIC[at % len(DYNAMIC)]
-    stand_in.reset(snapshot, dynamic)
-    if earlier:
-        assert stand_in.run(earlier, answers="no\n").returncode == 0
-        stand_in.write(stand_in.state() | {"unloads": 0})
-        stand_in.forget_runs()
+    begin_after(stand_in, snapshot, earlier, dynamic)
     changes: Mapping[str, dict[str, Any]] = {
         "gone": {"owners": {}},
         "late": {"looks": 4},
@@ -138,18 +149,14 @@ def test_wherever_it_fails_settings_end_as_they_began(kind: str, tmp_path: Path)
     dynamic = {SHEDDING: "true", THRESHOLD: "77" if kind == "back" else "9"}
 
     def run(fail_at: int, shell: str) -> int:
-        stand_in.reset(snapshot, dynamic)
-        if earlier:
-            stand_in.run(earlier, answers="no\n")
-            stand_in.forget_runs()
-        calls = len(stand_in.calls())
-        done = stand_in.run(script, answers="no\n", fail_at=calls + fail_at if fail_at else 0, shell=shell)
+        begin_after(stand_in, snapshot, earlier, dynamic)
+        done = stand_in.run(script, answers="no\n", fail_at=fail_at, shell=shell)
         settings = stand_in.state()["settings"]
         if done.returncode:
             assert settings == dynamic, (fail_at, done.stdout)
         assert settings[SHEDDING] == "true"
         assert stand_in.runs_with(SHEDDING) == "true"
-        return len(stand_in.calls()) - calls
+        return len(stand_in.calls())
 
     calls = run(0, SHELLS[0])
     for at in range(1, calls + 1):
@@ -161,8 +168,15 @@ def five() -> Snapshot:
     return open_snapshot("pip-364.json")[1]
 
 
-def test_the_way_back_takes_settings_back_and_only_where_they_were_set(five: Snapshot, tmp_path: Path) -> None:
-    plan = best_plan(five, Question(moves=MOVES, rounds=1))
+@pytest.fixture(scope="module")
+def plan(five: Snapshot) -> Plan:
+    """Some moves in it."""
+    return best_plan(five, Question(moves=MOVES, rounds=1))
+
+
+def test_the_way_back_takes_settings_back_and_only_where_they_were_set(
+    five: Snapshot, plan: Plan, tmp_path: Path
+) -> None:
     waves = waves_of(plan)
     keeps = Stability(stable=False, cycle=1, shed=(), undone=0, splits=0, why="", keeps={THRESHOLD: 21})
     there = script_of(steps(plan, waves, keeps, NO_PAUSE), five)
@@ -204,8 +218,7 @@ def test_what_is_known_of_overrides_is_put_back_exactly(five: Snapshot, tmp_path
         assert stand_in.state()["settings"] == dynamic
 
 
-def test_settings_of_a_plan_are_asked_about(five: Snapshot, tmp_path: Path) -> None:
-    plan = best_plan(five, Question(moves=MOVES, rounds=1))
+def test_settings_of_a_plan_are_asked_about(five: Snapshot, plan: Plan, tmp_path: Path) -> None:
     keeps = Stability(stable=False, cycle=1, shed=(), undone=0, splits=0, why="", keeps={THRESHOLD: 21})
     script = script_of(steps(plan, waves_of(plan), keeps, NO_PAUSE), five)
     assert f"# At the end it asks whether to change these settings: {THRESHOLD}: 10 -> 21." in script
@@ -218,8 +231,7 @@ def test_settings_of_a_plan_are_asked_about(five: Snapshot, tmp_path: Path) -> N
         assert stand_in.state()["settings"] == after
 
 
-def test_shedding_is_left_off_only_by_an_option(five: Snapshot, tmp_path: Path) -> None:
-    plan = best_plan(five, Question(moves=MOVES, rounds=1))
+def test_shedding_is_left_off_only_by_an_option(five: Snapshot, plan: Plan, tmp_path: Path) -> None:
     off = Stability(stable=False, cycle=1, shed=(), undone=0, splits=0, why="", keeps=LEFT_OFF)
     script = script_of(steps(plan, waves_of(plan), off, NO_PAUSE), five)
     assert "--leave-shedding-off" in script.split("=== Assumptions")[1].split("# ===")[0]
@@ -236,10 +248,9 @@ def test_shedding_is_left_off_only_by_an_option(five: Snapshot, tmp_path: Path) 
     ("options", "waits"), [((), True), (("--restore-at-once",), False), (("--leave-shedding-off",), False)]
 )
 def test_a_script_holds_shedding_as_long_as_the_simulation(
-    five: Snapshot, tmp_path: Path, options: tuple[str, ...], *, waits: bool
+    five: Snapshot, plan: Plan, tmp_path: Path, options: tuple[str, ...], *, waits: bool
 ) -> None:
     """What was judged had shedding on hold for 20 cycles more; a script that restores it sooner does something else."""
-    plan = best_plan(five, Question(moves=MOVES, rounds=1))
     script = script_of(steps(plan, waves_of(plan), None, NO_PAUSE), five)
     stand_in = StandIn(tmp_path, five)
     assert stand_in.run(script, *options).returncode == 0

@@ -36,9 +36,10 @@ class TestScript:
 
     @pytest.fixture
     def trace(self, several: Snapshot) -> Trace:
-        moves = [
-            MoveBundle(bundle=several.bundle_names[at], destination=other_broker(several, at)) for at in (1, 9, 20, 33)
-        ]
+        return self.moved(several, 1, 9, 20, 33)
+
+    def moved(self, several: Snapshot, *bundles: int) -> Trace:
+        moves = [MoveBundle(bundle=several.bundle_names[at], destination=other_broker(several, at)) for at in bundles]
         split = SplitBundle(bundle=several.bundle_names[40])
         return trace_of(several, split, *moves, cycles=1, minUnloadMessage=77)
 
@@ -79,9 +80,11 @@ class TestScript:
         ids=["unset-dash", "set-bash"],
     )
     def test_wherever_it_fails_all_is_as_before_and_a_second_run_ends_it(
-        self, trace: Trace, script: str, several: Snapshot, tmp_path: Path, shell: str, dynamic: dict[str, str]
+        self, several: Snapshot, tmp_path: Path, shell: str, dynamic: dict[str, str]
     ) -> None:
-        stand_in = StandIn(tmp_path, several)
+        """Two batches of one move each: every call of more of them is one of these."""
+        trace = self.moved(several, 1, 9)
+        script, stand_in = script_of(trace, batch_bundles=1, pause_s=9), StandIn(tmp_path, several)
         stand_in.reset(several, dynamic)
         assert stand_in.run(script, shell=shell).returncode == 0
         calls, seen = stand_in.calls(), set()
