@@ -181,6 +181,7 @@ def options(tmp_path: Path) -> Callable[..., CaptureOptions]:
 
     def make(of: Cluster, /, **given: Any) -> CaptureOptions:
         bounds: dict[str, Any] = {"request_s": 30.0, "connect_s": 10.0, "back_off_s": 0.01, "per_second": 2000.0}
+        bounds |= {"store_per_second": 1e6}
         bounds |= given.pop("limits", {})
         out = given.pop("out", tmp_path / "capture")
         return CaptureOptions(of.url, out, limits=Limits(**bounds), **given)

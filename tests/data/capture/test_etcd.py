@@ -37,6 +37,8 @@ class Etcd:
         etcd = self
 
         class Gateway(BaseHTTPRequestHandler):
+            wbufsize = -1  # an answer in two pieces waits for a delayed acknowledgement
+
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 etcd.calls.append((self.path, body, self.headers.get("Authorization", "")))
@@ -51,7 +53,7 @@ class Etcd:
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Gateway)
         self.address = f"etcd:http://127.0.0.1:{self.server.server_port}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
 
     def answer(self, path: str, body: dict[str, Any], token: str) -> tuple[int, bytes]:
         if path == "/v3/auth/authenticate":
