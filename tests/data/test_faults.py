@@ -56,7 +56,7 @@ from tests.data.replay.replays import JOB, make_job_folder, replayed, work
 
 ALL = os.environ.get("PLANNER_FAULTS") == "all"
 pytestmark = [pytest.mark.timeout(0)] if ALL else []
-SAMPLE, SEALED = 60, 500
+SAMPLE, SEALED_SAMPLE, SEALED = 60, 12, 500
 START = 1_800_000_000_000 - 1_800_000_000_000 % DAY_MS
 TINY = generate(ClusterSpec(brokers=2, bundles=6, topics=10, namespaces=2, cluster="tiny"), 3)
 
@@ -172,7 +172,8 @@ def is_sealed(path: Path) -> bool:
 def bits_of(path: Path, random: np.random.Generator) -> list[int]:
     bits = path.stat().st_size * 8
     if not ALL:
-        return [int(bit) for bit in random.choice(bits, min(bits, SAMPLE), replace=False)]
+        most = SEALED_SAMPLE if is_sealed(path) else SAMPLE
+        return [int(bit) for bit in random.choice(bits, min(bits, most), replace=False)]
     return list(range(0, bits, max(bits // SEALED | 1, 3) if is_sealed(path) else 3))
 
 

@@ -112,15 +112,15 @@ def test_the_release_of_the_cluster_decides_what_comes_after(
 
 
 def test_waves_of_tight_clusters(subtests: pytest.Subtests) -> None:
-    for seed in range(7):
+    for seed in (1, 4, 5, 6):  # each of them has waves above a limit where the limit is left out
         with subtests.test(seed=seed):
             snapshot = small_cluster(seed, bundles=20, grouped=True)
-            found = best_plan(snapshot, Question(rounds=2))
+            found = best_plan(snapshot, Question(rounds=0))
             limit = int(found.peak * 100) + 8
             changed = Settings(
                 {**snapshot.settings.overrides, "loadBalancerBrokerOverloadedThresholdPercentage": min(limit, 100)}
             )
-            tight = best_plan(replace(snapshot, settings=changed), Question(rounds=2))
+            tight = best_plan(replace(snapshot, settings=changed), Question(rounds=0))
             waves = waves_of(tight, 50)
             _peaks_on_the_way(tight, waves)
             assert not [wave.over for wave in waves if wave.over]

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SPEC = HistorySpec(
-    cluster=ClusterSpec(brokers=3, bundles=12, topics=120, namespaces=2, msg_rate_per_s=40_000),
+    cluster=ClusterSpec(brokers=2, bundles=6, topics=48, namespaces=2, msg_rate_per_s=40_000),
     days=2,
     interval_s=4 * 3_600,
     splits_per_day=0,
