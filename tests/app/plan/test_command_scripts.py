@@ -82,9 +82,9 @@ class TestScript:
     def test_wherever_it_fails_all_is_as_before_and_a_second_run_ends_it(
         self, several: Snapshot, tmp_path: Path, shell: str, dynamic: dict[str, str]
     ) -> None:
-        """Two batches of one move each: every call of more of them is one of these."""
-        trace = self.moved(several, 1, 9)
-        script, stand_in = script_of(trace, batch_bundles=1, pause_s=9), StandIn(tmp_path, several)
+        """Of two moves and one: every call of longer batches, and of more of them, is one of these."""
+        trace = self.moved(several, 1, 9, 20)
+        script, stand_in = script_of(trace, batch_bundles=2, pause_s=9), StandIn(tmp_path, several)
         stand_in.reset(several, dynamic)
         assert stand_in.run(script, shell=shell).returncode == 0
         calls, seen = stand_in.calls(), set()

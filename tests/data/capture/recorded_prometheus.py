@@ -77,7 +77,7 @@ def serving(recorded: Recorded) -> Iterator[Recorded]:
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
     recorded.url = f"http://127.0.0.1:{server.server_port}"
     try:
         yield recorded
