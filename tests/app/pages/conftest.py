@@ -63,10 +63,15 @@ def _advice_is_worked_out_once() -> Iterator[None]:
         yield
 
 
+def leave_nothing(tasks: Tasks) -> None:
+    """Stop what nobody waits for any more: it takes turns and the processor from the next test."""
+    tasks.forget(*(one.key for one in tasks.unfinished()))
+
+
 @contextmanager
 def put_aside(tasks: Tasks) -> Iterator[None]:
     """Let nothing be answered yet, and bring back what was: other tests would wait for it once more."""
-    tasks.forget(*(one.key for one in tasks.unfinished()))
+    leave_nothing(tasks)
     kept, tasks._tasks = tasks._tasks, OrderedDict()
     try:
         yield
@@ -123,7 +128,8 @@ def page(workspace_file: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Call
     monkeypatch.setattr(st, "page_link", lambda *_, **__: None)
     # What is drawn meanwhile hangs on the machine. Another test that looks at the same finds it worked out.
     for kind in (ANSWERS, SIMULATIONS):
-        monkeypatch.setattr(kind, "limits", replace(kind.limits, patience_s=120.0, last_s=120.0, kept=_KEPT))
+        monkeypatch.setattr(kind, "limits", replace(kind.limits, patience_s=120.0, last_s=120.0))
+    monkeypatch.setattr(ANSWERS, "limits", replace(ANSWERS.limits, kept=_KEPT))
 
     def run(name: str, **address: str) -> AppTest:
         test = script(name)
@@ -132,5 +138,7 @@ def page(workspace_file: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Call
         return test.run()
 
     yield run
+    for kind in (ANSWERS, SIMULATIONS):
+        leave_nothing(kind)
     state.workspace().close()
     forget()
