@@ -82,7 +82,7 @@ def test_nothing_is_asked_of_a_large_cluster(monkeypatch: pytest.MonkeyPatch) ->
     usage = State(model).peak() * 0.6
     assert first_below(model, usage)
     monkeypatch.setattr(below, "_MOST_CHOICES", 100)
-    monkeypatch.setattr(below, "_MOST_SPARE", 200)
+    monkeypatch.setattr(below, "_MOST_EASY", 200)
     assert first_below(model, usage) == []
 
 
