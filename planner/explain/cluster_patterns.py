@@ -195,7 +195,7 @@ def topics_full(case: Outcome) -> Iterator[Finding]:
         f" topics as {BROKER_MAX_TOPICS} allows",
         evidence=(
             f"It is {limit:,}; {names[0]} has {most:,} topics. Nothing is placed on such a broker."
-            f"{f' All {len(names)} brokers are at it. {none}.' if every else ''}"
+            f"{f' Every broker is one. {none}.' if every else ''}"
         ),
         remedy=f"Raise {BROKER_MAX_TOPICS}, such as to {raised(most):,}, if brokers have the memory. Otherwise add"
         " brokers, and move bundles there.",

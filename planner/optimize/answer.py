@@ -506,7 +506,7 @@ def _limiting(model: Model, bounds: Mapping[str, float], bundle: int, suits: int
         " freely.",
         "counted": f"Bundles are whole: below {value}, brokers have room for fewer of them than there are.",
         "ladder": f"With so few moves, the highest usage cannot fall below {value}, wherever the bundles go.",
-        "leaving": f"With whole bundles{_order_or_budget(model)} no plan gets below {value}.",
+        "leaving": f"With whole bundles{_order_or_budget(model)} the lower bound is {value}.",
     }
     return said.get(which, f"The exact mixed-integer program has no solution below {value}.")
 

@@ -46,11 +46,12 @@ def lower_and_prove(
         bounds: Each bound by its name; *leaving* is changed.
         should_stop: Says whether to stop.
     """
-    model, peak = state.model, state.peak()
-    usage = max(bounds.values()) * _ASKED_FACTOR
-    closely = model.question.rounds >= _LONG_ROUNDS and can_be_asked_again(model, start, usage)
+    model, peak, known = state.model, state.peak(), max(bounds.values())
+    closely = model.question.rounds >= _LONG_ROUNDS and can_be_asked_again(model, start, known * _ASKED_FACTOR)
     bound = prove_far(start, state, bounds, should_stop, searched=closely)
-    lower_far(state, caps, bound, should_stop)
+    if _is_far(state, bound):
+        # With groups a goal nearer the plan has more moves without an order: 3 of 60 plans were worse with it.
+        lower_far(state, caps, bound if closely or not model.rules.group else known, should_stop)
     if closely and state.peak() >= peak:
         return bound
     return prove_far(start, state, bounds, should_stop, searched=True)
