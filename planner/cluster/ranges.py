@@ -73,6 +73,11 @@ def parse_bundle(name: str, where: str = "") -> tuple[str, int, int]:
     return found["namespace"], low, high
 
 
+def middle_of(low: int, high: int) -> int:
+    """Return where a range is cut in the middle, rounded down."""
+    return low + (high - low) // 2
+
+
 def equal_boundaries(count: int) -> tuple[int, ...]:
     """Return the boundaries of a namespace created with `count` bundles.
 

@@ -31,14 +31,14 @@ from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count
 from planner.cluster.units import MIB, MS_PER_MIN
 from planner.explain.finding import Finding
-from planner.explain.halving import HALVES, divided, halved
+from planner.explain.halving import divided, halved
 from planner.explain.outcome import Outcome
 from planner.explain.split_advice import SplitAdvice, split_advice
 from planner.explain.topic_advice import raised
 from planner.pulsar.manager.splits import next_splits
 from planner.pulsar.splitting import automatic_extensible, automatic_modular
 from planner.pulsar.splitting.protocol import SplitAlgorithm
-from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
+from planner.pulsar.splitting.registry import HALVES, SPLIT_ALGORITHMS
 from planner.pulsar.splitting.request import split_request, topics_listed
 from planner.simulate.event import Event
 from planner.simulate.sequence import decide_split_checks, same_load

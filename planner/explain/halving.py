@@ -7,14 +7,12 @@ from typing import Final
 
 import numpy as np
 
-from planner.cluster.ranges import bundle_name, parse_range
+from planner.cluster.ranges import bundle_name, middle_of, parse_range
 from planner.cluster.snapshot import Snapshot
-from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
+from planner.pulsar.splitting.registry import HALVES
 from planner.pulsar.splitting.request import topics_listed
 from planner.simulate.edits.registry import BundleSplit
 
-HALVES: Final = SPLIT_ALGORITHMS[0].name
-"""The algorithm that divides a range in two."""
 _MOST_SPLITS: Final = 64
 """Splits of a namespace that are tried together."""
 
@@ -65,7 +63,7 @@ def _splits(start: Snapshot, namespace: str, ranges: list[tuple[int, int]], widt
     while wide and len(edits) < _MOST_SPLITS:
         low, high = heappop(wide)[-1]
         edits.append(BundleSplit(bundle=bundle_name(namespace, low, high), algorithm=HALVES, unload=True))
-        for part in ((low, (low + high) // 2), ((low + high) // 2, high)):
+        for part in ((low, middle_of(low, high)), (middle_of(low, high), high)):
             if part[1] - part[0] > width:
                 heappush(wide, (*place(part), part))
     return () if wide else unloaded_once(edits)
@@ -110,6 +108,7 @@ def unloaded_once(splits: Sequence[BundleSplit]) -> tuple[BundleSplit, ...]:
     def parts(bundle: str) -> tuple[str, str]:
         space, _, ends = bundle.rpartition("/")
         low, high = parse_range(ends)
-        return bundle_name(space, low, (low + high) // 2), bundle_name(space, (low + high) // 2, high)
+        middle = middle_of(low, high)
+        return bundle_name(space, low, middle), bundle_name(space, middle, high)
 
     return tuple(replace(one, unload=not cut.issuperset(parts(one.bundle))) for one in splits)

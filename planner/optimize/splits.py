@@ -9,7 +9,7 @@ import numpy as np
 from planner.cluster.arrays import FloatArray, Int64Array
 from planner.cluster.hashing import partitioned_topic
 from planner.cluster.partitions import partitions_of, skewed
-from planner.cluster.ranges import bundle_name, dividing_boundary
+from planner.cluster.ranges import bundle_name, dividing_boundary, middle_of
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.tables import TRAFFIC_COLUMNS
 from planner.simulate.assumptions import Assumptions
@@ -69,7 +69,7 @@ def cut(snapshot: Snapshot, bundle: int, usage: float) -> Split | None:
     table = snapshot.bundles
     low, high = int(table.low[bundle]), int(table.high[bundle])
     space = snapshot.namespaces[table.namespace[bundle]]
-    boundary = low + (high - low) // 2
+    boundary = middle_of(low, high)
     members, share = _topic_shares(snapshot, bundle)
     how = "it in the middle, because the snapshot lists none of its topics"
     if len(members) and share.sum() > 0:

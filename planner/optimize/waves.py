@@ -11,14 +11,14 @@ import numpy as np
 from planner.cluster.arrays import FloatArray
 from planner.cluster.errors import ScenarioError
 from planner.cluster.names import AUTO_BUNDLE_SPLIT_ENABLED, SHEDDING_ENABLED, SHEDDING_INTERVAL_MINUTES
-from planner.cluster.ranges import parse_bundle
+from planner.cluster.ranges import middle_of, parse_bundle
 from planner.cluster.relocation import Relocation
 from planner.cluster.text import count
 from planner.optimize.plan import Plan
 from planner.optimize.question import COSTS, model_of
 from planner.optimize.splits import Split
 from planner.optimize.state import EPSILON, State
-from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS, default_split_algorithm
+from planner.pulsar.splitting.registry import HALVES, SPLIT_ALGORITHMS
 from planner.simulate.edits.registry import BalancerHold, BundleMoves, BundleSplit
 from planner.simulate.scenario import MOST_STEPS, Scenario, Step, unchanged
 
@@ -36,7 +36,6 @@ WAVE_CLIENTS = 1_000
 
 _CLIENTS = COSTS.index("clients")
 _SPECIFIED = next(algorithm.name for algorithm in SPLIT_ALGORITHMS if algorithm.needs_positions)
-_HALVES = default_split_algorithm("").name
 _FULL = 0.95
 
 
@@ -200,8 +199,8 @@ def scenario_of(
 def _edit_of(split: Split) -> BundleSplit:
     """Return a split of a plan as an edit. One in the middle asks for no topics, which a snapshot may not list."""
     _, low, high = parse_bundle(split.bundle)
-    if split.boundary == low + (high - low) // 2:
-        return BundleSplit(bundle=split.bundle, algorithm=_HALVES)
+    if split.boundary == middle_of(low, high):
+        return BundleSplit(bundle=split.bundle, algorithm=HALVES)
     return BundleSplit(bundle=split.bundle, algorithm=_SPECIFIED, positions=(split.boundary,))
 
 

@@ -23,7 +23,7 @@ from planner.cluster.names import (
     LOAD_SHEDDING_STRATEGY,
     SUPPORTED_NAMESPACE_BUNDLE_SPLIT_ALGORITHMS,
 )
-from planner.cluster.ranges import format_range, parse_bundle
+from planner.cluster.ranges import format_range, middle_of, parse_bundle
 from planner.cluster.releases import REFERENCE
 from planner.cluster.relocation import Relocation, moved
 from planner.cluster.setting import SettingValue, conf_value
@@ -35,7 +35,7 @@ from planner.pulsar.manager.class_names import MANAGER_CLASSES
 from planner.pulsar.placement.registry import PLACEMENTS
 from planner.pulsar.shedding.registry import SHEDDERS
 from planner.pulsar.splitting.manual import SplitCommand
-from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
+from planner.pulsar.splitting.registry import HALVES, SPLIT_ALGORITHMS
 from planner.share.owners import Owners
 from planner.share.script import SECTIONS
 from planner.simulate.admin_commands import (
@@ -58,7 +58,6 @@ _CLASSES: Final[Mapping[str, Mapping[str, str]]] = {
         one.name: one.java_class for one in PLACEMENTS if one.load_manager is LoadManager.MODULAR
     },
 }
-_RANGE = SPLIT_ALGORITHMS[0].name
 CAPTURE_AGAIN: Final = (
     "The plan ends here: brokers that restart hand over their bundles, so bundles will have other owners "
     "afterwards. Capture the cluster again after the restart, and plan its splits and unloads from there."
@@ -302,8 +301,8 @@ def _requests(event: Event, *, two_at_a_time: bool) -> Iterator[SplitCommand]:
     """
     namespace, low, high = parse_bundle(event.bundle)
     cuts = sorted({parse_bundle(child)[1] for child in event.children} - {low})
-    if cuts == [low + (high - low) // 2]:
-        yield SplitCommand(namespace, format_range(low, high), _RANGE)
+    if cuts == [middle_of(low, high)]:
+        yield SplitCommand(namespace, format_range(low, high), HALVES)
     elif not two_at_a_time:
         yield SplitCommand(namespace, format_range(low, high), _SPECIFIED, tuple(cuts))
     else:

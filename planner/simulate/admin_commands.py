@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final, Literal, TypeAlias
 
-from planner.cluster.ranges import parse_range
+from planner.cluster.ranges import middle_of, parse_range
 from planner.pulsar.splitting.manual import HOT, LARGEST, SplitCommand
-from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
+from planner.pulsar.splitting.registry import HALVES
 
 PROGRAM: Final = ("pulsar-admin",)
 SHOWN: Final = 20
@@ -94,9 +94,9 @@ class Command:
             return ()
         pairs = list(pairwise(self.words))
         given = tuple(int(value) for name, value in pairs if name == "--split-boundaries")
-        if not given and ("--split-algorithm-name", SPLIT_ALGORITHMS[0].name) in pairs:
+        if not given and ("--split-algorithm-name", HALVES) in pairs:
             low, high = parse_range(self.words[self.words.index("--bundle") + 1])
-            given = (low + (high - low) // 2,)
+            given = (middle_of(low, high),)
         return given
 
     @property

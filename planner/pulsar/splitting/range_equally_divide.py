@@ -4,6 +4,7 @@ Mirrors `RangeEquallyDivideBundleSplitAlgorithm` of Pulsar 4.2.4.
 """
 
 from planner.cluster.decisions import ReasonCode
+from planner.cluster.ranges import middle_of
 from planner.cluster.settings import Settings
 from planner.pulsar.splitting.protocol import SplitAnswer, SplitExample, SplitRequest
 
@@ -36,7 +37,7 @@ class RangeEquallyDivide:
         The middle of a single hash is its lower end, which the bundle factory refuses.
         """
         del config
-        middle = request.low + (request.high - request.low) // 2
+        middle = middle_of(request.low, request.high)
         return SplitAnswer((middle,), (_MIDDLE.of(middle),))
 
 

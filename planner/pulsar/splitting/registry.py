@@ -38,6 +38,10 @@ def split_algorithm(name: str) -> SplitAlgorithm:
     )
 
 
+HALVES = range_equally_divide.ALGORITHM.name
+"""The algorithm that cuts a range in the middle, whatever its topics."""
+
+
 def default_split_algorithm(name: str) -> SplitAlgorithm:
     """Return what Pulsar uses for `defaultNamespaceBundleSplitAlgorithm`: range_equally_divide when it is unknown."""
     return next((a for a in SPLIT_ALGORITHMS if a.name == name), range_equally_divide.ALGORITHM)
