@@ -9,7 +9,7 @@ Sources in Pulsar 4.2.4: `LocalBrokerData`, `BundleData`, `TimeAverageMessageDat
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from functools import cache, cached_property, lru_cache
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, TypeVar
@@ -297,41 +297,10 @@ class TopicTable(_Traffic):
         """Positions of the topics sorted by bundle, in the order of the source inside each. Shape (topics,)."""
         return frozen(np.argsort(self.bundle, kind="stable"))
 
-    def with_bundles(self, bundle: IntArray, changed: Int64Array, *, take_order: bool = False) -> "TopicTable":
-        """Return the same topics after their bundles were renumbered in the same order, and some went to others.
-
-        Args:
-            bundle: The bundle of each, as in the column. Shape (topics,).
-            changed: Positions of the topics that are in another bundle than before. Shape (changed,).
-            take_order: Whether `by_bundle` of this table, as large as the table, goes over to the new one; this one
-                works it out again when it is asked for. Nobody may hold a part of it.
-        """
-        table = replace(self, bundle=bundle)
-        if "by_bundle" in self.__dict__:
-            # Sorting millions of topics anew costs fifty times as much as putting some into their places, where what
-            # they leave and where they go is side by side, as with a split.
-            low, high = self._places(self.bundle[changed].min(), self.bundle[changed].max()) if len(changed) else (0, 0)
-            order, back = self.by_bundle, changed[np.argsort(bundle[changed], kind="stable")]
-            before, behind = (bundle[order[at]] for at in (slice(max(low - 1, 0), low), slice(high, high + 1)))
-            fits = (before < bundle[back[:1]]).all() and (bundle[back[-1:]] < behind).all()
-            if fits and high - low == len(changed):
-                followed = order if take_order else order.copy()
-                followed.setflags(write=True)
-                followed[low:high] = back
-                table.__dict__["by_bundle"] = frozen(followed)
-            if take_order:
-                del self.__dict__["by_bundle"]
-        return table
-
-    def _places(self, first: int, last: int) -> tuple[int, int]:
-        """Return where the topics of some bundles in a row begin and end in `by_bundle`."""
-        edges = np.array((first, last + 1), dtype=self.bundle.dtype)  # of another type, the column would be copied
-        low, high = np.searchsorted(self.bundle, edges, sorter=self.by_bundle).tolist()
-        return low, high
-
     def of_bundle(self, bundle: int) -> Int64Array:
         """Return positions of the topics of one bundle, in the order of the source. Shape (topics of the bundle,)."""
-        low, high = self._places(bundle, bundle)
+        edges = np.array((bundle, bundle + 1), dtype=self.bundle.dtype)  # of another type, the column would be copied
+        low, high = np.searchsorted(self.bundle, edges, sorter=self.by_bundle).tolist()
         return self.by_bundle[low:high]
 
 

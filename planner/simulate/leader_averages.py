@@ -286,9 +286,13 @@ class LeaderAverages:
         """Return those of some bundles that are written to the store where only so many are. Shape (bundles,)."""
         self._catch_up()
         rows = np.flatnonzero(among)
-        keys = [key for means in self._means for key in _load_keys(means[:, rows])]
+        first = _in_steps(self._means[0][2, rows], _THROUGHPUT_STEP)
+        least = np.partition(first, len(first) - most)[len(first) - most]
         chosen = np.zeros_like(among)
-        chosen[rows[np.lexsort(keys[::-1])[::-1][:most]]] = True
+        chosen[rows[first > least]] = True
+        tied = rows[first == least]
+        keys = [key for means in self._means for key in _load_keys(means[:, tied])]
+        chosen[tied[np.lexsort(keys[::-1])[::-1][: most - np.count_nonzero(chosen)]]] = True
         return chosen
 
     def store(self, chosen: BoolArray) -> None:
@@ -397,10 +401,13 @@ def _own(values: _Array) -> _Array:
     return values if values.flags.writeable else values.copy()
 
 
+def _in_steps(values: FloatArray, step: float) -> FloatArray:
+    """Return values in steps, rounded half up."""
+    found: FloatArray = np.floor(values / step + 0.5)
+    return found
+
+
 def _load_keys(means: FloatArray) -> list[FloatArray]:
-    """Return by what averages are ordered: throughput in, throughput out and message rate, each rounded half up."""
-    return [
-        np.floor(means[2] / _THROUGHPUT_STEP + 0.5),
-        np.floor(means[3] / _THROUGHPUT_STEP + 0.5),
-        np.floor((means[0] + means[1]) / _RATE_STEP + 0.5),
-    ]
+    """Return by what averages are ordered: throughput in, throughput out and message rate."""
+    throughput = (_in_steps(values, _THROUGHPUT_STEP) for values in means[2:])
+    return [*throughput, _in_steps(means[0] + means[1], _RATE_STEP)]

@@ -19,6 +19,7 @@ from planner.cluster.ranges import FULL_HIGH, bundles_of_hashes
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.tables import TRAFFIC_COLUMNS, TopicTable
 from planner.simulate.assumptions import Assumptions
+from planner.simulate.cut_topics import CutTopics
 from planner.simulate.load_model import (
     COUNT_COLUMNS,
     LIMIT_COLUMNS,
@@ -100,7 +101,6 @@ class Traffic:
         self.namespace: Int64Array = snapshot.bundles.namespace.astype(np.int64)
         self.low: Int64Array = snapshot.bundles.low.copy()
         self.high: Int64Array = snapshot.bundles.high.copy()
-        self._start_topics = snapshot.topics
         self.topics: TopicTable = snapshot.topics
         self.base = base
         self._room = Room()
@@ -392,7 +392,7 @@ class Traffic:
         self.base = self._room.follow(self.base, change)
         self.low[made], self.high[made], self.base[:, made] = edges[:-1], edges[1:], shares
         self.namespace = change.follow(self.namespace)
-        self._find_topics(parent, new, rows, len(others) + len(rows))
+        self.topics = CutTopics.of(self.topics, change, self.low)
         for scaled in self.changes:
             scaled.bundles = change.follow(scaled.bundles)
             if scaled.topics is not None:
@@ -414,6 +414,7 @@ class Traffic:
         self.namespaces = (*self.namespaces, name)
         self.low, self.high = np.append(self.low, edges[:-1]), np.append(self.high, edges[1:])
         self.base = np.pad(self.base, ((0, 0), (0, made)))
+        self.topics = CutTopics.of(self.topics, change, self.low)
         self._loads = None
         return change
 
@@ -478,27 +479,6 @@ class Traffic:
                 change.part = self._part(change.topics)
         self._topic_names = self._loads = None
         return lost
-
-    def _find_topics(self, parent: Int64Array, new: BoolArray, gone: Int64Array, before: int) -> None:
-        """Renumber the bundles of topics, so many before, and find the topics of the new ones."""
-        if len(gone) == 1:
-            changed = self.topics.of_bundle(int(gone[0]))
-            behind, more = self.topics.bundle > gone[0], int(new.sum()) - 1
-            bundle = self.topics.bundle + behind if more else self.topics.bundle.copy()
-            for _ in range(more - 1):  # one after the other: an array of shifts would be as large as the column
-                bundle += behind
-        else:
-            moved = np.full(before + 1, -1, dtype=np.int32)  # the last one is for topics of no bundle
-            moved[parent[~new]] = np.flatnonzero(~new)
-            bundle = moved[self.topics.bundle]
-            changed = np.flatnonzero(bundle < 0)
-            changed = changed[self.topics.bundle[changed] >= 0]
-        made = np.flatnonzero(new)
-        made = made[np.argsort(self.low[made], kind="stable")]
-        place = np.searchsorted(self.low[made], self.topics.hash[changed].astype(np.int64), side="right") - 1
-        bundle[changed] = made[np.clip(place, 0, None)]
-        own = self.topics is not self._start_topics  # traces keep many tables
-        self.topics = self.topics.with_bundles(frozen(bundle), changed, take_order=own)
 
     def _shared_out(self, bundle: int, edges: Sequence[int]) -> FloatArray:
         """Return what a bundle's parts would bring: topics by their hash, the rest by width. Shape (10, parts).

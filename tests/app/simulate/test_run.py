@@ -191,16 +191,19 @@ def test_cycles_share_what_has_not_changed() -> None:
         assert len({id(getattr(view, name)) for view in views}) <= 2, name
 
 
-def test_a_trace_keeps_the_order_of_topics_only_once() -> None:
+def test_a_trace_does_not_keep_the_bundle_of_each_topic() -> None:
     snapshot = small()
     splits = [SplitBundle(bundle=snapshot.bundle_names[at], at_min=at + 0.5) for at in range(3)]
     trace = run(snapshot, *splits)
-    every = (*(cycle.view.topics for cycle in trace.cycles), trace.end.topics)
-    tables = {id(table): table for table in every if table is not snapshot.topics}
-    assert len(tables) > 1
-    assert sum("by_bundle" in vars(table) for table in tables.values()) <= 1
-    for table in tables.values():
-        np.testing.assert_array_equal(table.by_bundle, np.argsort(table.bundle, kind="stable"))
+    views = [
+        view for view in (*(cycle.view for cycle in trace.cycles), trace.end) if view.topics is not snapshot.topics
+    ]
+    assert len({id(view.topics) for view in views}) > 1
+    assert not any({"bundle", "by_bundle"} & set(vars(view.topics)) for view in views)
+    for view in views:
+        bundle, place = view.topics.bundle, view.topics.hash.astype(np.int64)
+        assert (view.bundles.low[bundle] <= place).all()
+        assert ((place < view.bundles.high[bundle]) | (view.bundles.high[bundle] == FULL_HIGH)).all()
 
 
 class TestAnyScenario:
