@@ -29,6 +29,7 @@ from benchmarks.measuring import ROOT, earlier_version
 from planner.cluster.decisions import ReasonBlock
 from planner.cluster.errors import PlannerError
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.tables import TopicTable
 from planner.explain.diagnosis import diagnose
 from planner.explain.outcome import Outcome
 from planner.pulsar.manager.cycle import CycleDecision
@@ -50,7 +51,8 @@ def digest(*things: Any) -> str:
 
 
 def _read(thing: Any, made: Any) -> None:
-    made.update(type(thing).__name__.encode())
+    kind = TopicTable if isinstance(thing, TopicTable) else type(thing)  # however it finds its columns
+    made.update(kind.__name__.encode())
     if isinstance(thing, np.ndarray):
         made.update(f"{thing.dtype}{thing.shape}".encode())
         made.update(repr(thing.tolist()).encode() if thing.dtype == object else np.ascontiguousarray(thing).tobytes())
