@@ -16,7 +16,7 @@ from planner.cluster.text import count
 from planner.optimize.bound import SLACK, alone, at_rung, covers, ladder, room
 from planner.optimize.counted import counted
 from planner.optimize.far import lower_and_prove
-from planner.optimize.leaving import MOST_BUNDLES, leaving
+from planner.optimize.leaving import MOST_BUNDLES, MOST_QUICKLY, leaving
 from planner.optimize.plan import BOUNDS, Plan, lowest
 from planner.optimize.question import COSTS, Model, Question, cost_text, model_of
 from planner.optimize.search import (
@@ -289,9 +289,13 @@ def _level(work: _Search, start: State, state: State) -> Plan:
 
 
 def _fill_higher(work: _Search, state: State, forced: list[tuple[int, int]], steps: list[Step], goal: float) -> None:
-    """Where brokers above the limit are left, see whether others may be filled above it for a lower peak."""
+    """Where brokers above the limit are left, see whether others may be filled above it for a lower peak.
+
+    In a large cluster, below the limit as well: no program finds there what fits only once other bundles have left.
+    """
     peak, moves = state.peak(), state.moves()
-    if peak <= max(work.model.limit, goal) or work.should_stop():
+    high_enough = 0.0 if int(work.model.movable.sum()) > MOST_BUNDLES else work.model.limit
+    if peak <= max(high_enough, goal) or work.should_stop():
         return
     other: list[Step] = []
     state.restore(forced)
@@ -387,7 +391,7 @@ def _leaving(
     The state is the plan so far, and is changed; the bounds get another one.
     """
     model, known, peak, moves = work.model, max(bounds.values()), state.peak(), state.moves()
-    if int(model.movable.sum()) > MOST_BUNDLES or work.should_stop() or peak <= known * _GOOD_ENOUGH_FACTOR:
+    if int(model.movable.sum()) > MOST_QUICKLY or work.should_stop() or peak <= known * _GOOD_ENOUGH_FACTOR:
         return
     found = leaving(model, start, low=known, high=peak)
     bounds["leaving"] = found.bound

@@ -9,7 +9,7 @@ import numpy as np
 from planner.cluster.snapshot import Snapshot
 from planner.optimize.bound import alone, at_rung, ladder, room
 from planner.optimize.counted import counted
-from planner.optimize.leaving import MOST_BUNDLES, leaving
+from planner.optimize.leaving import MOST_QUICKLY, leaving
 from planner.optimize.plan import Plan
 from planner.optimize.question import model_of
 from planner.optimize.state import State
@@ -82,7 +82,7 @@ def _groups(plan: Plan) -> Iterator[Constraint]:
     if not names or _ungrouped(plan.at_start, plan) > plan.peak_bound - LEAST_POINTS / 100:
         return
     model = model_of(replace(plan.at_start, policies=replace(policies, anti_affinity_group={})), plan.question)
-    if int(model.movable.sum()) <= MOST_BUNDLES:
+    if int(model.movable.sum()) <= MOST_QUICKLY:
         without = leaving(model, State(model), low=0.0, high=plan.peak).bound
         yield Constraint("anti-affinity group", some_of(names), without * 100)
 

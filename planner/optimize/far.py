@@ -7,7 +7,7 @@ import numpy as np
 from planner.cluster.arrays import FloatArray
 from planner.optimize.below import LONG_PROOF, SHORT_PROOF, can_be_asked_again, none_below, ways_below
 from planner.optimize.bound import SLACK
-from planner.optimize.leaving import CLOSER, CLOSEST, SMALL, leaving
+from planner.optimize.leaving import CLOSER, CLOSEST, MOST_BUNDLES, SMALL, leaving
 from planner.optimize.nearby import exchange_nearby
 from planner.optimize.placement import carry_out, forced_stay
 from planner.optimize.search import lower_peak, place_forced
@@ -125,7 +125,7 @@ def prove_far(
     def far() -> bool:
         return _is_far(state, max(bounds.values())) and not should_stop()
 
-    if "leaving" not in bounds:
+    if "leaving" not in bounds or int(model.movable.sum()) > MOST_BUNDLES:
         return max(bounds.values())
     long = model.question.rounds >= _LONG_ROUNDS
     for depth in (CLOSER, CLOSEST if searched else SMALL) if long else (CLOSER,):

@@ -29,7 +29,9 @@ from planner.optimize.spare import Spare
 from planner.optimize.state import State
 
 MOST_BUNDLES = 3_000
-"""Bundles up to which the program is asked."""
+"""Bundles up to which the program is asked closely."""
+MOST_QUICKLY = 50_000
+"""Bundles up to which it is asked at all: 30,000 take about a second, and it often proves that nothing is left."""
 _SMALL_COLUMNS = 2_000
 """Columns up to which a program is small."""
 _TOGETHER = (3, 8)
