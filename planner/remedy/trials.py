@@ -2,16 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cmp_to_key
 from typing import Final
 
 from planner.cluster.errors import PlannerError
 from planner.cluster.snapshot import Snapshot
 from planner.explain.diagnosis import diagnose
+from planner.explain.gate_patterns import APART
 from planner.explain.outcome import Outcome
 from planner.remedy.action import Action, restarted
 from planner.simulate.edits.registry import BundleSplit, TrafficGrowth
-from planner.simulate.judge import Result, Verdict, gained, judge, share_gone
+from planner.simulate.judge import Result, Verdict, gained, judge, share_gone, unbeaten
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, Step
 
@@ -110,9 +110,17 @@ class Trial:
             parts.append("Not offered: under another seed or 10 % more or less traffic most of the gain is lost.")
         elif self.spares_once:
             parts.append("Not offered: clients are spared once, but bundles never merge again.")
-        elif self.is_worth_it and not self.settles:
-            parts.append("Bundles still move at the end.")
+        elif self.is_worth_it:
+            parts += [f"{self.stays_apart}."] if self.stays_apart else []
+            parts += [] if self.settles else ["Bundles still move at the end."]
         return " ".join(parts)
+
+    @property
+    def stays_apart(self) -> str:
+        """How far apart the brokers stay, without a full stop; empty where they are even, or were before."""
+        if min(self.before.apart_points, self.after.apart_points) < APART * 100:
+            return ""
+        return f"Brokers stay {self.after.apart_points:.0f} points apart"
 
 
 def lasts(verdict: Verdict) -> bool:
@@ -245,19 +253,53 @@ def _sheds_late(outcome: Outcome) -> bool:
 def by_gain(trials: list[Trial]) -> list[Trial]:
     """Return trials of one cluster, the best by the judge first.
 
-    Each is judged against each; who wins more comes first. The judge's answers need not be in one order, since each
-    has tolerances. Among equals, those come first that leave the brokers no further apart than nothing at all does,
-    then those that lower the peak by what a trade-off has to bring, then those that disconnect fewer topics.
+    First come those that no other one is better than, then those that only these are better than, and so on: how many
+    worse ones a trial beats says nothing about it. Among equals, those come first that leave the brokers no further
+    apart than nothing at all does, then those that lower the peak by what a trade-off has to bring, then those that
+    disconnect fewer topics, unless what further ones bring is worth them.
     """
-    if len(trials) < 2:  # noqa: PLR2004 - nothing to compare
-        return trials
-    wins = {id(one): sum(_wins(one, other) for other in trials if other is not one) for one in trials}
+    order: list[Trial] = []
+    left = list(trials)
+    while left:
+        first = unbeaten([one.after for one in left])
+        order += _among_equals([one for one, best in zip(left, first, strict=True) if best])
+        left = [one for one, best in zip(left, first, strict=True) if not best]
+    return order
 
-    def compare(one: Trial, two: Trial) -> int:
-        first, second = ((trial.verdict.balance == -1, not _lowers(trial), trial.after.topics) for trial in (one, two))
-        return wins[id(two)] - wins[id(one)] or (first > second) - (first < second)
 
-    return sorted(trials, key=cmp_to_key(compare))
+def _among_equals(trials: list[Trial]) -> list[Trial]:
+    """Return trials that the judge calls equal or trade-offs of each other, in order."""
+    left = sorted(trials, key=lambda one: (*_kind(one), one.after.topics))
+    order: list[Trial] = []
+    while left:
+        best = left[0]
+        for other in left[1:]:
+            if _kind(other) == _kind(best) and _pays_for_more(best, other):
+                best = other
+        left.remove(best)
+        order.append(best)
+    return order
+
+
+def _kind(trial: Trial) -> tuple[bool, bool]:
+    return trial.verdict.balance == -1, not _lowers(trial)
+
+
+def _pays_for_more(one: Trial, other: Trial) -> bool:
+    """Say whether the further topics that another trial disconnects are worth what it brings beyond the first one.
+
+    That is so where they even brokers out about as well as the first ones did, or where only so brokers end up even and
+    at most half of the topics are spent on it. What brings half a balance for the fewest topics is no answer then.
+    Beyond that disruption counts before balance: large plans whose last moves bring little stay behind.
+    """
+    beyond = replace(other, before=one.after, verdict=judge(one.after, other.after))
+    first, further = one.after.topics - one.before.topics, other.after.topics - one.after.topics
+    if beyond.verdict.overload or beyond.verdict.balance != 1 or not beyond.is_worth_it or first <= 0 or further <= 0:
+        return False
+    if one.stays_apart and not other.stays_apart and further <= KEPT * one.after.all_topics:
+        return True
+    brings = one.after.deviation_points - other.after.deviation_points
+    return brings * first >= KEPT * (one.before.deviation_points - one.after.deviation_points) * further
 
 
 def _lowers(trial: Trial) -> bool:
@@ -265,10 +307,3 @@ def _lowers(trial: Trial) -> bool:
     one, two = trial.before, trial.after
     lower = max(one.end_peak_percent - two.end_peak_percent, one.highest_percent - two.highest_percent)
     return lower >= _LOWER_PEAK_POINTS
-
-
-_POINTS: Final = {"better": 1, "worse": -1, "trade-off": 0, "same": 0}
-
-
-def _wins(one: Trial, other: Trial) -> int:
-    return _POINTS[judge(other.after, one.after).word]

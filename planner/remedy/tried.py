@@ -219,9 +219,7 @@ class Fix:
         """Return what is still wrong after an action; empty for nothing."""
         if self.needed and not _ends_below(chosen):
             return f" Even then {chosen.after.limit_percent:g} % is exceeded."
-        if chosen.before.apart_points >= APART * 100 and chosen.after.apart_points >= APART * 100:
-            return f" Brokers stay {chosen.after.apart_points:.0f} points apart."
-        return ""
+        return f" {chosen.stays_apart}." if chosen.stays_apart else ""
 
 
 def fix(trials: Trials, outcome: Outcome, progress: Callable[[int], None] = lambda _: None) -> Fix:
@@ -249,7 +247,7 @@ def fix(trials: Trials, outcome: Outcome, progress: Callable[[int], None] = lamb
     number = len(single) + len(pairs)
     progress(number)
     best = offered[0] if offered else None
-    better = [pair for pair in pairs if best is None or _is_better(best, pair)]
+    better = [pair for pair in pairs if best is None or _is_better(best, pair) or _evens_out(best, pair)]
     pair = next(iter(_offered(trials, better)), None)
     chosen = pair or best
     capacity = None
@@ -308,6 +306,14 @@ def _is_better(one: Trial, pair: Trial) -> bool:
     return verdict.word == "better" and (not pair.splits or lasts(verdict))
 
 
+def _evens_out(one: Trial, pair: Trial) -> bool:
+    """Say whether a trial leaves brokers apart, and a pair brings as much balance beyond it as is offered."""
+    verdict = judge(one.after, pair.after)
+    return (
+        bool(one.stays_apart) and verdict.balance == 1 and replace(pair, before=one.after, verdict=verdict).is_worth_it
+    )
+
+
 def _ends_below(trial: Trial) -> bool:
     return trial.after.end_peak_percent <= trial.after.limit_percent
 
@@ -317,16 +323,20 @@ def _adds_brokers(trial: Trial) -> bool:
 
 
 def _offered(trials: Trials, found: Sequence[Trial]) -> list[Trial]:
-    """Return those that are offered, the best first; only the first few are held to other seeds and traffic."""
+    """Return those that are offered, the best first; only the first few are held to other seeds and traffic.
+
+    Where all are plans of unlike size, the last one gives way to something else that is offered.
+    """
     kept: list[Trial] = []
     for trial in _worth_it(found)[:_CONFIRMED]:
+        full, plan = len(kept) == _OFFERED, trial.action.kind == "moves"
+        if full and (plan or any(one.action.kind != "moves" for one in kept)):
+            continue
         confirmed = trials.confirmed(trial)
         name = single_setting(trial)
         again = any(one.action.words == trial.action.words or (name and single_setting(one) == name) for one in kept)
         if confirmed.offered and not again:
-            kept.append(confirmed)
-        if len(kept) == _OFFERED:
-            break
+            kept[_OFFERED - 1 :] = [confirmed]
     return kept
 
 

@@ -17,7 +17,7 @@ from planner.explain.outcome import Outcome
 from planner.pulsar.shedding.registry import default_shedder, shedder_by_name
 from planner.remedy.action import Action, both, settings_action
 from planner.remedy.candidates import candidates
-from planner.remedy.trials import Trials, by_gain
+from planner.remedy.trials import Trial, Trials, by_gain
 from planner.remedy.tried import diagnosed, fix, tried_findings
 from planner.share.fix import fix_document, fix_text
 from planner.simulate.cluster_spec import ClusterSpec
@@ -34,6 +34,7 @@ from tests.app.simulate.traces import cluster
 
 TRANSFER = shedder_by_name("TransferShedder").java_class
 HISTORY = "loadBalancerHistoryResourcePercentage"
+LIMIT = "loadBalancerBrokerOverloadedThresholdPercentage"
 
 
 def sample(file: str) -> Snapshot:
@@ -341,12 +342,65 @@ def test_among_equals_the_one_that_leaves_brokers_apart_comes_last() -> None:
     usage = (0.9, 0.2, 0.2, 0.2)
     full = cluster(usage, sizes, load_manager=LoadManager.EXTENSIBLE, settings=own)
     trials, outcome = trials_of(full)
-    found = fix(trials, outcome)
-    offered = [one for one in (found.best, *found.others) if one is not None]
-    signs = [one.verdict.balance == -1 for one in offered if one.action.kind == "moves"]
+    plans = [one for one in candidates(full, trials.scenario, outcome) if one.kind == "moves"]
+    tried = [one for one in map(trials.try_out, plans) if one is not None and one.is_worth_it]
+    signs = [one.verdict.balance == -1 for one in by_gain(tried)]
     assert len(signs) > 1
     assert any(signs)
     assert signs == sorted(signs)
+
+
+def half_full() -> Snapshot:
+    """A broker at 84 % beside two at 15 %: a lower limit relieves it halfway, and four moves even all out."""
+    sizes = {0: (10.0,) * 8, 1: (10.0,) * 3, 2: (10.0,) * 3}
+    return cluster((0.84, 0.15, 0.15), sizes, settings={"loadBalancerLoadSheddingStrategy": "OverloadShedder"})
+
+
+def test_the_best_evens_out_rather_than_half_for_half_the_topics() -> None:
+    """Both cost as much for a point: what stops halfway comes after what brings all of it, and says what it leaves."""
+    trials, outcome = trials_of(half_full())
+    found = fix(trials, outcome)
+    assert found.best is not None
+    assert found.best.action.kind == "moves"
+    assert found.best.after.apart_points < 15
+    assert "apart" not in found.sentence
+    half = trials.try_out(settings_action("setting", {LIMIT: 64}, trials.snapshot.settings))
+    assert half is not None
+    assert half.is_worth_it
+    assert half.after.topics < found.best.after.topics
+    assert half.text.endswith(f"Brokers stay {half.after.apart_points:.0f} points apart.")
+    assert [one.action.key for one in by_gain([half, found.best])] == [found.best.action.key, half.action.key]
+
+
+def test_a_large_plan_whose_last_moves_bring_little_stays_behind() -> None:
+    trials, outcome = trials_of(half_full())
+    best = fix(trials, outcome).best
+    assert best is not None
+    plans = [one for one in candidates(trials.snapshot, trials.scenario, outcome) if one.kind == "moves"]
+    tried = [one for one in map(trials.try_out, plans) if one is not None]
+    most = max(tried, key=lambda one: one.after.topics)
+    assert most.after.deviation_points < best.after.deviation_points
+    assert most.after.topics > best.after.topics
+    assert by_gain([*tried, best])[0].after.topics == best.after.topics
+
+
+def test_how_many_worse_ones_something_beats_does_not_count(story: tuple[Trials, Outcome]) -> None:
+    """Two trade-offs of each other, and copies of what one of them beats."""
+    trials, _ = story
+    some = trials.try_out(settings_action("setting", {HISTORY: 0.5}, trials.snapshot.settings))
+    assert some is not None
+    plain = replace(some.before, topics=0, thrashing_percent=0.0, overloaded_broker_min=0.0)
+    plain = replace(plain, highest_percent=80.0, end_peak_percent=80.0, deviation_points=20.0, misplaced=0, stranded=0)
+
+    def trial(peak: float, deviation: float, topics: int) -> Trial:
+        after = replace(plain, highest_percent=peak, end_peak_percent=peak, deviation_points=deviation, topics=topics)
+        return replace(some, before=plain, after=after, verdict=judge(plain, after))
+
+    few, many, beaten = trial(60.0, 10.0, 100), trial(58.0, 9.0, 1000), trial(61.0, 11.0, 2000)
+    assert by_gain([many, beaten, few])[0] is few
+    assert by_gain([many, *[replace(beaten)] * 3, replace(few)])[0].after.topics == 100
+    close = trial(70.0, 15.0, 50)
+    assert [one.after.topics for one in by_gain([few, close, many])] == [100, 50, 1000]
 
 
 def test_a_pair_is_both(story: tuple[Trials, Outcome]) -> None:
