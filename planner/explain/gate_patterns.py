@@ -27,7 +27,7 @@ from planner.pulsar.manager.cycle import ANTI_AFFINITY, FRAME_GATES, ISOLATED, S
 from planner.pulsar.manager.pairing import running_placement
 from planner.pulsar.shedding.profile import ROOM, Gate
 from planner.simulate.edits.registry import BundleSplit, GroupChange
-from planner.simulate.what_if import Change, opening_of, rule_behind
+from planner.simulate.what_if import Change, draws_of, opening_of, rule_behind
 
 APART: Final = 0.15
 """From which difference on between the most and the least used broker a cluster counts as unbalanced."""
@@ -282,8 +282,9 @@ def _remedy(case: Outcome, held: Held, opening: _Opening | None) -> tuple[str, d
         usual = ", its default" if value == case.trace.settings.of(change.setting).default else ""
         such = "" if value == change.value else f", such as {value}{usual}"
         also = "".join(f", and {name} to {conf_value(given)}" for name, given in opening.given.items())
-        words = f"{what}{such} (now {_now(change)}){also}: the next cycle then sheds from {opening.broker}."
-        return words, {change.setting: value, **opening.given}
+        changes = {change.setting: value, **opening.given}
+        words = f"{what}{such} (now {_now(change)}){also}: the next cycle then {_sheds(case, held, opening, changes)}."
+        return words, changes
     if held.gate.settings:
         names = " or ".join(held.gate.settings)
         behind = rule_behind(case.trace, held.cycle, held.broker, held.gate.settings)
@@ -294,6 +295,22 @@ def _remedy(case: Outcome, held: Held, opening: _Opening | None) -> tuple[str, d
     if held.code is SAME_BROKER:
         return f"{_why_again(case, held)}Move its bundles by command (page Best plan).", {}
     return "See the page Why for every rule about this broker, and move its bundles by command where needed.", {}
+
+
+def _sheds(case: Outcome, held: Held, opening: _Opening, changes: Mapping[str, SettingValue]) -> str:
+    """Return what a cycle does once a gate is open: it sheds, or a draw decides that."""
+    broker = opening.broker
+    draws = draws_of(case.trace, held.cycle, broker, changes)
+    if not draws:
+        return f"sheds from {broker}"
+    few, most = min(draws), max(draws)
+    among = f"{few} brokers" if few == most else f"{few} to {most} brokers"
+    one = len(draws) == 1
+    chosen, each = ("a bundle", "") if one else (count(len(draws), "bundle"), " for each")
+    return (
+        f"chooses {chosen} of {broker}, and draws from {among} with {broker} among them{each}. Where it draws {broker},"
+        f" {'the' if one else 'a'} bundle stays, and the cycle after it draws again"
+    )
 
 
 def _why_again(case: Outcome, held: Held) -> str:

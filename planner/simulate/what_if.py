@@ -17,33 +17,21 @@ from planner.cluster.decisions import Move, Reason, SheddingDecision
 from planner.cluster.errors import PlannerError
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.names import (
-    LOAD_BALANCER_ENABLED,
-    LOAD_PLACEMENT_STRATEGY,
-    LOAD_SHEDDING_STRATEGY,
-    SHEDDING_ENABLED,
     SHEDDING_EXCLUDED_NAMESPACES,
-    SHEDDING_GRACE_PERIOD_MINUTES,
 )
 from planner.cluster.setting import SettingValue
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.tables import TRAFFIC_COLUMNS
-from planner.cluster.units import MS_PER_MIN
-from planner.pulsar.load.top_bundles import reported_under, with_top_ranks
 from planner.pulsar.load.usage import weighted_usage
-from planner.pulsar.manager.cycle import DRAWN_AGAIN, CycleDecision, Unload, effective_shedder, next_cycle
-from planner.pulsar.manager.leader import LeaderMemory, elected
-from planner.pulsar.manager.pairing import placement_beside
-from planner.pulsar.shedding.profile import EVERY_BOUNDS, EVERY_EAGER, Bounds
+from planner.pulsar.manager.cycle import DRAWN_AGAIN, CycleDecision, Unload, effective_shedder
+from planner.pulsar.shedding.profile import Bounds
 from planner.pulsar.shedding.protocol import Shedder
 from planner.pulsar.shedding.registry import offered_shedders
 from planner.simulate.load_model import USAGE_COLUMNS
-from planner.simulate.sequence import decide_cycles
+from planner.simulate.scene import Scene
 from planner.simulate.strategies import obstacle
-from planner.simulate.trace import Trace, cycle_seed
-
-_WATCHED = 10
-"""Cycles that a strategy which did not run has watched before it is asked."""
+from planner.simulate.trace import Trace
 
 _PROBES: Final = 10
 _BACK = {"<=": 1, ">=": -1}
@@ -181,7 +169,7 @@ def what_if(trace: Trace, cycle: int, target: Target, shedders: Sequence[Shedder
     asked = (running, *offered_shedders(manager, trace.settings.release)) if shedders is None else shedders
     order = [running, *(s for s in asked if s.name != running.name)]
     wanted = {s.name for s in asked}
-    scenes = [_Scene.of(trace, cycle, one, ran=one is running) for one in order if one.name in wanted]
+    scenes = [Scene.of(trace, cycle, one, ran=one is running) for one in order if one.name in wanted]
     return tuple(
         replace(
             _Question(scene, target, broker, scene.decide(scene.config)).answer(),
@@ -206,7 +194,7 @@ def opening_of(
         given: What is set besides.
     """
     running, _ = effective_shedder(trace.cycles[cycle].view.info.load_manager, trace.settings)
-    scene = _Scene.of(trace, cycle, running, ran=True)
+    scene = Scene.of(trace, cycle, running, ran=True)
     target, config = Target(broker=broker), scene.config.changed(**given or {})
     flips = cache(lambda config: target.may_be_shed(scene.decide(config).unloads))
     for name in [one for one in names if one in config]:
@@ -226,7 +214,7 @@ def rule_behind(trace: Trace, cycle: int, broker: str, names: Sequence[str]) -> 
     The arguments are those of `opening_of`.
     """
     running, _ = effective_shedder(trace.cycles[cycle].view.info.load_manager, trace.settings)
-    scene = _Scene.of(trace, cycle, running, ran=True)
+    scene = Scene.of(trace, cycle, running, ran=True)
     for name, value in [(one, end) for one in names for end in scene.bounds.get(one) or ()]:
         whole = scene.config.of(name).kind in {"int", "long"}
         decision = scene.decide(scene.config.changed(**{name: round(value) if whole else value}))
@@ -234,6 +222,28 @@ def rule_behind(trace: Trace, cycle: int, broker: str, names: Sequence[str]) -> 
             if one.move.source == broker and not one.carried_out:
                 return one.reason
     return None
+
+
+def draws_of(trace: Trace, cycle: int, broker: str, changes: Mapping[str, SettingValue]) -> tuple[int, ...]:
+    """Return among how many brokers a draw places each bundle that a cycle chooses of a broker under some changes.
+
+    Only where the broker itself is among them for each, so that chance may keep all of them; empty where one leaves for
+    certain, or none is chosen. The extensible load manager unloads a bundle before anybody draws.
+
+    Args:
+        trace: A simulation.
+        cycle: Index of the cycle.
+        broker: Broker id.
+        changes: The settings.
+    """
+    running, _ = effective_shedder(trace.cycles[cycle].view.info.load_manager, trace.settings)
+    scene = Scene.of(trace, cycle, running, ran=True)
+    unloads = scene.decide(scene.config.changed(**changes)).unloads
+    chosen = [one for one in unloads if Target(broker).may_be_shed([one])]
+    again = all(broker in one.acceptable and len(one.acceptable) > 1 for one in chosen)
+    if not again or scene.view.info.load_manager is LoadManager.EXTENSIBLE:
+        return ()
+    return tuple(len(one.acceptable) for one in chosen)
 
 
 def _shortened(change: Change, config: Settings, flips: _Flipped) -> Change:
@@ -257,93 +267,10 @@ def _broker_of(view: Snapshot, target: Target) -> str:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Scene:
-    """What a strategy is asked with."""
-
-    shedder: Shedder
-    ran: bool
-    view: Snapshot
-    memory: LeaderMemory | None
-    config: Settings
-    seed: int
-
-    @property
-    def bounds(self) -> Mapping[str, Bounds]:
-        """What may flip a decision of the strategy, in the order of its settings; see `Profile.bounds`.
-
-        A setting that the release does not have flips none.
-        """
-        every = {**EVERY_BOUNDS, **self.shedder.profile.bounds}
-        order = (*self.shedder.settings, *EVERY_BOUNDS)
-        return {name: every[name] for name in order if name in every and name in self.config}
-
-    @property
-    def eager(self) -> dict[str, SettingValue]:
-        """The values with which most is shed; see `Profile.eager`."""
-        return {**EVERY_EAGER, **self.shedder.profile.eager}
-
-    @staticmethod
-    def of(trace: Trace, cycle: int, shedder: Shedder, *, ran: bool) -> "_Scene":
-        """Return what the leader knew; for another strategy, what it would know after the same cycles."""
-        at = trace.cycles[cycle]
-        seed = cycle_seed(trace.scenario.seed, cycle)
-        if ran:
-            return _Scene(shedder, True, at.view, at.memory, trace.settings_at(cycle), seed)
-        config = _configured(trace.settings_at(cycle), trace.start.settings, shedder)
-        watched = [_seen_by(one.view, shedder, config) for one in trace.cycles[max(0, cycle - _WATCHED) : cycle]]
-        steps = decide_cycles(watched, config, seed, explain=False) if watched else ()
-        memory = steps[-1].after if steps else None
-        return _Scene(shedder, False, _seen_by(at.view, shedder, config), memory, config, seed)
-
-    def decide(self, config: Settings, view: Snapshot | None = None) -> CycleDecision:
-        return next_cycle(self._reported(config, view), self.memory, config, self.seed, explain=False)[1]
-
-    def _reported(self, config: Settings, view: Snapshot | None) -> Snapshot:
-        """Return what the leader knows once brokers report by the settings that are asked about."""
-        seen = view or self.view
-        return reported_under(seen, self.config, config) if seen.info.load_manager is LoadManager.EXTENSIBLE else seen
-
-    def chosen(self, config: Settings, view: Snapshot | None = None) -> tuple[Move, ...]:
-        """Return what the strategy chooses, before a destination is looked for, which takes most of the time."""
-        shedding = self.shedding(config, view)
-        excluded = config.names(SHEDDING_EXCLUDED_NAMESPACES)
-        moves = shedding.moves if shedding is not None else ()
-        return tuple(move for move in moves if move.bundle.rpartition("/")[0] not in excluded)
-
-    def shedding(self, config: Settings, view: Snapshot | None = None) -> SheddingDecision | None:
-        """Return what the strategy alone decides, None where it is not asked."""
-        seen = self._reported(config, view)
-        enabled = config.flag(LOAD_BALANCER_ENABLED) and config.flag(SHEDDING_ENABLED)
-        if not enabled or int(seen.brokers.registered.sum()) < 2:  # noqa: PLR2004 - from one broker to another
-            return None
-        memory = self.memory if self.memory is not None else elected(self.shedder, seen.info.load_manager, config)
-        oldest = seen.info.captured_at_ms - config.integer(SHEDDING_GRACE_PERIOD_MINUTES) * MS_PER_MIN
-        shed = memory.shedding
-        recent = {b: at for b, at in shed.recently_unloaded_bundles.items() if at >= oldest}
-        known = shed.with_state(shed.state, recently_unloaded_bundles=recent)
-        return self.shedder.decide(seen, known, config)[1]
-
-
-def _configured(config: Settings, own: Settings, shedder: Shedder) -> Settings:
-    """Return the settings with another strategy, and the placement that goes with it."""
-    return config.changed(
-        **{LOAD_SHEDDING_STRATEGY: shedder.java_class, LOAD_PLACEMENT_STRATEGY: placement_beside(shedder, config, own)}
-    )
-
-
-def _seen_by(view: Snapshot, shedder: Shedder, config: Settings) -> Snapshot:
-    """Return a view as the load manager of a strategy would have it."""
-    if view.info.load_manager is shedder.load_manager:
-        return view
-    other = replace(view, info=replace(view.info, load_manager=shedder.load_manager))
-    return with_top_ranks(other, config) if shedder.load_manager is LoadManager.EXTENSIBLE else other
-
-
-@dataclass(frozen=True, eq=False, slots=True)
 class _Question:
     """One strategy, one target, and what happens to it."""
 
-    scene: _Scene
+    scene: Scene
     target: Target
     broker: str
     decision: CycleDecision
@@ -558,7 +485,7 @@ def _bisected(holds: float, flipped: float, flips: Callable[[float], bool], *, w
     return flipped
 
 
-def _joint(scene: _Scene, flips: _Flipped) -> tuple[Change, ...]:
+def _joint(scene: Scene, flips: _Flipped) -> tuple[Change, ...]:
     """Return the fewest changes found that flip a decision together, each no further than needed; empty if none do."""
     config, bounds = scene.config, scene.bounds
     values = {n: v for n, v in scene.eager.items() if n in bounds and v != config[n]}

@@ -58,9 +58,14 @@ def hot(
 
 
 def asked(
-    snapshot: Snapshot, cycles: int = 6, steps: tuple[Edit, ...] = (), settings: Mapping[str, Any] | None = None
+    snapshot: Snapshot,
+    cycles: int = 6,
+    steps: tuple[Edit, ...] = (),
+    settings: Mapping[str, Any] | None = None,
+    seed: int | None = None,
 ) -> Outcome:
     scenario = unchanged(snapshot.info.pulsar_version, cycles=cycles, settings=settings or {})
+    scenario = scenario if seed is None else replace(scenario, seed=seed)
     return Outcome(simulate(snapshot, scenario.with_steps(*map(Step, steps))))
 
 
@@ -406,6 +411,29 @@ def test_a_draw_that_keeps_a_bundle_opens_a_gate_all_the_same() -> None:
     for cycles in range(1, 9):
         found = gate_of(asked(hot("ThresholdShedder", equal, usage=(0.8, 0.3, 0.3)), cycles=cycles))
         assert list(found.changes) == ["loadBalancerBundleUnloadMinThroughputThreshold"], cycles
+
+
+def test_a_remedy_that_a_draw_may_undo_says_so() -> None:
+    """With the gate open, the cycle chooses bundles: in some they go, in others Pulsar draws their own broker."""
+    made = hot("ThresholdShedder", dict.fromkeys(range(3), (4.0,) * 4), usage=(0.8, 0.3, 0.3))
+    found = gate_of(asked(made, cycles=1))
+    assert (
+        "then chooses 2 bundles of b1:8080, and draws from 3 brokers with b1:8080 among them for each." in found.remedy
+    )
+    assert found.remedy.endswith("Where it draws b1:8080, a bundle stays, and the cycle after it draws again.")
+    settings = {name: conf_value(value) for name, value in found.changes.items()}
+    first = {bool(asked(made, cycles=1, settings=settings, seed=seed).summary.shed) for seed in range(12)}
+    assert first == {False, True}
+
+
+def test_a_remedy_that_no_draw_undoes_says_that_it_sheds() -> None:
+    """The two other brokers have fewer bundles, and the draw is between them."""
+    sizes: dict[int, tuple[float, ...]] = {0: (4.0,) * 4, 1: (4.0,) * 3, 2: (4.0,) * 3}
+    made = hot("ThresholdShedder", sizes, usage=(0.8, 0.3, 0.3))
+    found = gate_of(asked(made, cycles=1))
+    assert found.remedy.endswith(": the next cycle then sheds from b1:8080.")
+    settings = {name: conf_value(value) for name, value in found.changes.items()}
+    assert all(asked(made, cycles=1, settings=settings, seed=seed).summary.shed for seed in range(12))
 
 
 def test_where_another_rule_stands_behind_a_gate_it_is_named() -> None:

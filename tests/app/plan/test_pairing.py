@@ -14,8 +14,8 @@ from planner.pulsar.placement.registry import PLACEMENTS
 from planner.pulsar.shedding.protocol import Shedder
 from planner.pulsar.shedding.registry import SHEDDERS
 from planner.simulate.scenario import Scenario
+from planner.simulate.scene import configured
 from planner.simulate.strategies import under_strategy
-from planner.simulate.what_if import _configured
 
 MODULAR = [one for one in SHEDDERS if one.load_manager is LoadManager.MODULAR]
 PLACES = [one.name for one in PLACEMENTS if one.load_manager is LoadManager.MODULAR]
@@ -30,7 +30,7 @@ def test_everybody_places_alike(shedder: Shedder, own: str, scenario: str) -> No
     place = placement_beside(shedder, config, cluster)
     compared = under_strategy(base, cluster, LoadManager.MODULAR, shedder.name)
     assert compared.settings[LOAD_PLACEMENT_STRATEGY] == place
-    assert _configured(config, cluster, shedder).text(LOAD_PLACEMENT_STRATEGY) == place
+    assert configured(config, cluster, shedder).text(LOAD_PLACEMENT_STRATEGY) == place
     space = space_of(base, Configured(cluster, LoadManager.MODULAR), [one.name for one in MODULAR])
     searched = config.changed(**_with_placement(space, shedder.name))
     assert searched.text(LOAD_PLACEMENT_STRATEGY).rpartition(".")[2] == place
