@@ -5,6 +5,7 @@ import streamlit as st
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count
 from planner.explain.cluster_tables import broker_frame, bundle_frame, resource_frame
+from planner.explain.kind_patterns import refused_kinds
 from planner.figures.scores import resource_breakdown
 from planner.web import address, state
 from planner.web.page import Page
@@ -24,6 +25,8 @@ def _one(snapshot: Snapshot, broker: int) -> None:
     figure = resource_breakdown(frame["resource"].tolist(), frame["% of limit"].tolist(), counted)
     chart(figure, f"{what} Grey resources do not count.", "resources", about=broker)
     table(frame, "resources", formats={"% of limit": "%.1f"})
+    if said := refused_kinds(snapshot, broker):
+        st.markdown(f"{said} Placement follows from that: see the findings of *Overview*.")
     rows = snapshot.bundles_of(broker)
     st.markdown(f"**{count(len(rows), 'bundle')} on {snapshot.brokers.name[broker]}**")
     rows = rows[:_SHOWN_BUNDLES]

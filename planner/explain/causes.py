@@ -14,6 +14,7 @@ from planner.explain.gate_patterns import APART
 from planner.explain.health import usage_with_weights_of_1
 from planner.explain.outcome import Outcome
 from planner.explain.topic_patterns import topic_dominates
+from planner.pulsar.placement.filters import isolate
 
 Scope: TypeAlias = Callable[[Finding, Finding, Outcome], bool]
 """Says of a cause and what may follow from it whether they concern the same thing."""
@@ -154,6 +155,23 @@ def _alone_there(cause: Finding, other: Finding, case: Outcome) -> bool:
     return topic_dominates(case, other.brokers[0])
 
 
+def _nowhere_else(cause: Finding, other: Finding, case: Outcome) -> bool:
+    """Say whether brokers that refuse topics leave no other one, or are the least used one of each pair."""
+    if other.code == "idle_broker":
+        return _first_broker(cause, other, case)
+    if other.changes or other.edits or not other.brokers:
+        return False
+    view = case.trace.cycles[-1].view
+    table = view.brokers
+    if case.load_manager is LoadManager.EXTENSIBLE:
+        usage = case.reported_usage[-1]
+        return bool(np.isfinite(usage).any()) and case.series.brokers[int(np.nanargmin(usage))] in cause.brokers
+    here = [name for name, there in zip(table.name, table.registered.tolist(), strict=True) if there]
+    spaces = {bundle.rpartition("/")[0] for bundle in other.bundles}
+    left = [isolate(view.policies, space, here, lambda name: name not in cause.brokers) for space in spaces]
+    return bool(left) and all(one.unable and set(one.candidates) <= {other.brokers[0]} for one in left)
+
+
 def _brokers_or_idle(cause: Finding, other: Finding, case: Outcome) -> bool:
     """Say whether both concern a broker; others stay idle while a gate that a value opens lets nothing be shed."""
     if other.code != "idle_broker":
@@ -240,6 +258,7 @@ EXPLAINS: Final[Mapping[str, tuple[frozenset[str], Scope]]] = {
         ),
         _no_room,
     ),
+    "topics_refused": (frozenset({"held_by_gate", "idle_broker"}), _nowhere_else),
     "policy_full": (
         frozenset(
             {

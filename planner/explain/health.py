@@ -31,6 +31,7 @@ _CAUSES = (
     "used_by_others",
     "fewer_cores",
     "memory_stays",
+    "topics_refused",
     "policy_full",
     "held_by_gate",
     "usage_not_compared",
@@ -56,6 +57,8 @@ _OF_A_BROKER = frozenset(
 
 _OF_A_TOPIC = ("key_skew", "hot_topic")
 """Findings about a single topic, which no gate that opens divides."""
+_UNLESS_A_NOTE = frozenset({"topics_refused"})
+"""Causes that keep brokers apart only where they are more than a note."""
 _ROUNDING = 1e-9
 _LATELY = 10
 """Cycles at the end without anything shed, after which no rule calls for more."""
@@ -226,7 +229,8 @@ def _mended(outcome: Outcome | None, findings: Sequence[Finding], what: Literal[
     by_code = {
         one.code: one
         for one in findings
-        if one.code not in _OF_A_BROKER or (busiest in one.brokers and (one.severity != "low" or one in gates))
+        if (one.code not in _OF_A_BROKER or (busiest in one.brokers and (one.severity != "low" or one in gates)))
+        and (one.code not in _UNLESS_A_NOTE or one.severity != "low")
     }
     # What holds back another broker explains less, but a rule calls for more.
     cause = next((by_code[code] for code in _CAUSES if code in by_code), gates[0] if gates else None)

@@ -28,6 +28,7 @@ _PAGES = {
     "usage_not_compared": ("compare", "Compare strategies"),
     "idle_bundles_shed": ("moves", "Show the moves"),
     "out_of_capacity": ("failure_review", "Headroom"),
+    "topics_refused": ("brokers", "Show the brokers"),
     "topics_full": ("brokers", "Show the brokers"),
     "fewer_cores": ("brokers", "Show the broker"),
     "unlike_machines": ("brokers", "Show the broker"),
