@@ -222,6 +222,7 @@ EXPLAINS: Final[Mapping[str, tuple[frozenset[str], Scope]]] = {
         _by_the_cores,
     ),
     "report_missing": (frozenset({"idle_broker"}), _first_broker),
+    "more_cores": (frozenset({"idle_broker"}), _first_broker),
     "used_by_others": (
         _OF_THRESHOLD | {"ema_lag", "fewer_cores", "held_by_gate"},
         _first_broker,

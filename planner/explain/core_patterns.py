@@ -1,5 +1,9 @@
-"""Failure pattern of machines with fewer cores than the others: the same work fills them first."""
+"""Failure patterns of machines with other cores than most.
 
+The same work fills those with few first; those that report many look idle, and get more work.
+"""
+
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -7,11 +11,14 @@ import numpy as np
 
 from planner.cluster.arrays import FloatArray
 from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE
+from planner.cluster.settings import Settings
+from planner.cluster.snapshot import Snapshot
 from planner.cluster.tables import BrokerTable
+from planner.cluster.text import count
 from planner.explain.finding import Finding, Severity, listed
 from planner.explain.gate_patterns import APART
 from planner.explain.outcome import Outcome
-from planner.explain.unlike import beyond_limits, few_cores
+from planner.explain.unlike import beyond_limits, few_cores, many_cores
 from planner.pulsar.load.usage import RESOURCES, deciding_resource, weighted_usage
 from planner.simulate.edits.registry import MachineChange
 from planner.simulate.usage_model import UsageModel, at_the_end
@@ -69,6 +76,63 @@ def fewer_cores(case: Outcome) -> Iterator[Finding]:
         settings=(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE,) if most > limit else (),
         edits=(MachineChange(brokers=tuple(odd), cores=few.usual),),
     )
+
+
+def more_cores(case: Outcome) -> Iterator[Finding]:
+    """A broker reports at least twice the cores of the others and is no larger otherwise: its usage looks low."""
+    table = case.trace.cycles[0].view.brokers
+    many = many_cores(table)
+    if many is None:
+        return
+    limit = case.trace.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
+    now, end = (_share_of(many.usual, seen) for seen in (table, case.last.brokers))
+    order = sorted(many.brokers, key=lambda name: -max(now[name], end.get(name, 0.0)))
+    first, others = order[0], [now[name] for name in many.others]
+    here = float(table.cpu_limit_percent[table.position[first]]) / 100
+    mean, most = sum(others) / len(others), end.get(first, now[first])
+    hides = max(now[first], most) > limit or most - max(end.get(name, 0.0) for name in many.others) >= APART
+    counts = hides or only_cores_apart(case.trace.start, case.trace.settings)
+    received = sum(move.destination == first for move in case.moves)
+    gets = f" Of {count(len(case.moves), 'move')} in the simulation, {received:,} go there." if received else ""
+    later = f", and {most * 100:.0f} % at the end" if round(most * 100) != round(now[first] * 100) else ""
+    same = f" The same holds for {listed(order[1:])}." if len(order) > 1 else ""
+    yield Finding(
+        code="more_cores",
+        title=f"{first} reports {_cores(here)}, the others {many.usual:g}",
+        evidence=(
+            f"Its network and memory are no larger. It uses {now[first] * many.usual / here * 100:.0f} % of its CPU,"
+            f" brokers with {_cores(many.usual)} {mean * 100:.0f} % on average. If it has {many.usual:g} as well, it"
+            f" really uses {now[first] * 100:.0f} %{later}.{gets}{same}"
+        ),
+        remedy=(
+            f"Check how many cores {listed(order)} may use: a container without a CPU limit reports all cores of its"
+            f" host. Set the limit, or -XX:ActiveProcessorCount={math.ceil(many.usual)}, and restart. If it has"
+            f" {here:g} cores, nothing is wrong. Not tried: which of the two is true is not in the snapshot."
+        ),
+        severity="medium" if counts and not case.calm else "low",
+        brokers=tuple(order),
+    )
+
+
+def only_cores_apart(snapshot: Snapshot, config: Settings) -> bool:
+    """Say whether brokers are apart only because one reports many more cores than the others (see `more_cores`)."""
+    table = snapshot.brokers
+    many = many_cores(table)
+    if many is None:
+        return False
+    limits = table.cpu_limit_percent.copy()
+    limits[[table.position[name] for name in many.brokers]] = many.usual * 100
+    there = table.registered & table.has_load_data
+    seen, usual = (
+        weighted_usage(one, config, snapshot.info.load_manager)[there]
+        for one in (table, replace(table, cpu_limit_percent=limits))
+    )
+    return float(np.ptp(seen)) >= APART > float(np.ptp(usual))
+
+
+def _share_of(cores: float, table: BrokerTable) -> dict[str, float]:
+    """Return the CPU that each broker uses as a share of so many cores."""
+    return {name: used / (cores * 100) for name, used in zip(table.name, table.cpu_usage_percent.tolist(), strict=True)}
 
 
 def usage_with_usual_cores(case: Outcome) -> FloatArray:

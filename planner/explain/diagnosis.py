@@ -36,6 +36,7 @@ PATTERNS: tuple[Pattern, ...] = (
     cluster_patterns.unlike_machines,
     cluster_patterns.topics_full,
     core_patterns.fewer_cores,
+    core_patterns.more_cores,
     kind_patterns.topics_refused,
     policy_patterns.policy_matches_no_broker,
     policy_patterns.no_broker_allowed,

@@ -10,6 +10,7 @@ from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE, LOAD_B
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count, percent, times
+from planner.explain.core_patterns import only_cores_apart
 from planner.explain.finding import Finding
 from planner.explain.gate_patterns import APART
 from planner.explain.outcome import Outcome
@@ -146,6 +147,7 @@ def health(
     if hidden is not None:
         return Health("bad", "Overloaded", f"{hidden.title}. Load balancing sees {between}.")
     if highest - least >= APART:
+        doubt = doubt or _by_cores(snapshot, config, findings)
         return Health("warning", "Unbalanced", f"{between}.{doubt or _mended(outcome, findings, 'apart')}")
     return _balanced(between, findings)
 
@@ -178,6 +180,14 @@ def _by_weight(snapshot: Snapshot, config: Settings, findings: Sequence[Finding]
     return (
         f" But this is untrue: {within(heavy.title)}. With a weight of 1, the highest usage is {percent(highest, 0)}."
     )
+
+
+def _by_cores(snapshot: Snapshot, config: Settings, findings: Sequence[Finding]) -> str:
+    """Return that brokers may be apart only by the cores that one reports; empty where that is not so."""
+    many = next((one for one in findings if one.code == "more_cores"), None)
+    if many is None or not only_cores_apart(snapshot, config):
+        return ""
+    return f" But this may be untrue: {within(many.title)}."
 
 
 def _balanced(between: str, findings: Sequence[Finding]) -> Health:

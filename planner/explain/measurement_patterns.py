@@ -26,7 +26,7 @@ from planner.explain.finding import Finding, listed
 from planner.explain.gate_patterns import APART
 from planner.explain.outcome import Outcome
 from planner.explain.shedding_patterns import limits_of
-from planner.explain.unlike import ABOVE, FewCores, beyond_at_first, beyond_network, few_cores, odd_limits
+from planner.explain.unlike import ABOVE, OddCores, beyond_at_first, beyond_network, few_cores, odd_limits
 from planner.pulsar.load.usage import (
     RESOURCES,
     UNWEIGHTED,
@@ -173,7 +173,7 @@ def _above_limit(case: Outcome) -> Iterator[Finding]:
     )
 
 
-def _fitting(table: BrokerTable, few: FewCores, odd: Sequence[int]) -> list[str]:
+def _fitting(table: BrokerTable, few: OddCores, odd: Sequence[int]) -> list[str]:
     """Return which of some brokers have few cores, and use no more CPU than the usual cores have."""
     most = few.usual * 100 * ABOVE
     return [table.name[at] for at in odd if table.name[at] in few.brokers and table.cpu_usage_percent[at] <= most]

@@ -1,13 +1,13 @@
 """Limits in which a few machines differ from others with as many cores."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from planner.cluster.arrays import BoolArray, FloatArray
+from planner.cluster.arrays import BoolArray, FloatArray, Int64Array
 from planner.cluster.tables import BrokerTable
 from planner.explain.finding import listed
 from planner.pulsar.load.usage import RESOURCES, usage_percent_by_resource
@@ -18,7 +18,7 @@ ABOVE: Final = 1.05
 _UNLIKE: Final = 1.2
 """Factor from which two limits count as different."""
 _FEW: Final = 0.5
-"""Share of the usual cores up to which a machine has few."""
+"""Share of the usual cores up to which a machine has few; likewise the other way round."""
 _OF_A_KIND: Final = 3
 """Fewest machines of one kind among which one can be called odd."""
 
@@ -36,8 +36,8 @@ class Odd:
 
 
 @dataclass(frozen=True, slots=True)
-class FewCores:
-    """Brokers with at most half the cores that most have."""
+class OddCores:
+    """Brokers with far fewer, or far more, cores than most have."""
 
     brokers: tuple[str, ...]
     others: tuple[str, ...]
@@ -72,22 +72,53 @@ def beyond_network(table: BrokerTable) -> frozenset[str]:
     return frozenset(table.name[at] for at in np.flatnonzero(above.any(axis=0)).tolist())
 
 
-def few_cores(table: BrokerTable) -> FewCores | None:
+def few_cores(table: BrokerTable) -> OddCores | None:
     """Return the brokers with at most half the usual cores.
 
     None where there are none, or no two thirds of the brokers that answer agree on a number.
     """
+    return _odd_cores(table, lambda percents, usual: percents <= usual * _FEW)
+
+
+def many_cores(table: BrokerTable) -> OddCores | None:
+    """Return the brokers with twice the usual cores or more, and otherwise no larger than the others.
+
+    Where network or memory are larger as well, it is a larger machine. None as `few_cores` says.
+    """
+    found = _odd_cores(table, lambda percents, usual: percents * _FEW >= usual)
+    if found is None:
+        return None
+    others = [table.position[name] for name in found.others]
+    limits = (
+        table.bandwidth_in_limit_kbit_per_s,
+        table.bandwidth_out_limit_kbit_per_s,
+        table.memory_limit_mib,
+        table.direct_memory_limit_mib,
+    )
+    usual = [float(np.median(values[others])) for values in limits]
+    same = tuple(
+        name
+        for name in found.brokers
+        if not any(
+            middle > 0 and float(values[table.position[name]]) > middle * _UNLIKE
+            for values, middle in zip(limits, usual, strict=True)
+        )
+    )
+    return OddCores(same, found.others, found.usual) if same else None
+
+
+def _odd_cores(table: BrokerTable, is_odd: Callable[[Int64Array, int], BoolArray]) -> OddCores | None:
     there = np.flatnonzero(table.registered & table.has_load_data & (table.cpu_limit_percent > 0))
     if len(there) < _OF_A_KIND:
         return None
-    percents = np.rint(table.cpu_limit_percent[there]).astype(int)
+    percents = np.rint(table.cpu_limit_percent[there]).astype(np.int64)
     usual, number = Counter(percents.tolist()).most_common(1)[0]
-    few = there[percents <= usual * _FEW]
-    if number * 3 < len(there) * 2 or not len(few):
+    odd = there[is_odd(percents, usual)]
+    if number * 3 < len(there) * 2 or not len(odd):
         return None
     alike = there[percents == usual]
-    return FewCores(
-        tuple(table.name[at] for at in few.tolist()), tuple(table.name[at] for at in alike.tolist()), usual / 100
+    return OddCores(
+        tuple(table.name[at] for at in odd.tolist()), tuple(table.name[at] for at in alike.tolist()), usual / 100
     )
 
 

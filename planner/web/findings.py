@@ -31,6 +31,7 @@ _PAGES = {
     "topics_refused": ("brokers", "Show the brokers"),
     "topics_full": ("brokers", "Show the brokers"),
     "fewer_cores": ("brokers", "Show the broker"),
+    "more_cores": ("brokers", "Show the broker"),
     "unlike_machines": ("brokers", "Show the broker"),
     "policy_matches_no_broker": ("bundle_map", "Show the namespace"),
     "policy_without_namespaces": ("namespaces", "Show the namespaces"),
