@@ -91,7 +91,8 @@ class Setting:
             high = math.inf if self.maximum is None else self.maximum
             if not low <= parsed <= high:
                 unit = f" ({self.unit})" if self.unit else ""
-                raise self._refuse(value, f"Use a number from {_bound(low)} to {_bound(high)}{unit}.")
+                allowed = f"from {_bound(low)} to {_bound(high)}" if high < math.inf else f"of {_bound(low)} or more"
+                raise self._refuse(value, f"Use a number {allowed}{unit}.")
         named = parsed if isinstance(parsed, tuple) else (parsed,)
         if self.choices and any(isinstance(n, str) and n not in self.choices for n in named):
             raise self._refuse(value, f"Choose from {', '.join(self.choices)}.")

@@ -101,6 +101,12 @@ def _by_the_cores(cause: Finding, other: Finding, case: Outcome) -> bool:
     return (highest <= limit and highest - least < APART) or _first_broker(cause, other, case)
 
 
+def _by_the_average(cause: Finding, other: Finding, case: Outcome) -> bool:
+    """Say whether the strategy that runs decides by the average."""
+    del other
+    return not set(cause.settings).isdisjoint(case.profile.bounds)
+
+
 def _by_memory(cause: Finding, other: Finding, case: Outcome) -> bool:
     """Say whether both concern a broker; more brokers help where those are full that memory does not fill."""
     if other.code != "out_of_capacity":
@@ -280,6 +286,8 @@ EXPLAINS: Final[Mapping[str, tuple[frozenset[str], Scope]]] = {
         _of_limit,
     ),
     "average_frozen": (frozenset({"ema_lag"}), _anywhere),
+    "average_runs_away": (_OF_SHEDDING - {"fighting_strategies", "memory_stays", "strategy_replaced"}, _by_the_average),
+    "share_above_one": (frozenset({"clients_cut_off", "ping_pong", "unload_storm"}), _anywhere),
     "resource_not_counted": (frozenset({"no_resource_counts"}), _anywhere),
     "avg_held_back": (frozenset({"held_by_gate"}), _no_value_opens),
     "key_skew": (frozenset({"held_by_gate"}), _alone_there),

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Final, TypeAlias
 
+import numpy as np
+
 from planner.explain import (
     bundle_patterns,
     class_patterns,
@@ -112,6 +114,7 @@ def diagnose(source: Trace | Outcome) -> tuple[Finding, ...]:
     return outcome.once("diagnosis", lambda: _found(outcome)) if outcome.trace.cycles else ()
 
 
+@np.errstate(over="ignore", invalid="ignore")  # averages can run away
 def _found(outcome: Outcome) -> tuple[Finding, ...]:
     found = without_consequences([finding for pattern in PATTERNS for finding in pattern(outcome)], outcome)
     if outcome.calm:

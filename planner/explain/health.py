@@ -29,6 +29,8 @@ _CAUSES = (
     "other_load_manager",
     "threshold_never_acts",
     "average_frozen",
+    "average_runs_away",
+    "share_above_one",
     "used_by_others",
     "fewer_cores",
     "memory_stays",

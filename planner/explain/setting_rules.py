@@ -44,6 +44,8 @@ _LOW, _HIGH = "LowThreshold", "HighThreshold"
 _LIFE: Final = "LoadDataTTLInSeconds"
 """End of the name of the setting after which load data counts no more, of strategies that read it."""
 _ALL_PERCENT: Final = 100
+_SHARE: Final = "fraction"
+"""Unit of settings that are a share of something, 1 for all of it."""
 _COUNTS: Final = "HitCount"
 """Part of the name of a threshold that counts hits: the lower the usage, the more of them."""
 
@@ -277,7 +279,7 @@ def weighs_too_much(config: Settings) -> Iterator[Finding]:
 def frozen_average(config: Settings) -> Iterator[Finding]:
     """The average of usage never takes in what is measured."""
     share = config.number(HISTORY_RESOURCE_PERCENTAGE)
-    if share >= 1:
+    if share == 1:
         yield Finding(
             code="average_frozen",
             title="The average of usage never changes",
@@ -286,6 +288,46 @@ def frozen_average(config: Settings) -> Iterator[Finding]:
             severity="high",
             settings=(HISTORY_RESOURCE_PERCENTAGE,),
             changes={HISTORY_RESOURCE_PERCENTAGE: 0.9},
+        )
+
+
+def average_runs_away(config: Settings) -> Iterator[Finding]:
+    """The average of usage moves away from what is measured, faster each time."""
+    share = config.number(HISTORY_RESOURCE_PERCENTAGE)
+    if share > 1:
+        yield Finding(
+            code="average_runs_away",
+            title=f"{HISTORY_RESOURCE_PERCENTAGE} is {share:g}, so that averages run away",
+            evidence=(
+                f"Pulsar takes any number: each average is {share:g} times the last one less {share - 1:g} times what"
+                f" is measured. One point of change moves a score by {share - 1:g} points the other way, and each"
+                f" further sample multiplies what is wrong by {share:g}. Scores soon say nothing about usage."
+            ),
+            remedy=f"Set {HISTORY_RESOURCE_PERCENTAGE} to 0.9, its default: it is a share of 1, not a percentage.",
+            severity="high",
+            settings=(HISTORY_RESOURCE_PERCENTAGE,),
+            changes={HISTORY_RESOURCE_PERCENTAGE: 0.9},
+        )
+
+
+def share_above_one(config: Settings) -> Iterator[Finding]:
+    """A strategy that moves a share of a difference moves more than all of it."""
+    read = effective_shedder(load_manager_of(config), config)[0].profile.bounds
+    for name in [one for one in read if one in config and config.of(one).unit == _SHARE]:
+        if name == HISTORY_RESOURCE_PERCENTAGE or (share := config.number(name)) <= 1:
+            continue
+        setting = config.of(name)
+        yield Finding(
+            code="share_above_one",
+            title=f"{name} is {share:g}, so that more is shed than the difference",
+            evidence=(
+                f"{setting.meaning} Pulsar takes any number, and sheds up to {share:g} times the difference here. A"
+                " share of 0.5 evens two brokers out, and 1 exchanges their loads."
+            ),
+            remedy=f"Set {name} to {setting.default}, its default: it is a share of 1, not a percentage.",
+            severity="high",
+            settings=(name,),
+            changes={name: setting.default},
         )
 
 
@@ -381,6 +423,8 @@ RULES: tuple[Callable[[Settings], Iterator[Finding]], ...] = (
     nothing_weighs,
     weighs_too_much,
     frozen_average,
+    average_runs_away,
+    share_above_one,
     balancer_off,
     threshold_acts_on_all_or_none,
     out_of_reach,

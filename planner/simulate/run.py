@@ -54,6 +54,7 @@ Progress: TypeAlias = Callable[[int, int], None]
 _DISPATCH = frozenset(name for names in RATE_SETTINGS.values() for name in names)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # averages can run away, as Java's doubles do
 def simulate(
     source: Snapshot | Sequence[Snapshot],
     scenario: Scenario,

@@ -64,6 +64,8 @@ _PAGES = {
     "weight_above_one": ("brokers", "Show the brokers"),
     "limit_overflows": ("split_lab", "Plan a split"),
     "average_frozen": ("hit_counters", "Show the averages"),
+    "average_runs_away": ("hit_counters", "Show the averages"),
+    "share_above_one": ("moves", "Show the moves"),
     "threshold_never_acts": ("why", "What would trigger shedding"),
     "threshold_always_acts": ("why", "What would be shed"),
     "split_algorithm_refused": ("split_lab", "Plan a split"),

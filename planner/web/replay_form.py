@@ -256,7 +256,8 @@ def _suggested(name: str, snapshot: Snapshot) -> str:
     if isinstance(now, int | float) and now > 0:
         tried = [now / 2, now, now * 2]
         low = setting.minimum if setting.minimum is not None else 0
-        high = setting.maximum if setting.maximum is not None else max(tried)
+        usual = 1.0 if setting.unit == "fraction" and now <= 1 else max(tried)
+        high = setting.maximum if setting.maximum is not None else usual
         kept = [value for value in tried if low <= value <= high]
         whole = setting.kind in {"int", "long"}
         return ", ".join(dict.fromkeys(f"{int(v)}" if whole else f"{v:g}" for v in kept))

@@ -209,7 +209,7 @@ SHEDDERS: dict[str, dict[str, list[Any]]] = {
     "shedder_overload": {"loadBalancerBrokerOverloadedThresholdPercentage": [0, 30, 50, 85, 90, 100]},
     "shedder_threshold": {
         "loadBalancerBrokerThresholdShedderPercentage": [0, 1, 5, 10, 20, 25],
-        "loadBalancerHistoryResourcePercentage": [0.0, 0.5, 0.9, 1.0],
+        "loadBalancerHistoryResourcePercentage": [0.0, 0.5, 0.9, 1.0, 1.5, 90.0],
         "loadBalancerBundleUnloadMinThroughputThreshold": [0.0, 1.0, 10.0, 100.0],
         "lowerBoundarySheddingEnabled": [True, True, False],
     },
@@ -217,7 +217,7 @@ SHEDDERS: dict[str, dict[str, list[Any]]] = {
         "loadBalancerMsgRateDifferenceShedderThreshold": [0, -1, 1, 10, 50, 100],
         "loadBalancerMsgThroughputMultiplierDifferenceShedderThreshold": [0, -1, 1, 1.5, 4],
         "maxUnloadBundleNumPerShedding": [-1, 0, 1, 2, 5],
-        "maxUnloadPercentage": [0.0, 0.2, 0.5, 1.0],
+        "maxUnloadPercentage": [0.0, 0.2, 0.5, 1.0, 1.5, 20.0],
         "minUnloadMessage": [0, 1, 1000, 100000],
         "minUnloadMessageThroughput": [0, 1, 1048576, 2**31 - 1],
     },
@@ -226,7 +226,7 @@ SHEDDERS: dict[str, dict[str, list[Any]]] = {
         "loadBalancerAvgShedderHighThreshold": [20, 30, 40, 50],
         "loadBalancerAvgShedderHitCountLowThreshold": [0, 1, 2, 4, 8],
         "loadBalancerAvgShedderHitCountHighThreshold": [0, 1, 2, 3],
-        "maxUnloadPercentage": [0.0, 0.2, 0.5, 1.0],
+        "maxUnloadPercentage": [0.0, 0.2, 0.5, 1.0, 1.5, 20.0],
         "minUnloadMessage": [0, 1, 100, 1000],
         "minUnloadMessageThroughput": [0, 1, 1048576],
     },
@@ -315,7 +315,7 @@ def broker_load_data_case(rng: random.Random, number: int) -> Case:
         else {**resources(rng), **traffic(rng, rng.random() * 1e8, 100.0), "bundleCount": 3, "topics": 9}
         for _ in range(rng.randrange(1, 9))
     ]
-    weights = settings(rng, 0.4, WEIGHTS, {"loadBalancerHistoryResourcePercentage": [0.0, 0.5, 0.9, 1.0]})
+    weights = settings(rng, 0.4, WEIGHTS, {"loadBalancerHistoryResourcePercentage": [0.0, 0.5, 0.9, 1.0, 1.5, 90.0]})
     return case("broker_load_data", number, {"updates": updates}, weights)
 
 
@@ -341,7 +341,7 @@ PLACEMENTS: dict[str, dict[str, list[Any]]] = {
     "LeastLongTermMessageRate": {"loadBalancerBrokerOverloadedThresholdPercentage": [0, 30, 50, 85, 100]},
     "LeastResourceUsageWithWeight": {
         "loadBalancerAverageResourceUsageDifferenceThresholdPercentage": [0, 5, 10, 20],
-        "loadBalancerHistoryResourcePercentage": [0.0, 0.5, 0.9, 1.0],
+        "loadBalancerHistoryResourcePercentage": [0.0, 0.5, 0.9, 1.0, 1.5, 90.0],
     },
     "RoundRobinBrokerSelector": {},
     "AvgShedder": {},

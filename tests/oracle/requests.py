@@ -33,7 +33,7 @@ CONFIG: dict[str, list[Any]] = {
     "loadBalancerBrokerOverloadedThresholdPercentage": [0, 30, 50, 85],
     "loadBalancerSheddingExcludedNamespaces": [["t/n0"], ["t/n0", "pulsar/system"]],
     "loadBalancerAverageResourceUsageDifferenceThresholdPercentage": [0, 10, 20],
-    "loadBalancerHistoryResourcePercentage": [0.0, 0.5, 1.0],
+    "loadBalancerHistoryResourcePercentage": [0.0, 0.5, 1.0, 90.0],
     "loadManagerClassName": ["x.OtherManager"],
 }
 SEEDS = 3000

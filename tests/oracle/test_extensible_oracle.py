@@ -94,7 +94,7 @@ def random_transfer(rng: random.Random, number: int) -> dict[str, Any]:
         "loadBalancerDebugModeEnabled": [True, False],
         "loadBalancerMaxNumberOfBrokerSheddingPerCycle": [0, 1, 2, 10],
         "loadBalancerSheddingBundlesWithPoliciesEnabled": [True, False],
-        "loadBalancerHistoryResourcePercentage": [0.0, 0.5, 1.0],
+        "loadBalancerHistoryResourcePercentage": [0.0, 0.5, 1.0, 90.0],
         "loadBalancerSheddingExcludedNamespaces": [[], [], list(NAMESPACES[:2])],
     }
     config = {

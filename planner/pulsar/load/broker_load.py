@@ -88,7 +88,7 @@ def update(data: BrokerLoadData, brokers: BrokerTable, config: Settings, now_ms:
 
 
 def _average(before: FloatArray, sample: FloatArray, history: float, first: BoolArray) -> FloatArray:
-    with np.errstate(invalid="ignore"):  # 0 * inf, as in Java
+    with np.errstate(over="ignore", invalid="ignore"):  # 0 * inf, as in Java
         blend = before * history + (1 - history) * sample
     return np.where(first, sample, blend)
 

@@ -75,6 +75,7 @@ class LeastResourceUsage:
         """Return the state of a strategy object that was just created."""
         return UsageAverages()
 
+    @np.errstate(over="ignore", invalid="ignore")  # averages can run away, as in Java
     def select(
         self,
         bundle: str,

@@ -47,6 +47,11 @@ WRONG: dict[str, dict[str, object]] = {
     },
     "weighs_too_much": {"loadBalancerCPUResourceWeight": 100, "loadBalancerBandwidthInResourceWeight": 1.5},
     "frozen_average": {"loadBalancerHistoryResourcePercentage": 1.0},
+    "average_runs_away": {"loadBalancerHistoryResourcePercentage": 90},
+    "share_above_one": {
+        "loadBalancerLoadSheddingStrategy": "org.apache.pulsar.broker.loadbalance.impl.UniformLoadShedder",
+        "maxUnloadPercentage": 20,
+    },
     "balancer_off": {"loadBalancerSheddingEnabled": False},
     "threshold_acts_on_all_or_none": {"loadBalancerBrokerThresholdShedderPercentage": 0},
     "out_of_reach": {"loadManagerClassName": EXTENSIBLE, "loadBalancerBrokerLoadTargetStd": 25},
@@ -215,10 +220,10 @@ def test_a_percent_sign_is_no_part_of_a_number(tmp_path: Path) -> None:
 def test_what_a_value_can_be_instead_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The value itself is never repeated: it may be anything, a secret in the wrong place too."""
     path = tmp_path / "broker.conf"
-    path.write_text("loadBalancerHistoryResourcePercentage=1.5\nloadBalancerSheddingIntervalMinutes=hunter2\n")
+    path.write_text("loadBalancerHistoryResourcePercentage=-1.5\nloadBalancerSheddingIntervalMinutes=hunter2\n")
     assert main(["lint", str(path)]) == 1
     said = capsys.readouterr().out
-    assert "Use a number from 0 to 1 (fraction). The default is 0.9." in said
+    assert "Use a number of 0 or more (fraction). The default is 0.9." in said
     assert "Use a value of type int. The default is 1." in said
     assert "hunter2" not in said
 

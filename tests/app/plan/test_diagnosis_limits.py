@@ -57,6 +57,49 @@ def test_a_deviation_that_no_cluster_has_is_a_percentage(asked: float, *, told: 
     assert not told or "threshold_never_reached" not in seen
 
 
+HISTORY: Final = "loadBalancerHistoryResourcePercentage"
+SHARE: Final = "maxUnloadPercentage"
+UNEVEN: Final = {0: (10.0,) * 8, 1: (10.0,) * 4, 2: (10.0,) * 4}
+
+
+@pytest.mark.parametrize("manager", list(LoadManager))
+@pytest.mark.parametrize("asked", [1.5, 90, 1e6, 1e300])
+def test_an_average_that_runs_away_is_simulated_and_named(manager: LoadManager, asked: float) -> None:
+    """Such a cluster was refused: Pulsar takes the number, and calculates with it until it is no number any more."""
+    seen = found(cluster((0.8, 0.2, 0.25), UNEVEN, load_manager=manager, settings={HISTORY: asked}))
+    finding = seen["average_runs_away"]
+    assert finding.severity == "high"
+    assert finding.changes == {HISTORY: 0.9}
+    assert f"each average is {asked:g} times the last one" in finding.evidence
+    assert not seen.keys() & {"average_frozen", "ema_lag", "unload_storm", "threshold_never_reached", "held_by_gate"}
+
+
+def test_an_average_that_no_strategy_reads_explains_nothing() -> None:
+    settings = {HISTORY: 90, "loadBalancerLoadSheddingStrategy": "OverloadShedder"}
+    seen = found(cluster((0.8, 0.2, 0.25), UNEVEN, settings=settings))
+    assert "average_runs_away" in seen
+    assert "threshold_never_reached" in seen
+
+
+@pytest.mark.parametrize("strategy", ["UniformLoadShedder", "AvgShedder"])
+def test_more_than_the_whole_difference_is_shed_and_named(strategy: str) -> None:
+    """Pulsar multiplies: 20 times a difference is all that the highest broker has."""
+    settings = {SHARE: 20, "loadBalancerLoadSheddingStrategy": strategy}
+    if strategy == "AvgShedder":
+        settings["loadBalancerLoadPlacementStrategy"] = strategy
+    sizes = {0: (30.0,) * 8, 1: (10.0,) * 3, 2: (10.0,) * 3}
+    made = cluster((0.8, 0.2, 0.2), sizes, settings=settings)
+    seen = found(made)
+    finding = seen["share_above_one"]
+    assert finding.changes == {SHARE: 0.2}
+    assert not seen.keys() & {"unload_storm", "ping_pong", "clients_cut_off"}
+    scenario = unchanged("4.2.4", cycles=4)
+    shed = [sum(one.carried_out for one in cycle.unloads) for cycle in simulate(made, scenario).cycles]
+    assert max(shed) == 8, "everything at once"
+    assert "share_above_one" not in found(made, {SHARE: "1.0"})
+    assert "share_above_one" not in found(made, {"loadBalancerLoadSheddingStrategy": "ThresholdShedder"})
+
+
 @pytest.mark.parametrize(
     ("load_manager", "topics", "severity", "said"),
     [

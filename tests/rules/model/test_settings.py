@@ -68,11 +68,12 @@ class TestCatalog:
         with pytest.raises(SettingError):
             Settings({name: 0})
 
-    def test_shares_are_shares(self) -> None:
+    def test_shares_that_pulsar_takes_are_taken(self) -> None:
+        """Its `ServiceConfiguration` has no bounds for them, and brokers calculate with what they are given."""
         for name in ("loadBalancerHistoryResourcePercentage", "maxUnloadPercentage"):
-            assert Settings({name: 1.0}).number(name) == 1.0
-            with pytest.raises(SettingError, match="from 0 to 1"):
-                Settings({name: 90})
+            assert Settings({name: 90}).number(name) == 90.0
+            with pytest.raises(SettingError, match="or more"):
+                Settings({name: -0.1})
 
     def test_values_that_switch_off_are_kept(self) -> None:
         off = {
