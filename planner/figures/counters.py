@@ -107,10 +107,11 @@ def counter_lines(
         )
     for cycle in fired:
         figure.add_vline(x=cycle, line={"color": WARNING, "width": 1, "dash": "dot"})
-    figure = finish(figure, height=300, x_title="cycle", y_title=y_title, legend={"y": -0.3}, from_zero=True)
+    figure = finish(figure, height=300, y_title=y_title, legend={"y": -0.3}, from_zero=True)
     figure.update_layout(showlegend=len(series) <= _NAMED)
     most = max(map(len, series.values()), default=0)
-    return figure.update_xaxes(dtick=1 if most <= _NUMBERED else None)
+    first = {"tickprefix": "cycle ", "showtickprefix": "first"}  # a title would meet a long legend
+    return figure.update_xaxes(dtick=1 if most <= _NUMBERED else None, **first)
 
 
 def paired_scores(pairs: Sequence[tuple[str, float, str, float]], low: float, high: float) -> go.Figure:

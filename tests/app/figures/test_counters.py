@@ -34,3 +34,10 @@ def test_lines_show_the_limit_and_the_cycles_that_fire() -> None:
     figure = counter_lines({"hits": [1.0, 2.0, 0.0]}, 2.0, "needed", [3], "hits")
     assert list(figure.data[0].y) == [1.0, 2.0, 0.0]
     assert sorted(shape.x0 for shape in figure.layout.shapes if shape.x0 == shape.x1) == [3]
+
+
+def test_no_title_stands_where_a_long_legend_begins() -> None:
+    """On a phone each name has a line of its own, and the legend moves up to the axis."""
+    figure = counter_lines({f"pulsar-broker-{at}": [1.0, 2.0] for at in range(4)}, 2.0, "needed", [], "hits")
+    assert not figure.layout.xaxis.title.text
+    assert (figure.layout.xaxis.tickprefix, figure.layout.xaxis.showtickprefix) == ("cycle ", "first")
