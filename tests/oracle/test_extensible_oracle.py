@@ -54,7 +54,7 @@ def random_transfer_step(
             "cpu": {"usage": usage[broker], "limit": 100.0},
             "msgThroughputIn": inbound,
             "msgThroughputOut": total - inbound,
-            "updatedAtMs": NOW - rng.choice([0, *[5000] * 24, 1_799_000, 1_802_000]),
+            "updatedAtMs": NOW - rng.choice([0, *[5000] * 24, 1_770_000, 1_802_000]),
         }
         halves = [(name, size * unit / 2) for name, size in offered]
         top[broker] = [{"bundle": name, "msgThroughputIn": half, "msgThroughputOut": half} for name, half in halves]
