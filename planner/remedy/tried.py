@@ -25,6 +25,8 @@ from planner.simulate.scenario import Scenario
 
 _OF_A_TOPIC: Final = frozenset({"hot_topic", "key_skew"})
 """Findings about a topic that no split divides."""
+_BEHIND_ALL: Final = frozenset({"more_cores"})
+"""Findings about what others rest on: these come first, whatever the remedies of others gain."""
 _PAIRED: Final = 4
 """Best single actions of which pairs are tried."""
 _FOLLOWED: Final = 2
@@ -87,7 +89,8 @@ def diagnosed(outcome: Outcome) -> tuple[Finding, ...]:
 def tried_findings(findings: Iterable[Finding], trials: Trials) -> tuple[Tried, ...]:
     """Return findings with their remedies tried, those of one severity by what their remedies gain.
 
-    Where no usage is true, only what corrects the measurements is tried.
+    One about what the others rest on comes before them. Where no usage is true, only what corrects the measurements is
+    tried.
     """
     mend_first = bool(untrue(trials.unchanged()))
     config = trials.scenario.settings_over(trials.snapshot)
@@ -105,8 +108,12 @@ def tried_findings(findings: Iterable[Finding], trials: Trials) -> tuple[Tried, 
     best = by_gain([one.trial for one in found if one.trial is not None and one.trial.offered])
     place = {id(trial): at for at, trial in enumerate(best)}
     severities = list(dict.fromkeys(one.finding.severity for one in found))
-    order = sorted(found, key=lambda one: (severities.index(one.finding.severity), place.get(id(one.trial), len(best))))
-    return _topics_first(order)
+
+    def rank(one: Tried) -> tuple[int, bool, int]:
+        severity, gain = severities.index(one.finding.severity), place.get(id(one.trial), len(best))
+        return severity, one.finding.code not in _BEHIND_ALL, gain
+
+    return _topics_first(sorted(found, key=rank))
 
 
 def _topics_first(found: Sequence[Tried]) -> tuple[Tried, ...]:

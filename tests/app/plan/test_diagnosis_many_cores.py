@@ -11,6 +11,8 @@ from planner.cluster.snapshot import Snapshot
 from planner.explain.diagnosis import diagnose
 from planner.explain.finding import Finding
 from planner.explain.outcome import Outcome
+from planner.remedy.trials import Trials
+from planner.remedy.tried import tried_findings
 from tests.app.plan.test_diagnosis_gates import asked, verdict
 from tests.app.simulate.traces import cluster
 
@@ -53,6 +55,15 @@ def test_a_broker_that_sees_the_cores_of_its_host_is_named() -> None:
     assert f"Of {len(outcome.moves)} moves in the simulation, {received} go there." in found.evidence
     assert "-XX:ActiveProcessorCount=4" in found.remedy
     assert verdict(outcome).text.endswith("But this may be untrue: b4:8080 reports 64 CPU cores, the others 4.")
+
+
+def test_it_comes_before_remedies_that_rest_on_the_report() -> None:
+    """A lower minimum throughput sends bundles to the broker that only looks idle."""
+    outcome = asked(with_cores((4, 4, 4, 64), (2.4,) * 4), cycles=30)
+    tried = tried_findings(diagnose(outcome), Trials(outcome.trace.start, outcome.trace.scenario, outcome))
+    first, *others = [one.finding for one in tried]
+    assert first.code == "more_cores"
+    assert any(one.severity == first.severity and one.changes for one in others)
 
 
 def test_one_that_does_as_much_less_is_no_doubt() -> None:
