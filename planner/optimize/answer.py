@@ -294,8 +294,8 @@ def _fill_higher(work: _Search, state: State, forced: list[tuple[int, int]], ste
     In a large cluster, below the limit as well: no program finds there what fits only once other bundles have left.
     """
     peak, moves = state.peak(), state.moves()
-    high_enough = 0.0 if int(work.model.movable.sum()) > MOST_BUNDLES else work.model.limit
-    if peak <= max(high_enough, goal) or work.should_stop():
+    low_enough = 0.0 if int(work.model.movable.sum()) > MOST_BUNDLES else work.model.limit
+    if peak <= max(low_enough, goal) or work.should_stop():
         return
     other: list[Step] = []
     state.restore(forced)

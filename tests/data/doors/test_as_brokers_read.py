@@ -111,12 +111,12 @@ def test_what_stands_behind_a_class_and_an_equals_sign_is_not_kept(tmp_path: Pat
 
 
 def test_a_value_out_of_range_of_a_running_broker_is_said_to_be_in_force() -> None:
-    """Pulsar checks no bounds of these: a percentage for a fraction decides, and was said to be impossible."""
+    """Pulsar checks no bounds of these: a share below nothing decides, and was said to be impossible."""
     name = "loadBalancerHistoryResourcePercentage"
-    runs, starts = (configuration([(name, "90")], Source("some.json"), form) for form in ("runtime", "file"))
+    runs, starts = (configuration([(name, "-1")], Source("some.json"), form) for form in ("runtime", "file"))
     (said,) = spelling([runs])
     assert said.startswith(f"some.json: brokers run with a value of {name} that is out of range.")
-    assert said.endswith("Use a number from 0 to 1 (fraction).")
+    assert said.endswith("Use a number of 0 or more (fraction).")
     assert f"{name} cannot have the value given there; it was left out." in "".join(spelling([starts]))
     wrong = configuration([(name, "much")], Source("some.json"), "runtime")
     assert "cannot have the value given there" in "".join(spelling([wrong]))
