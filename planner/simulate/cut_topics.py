@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from planner.cluster.arrays import Int64Array, frozen
+from planner.cluster.ranges import bundles_of_hashes
 from planner.cluster.tables import TopicTable
 from planner.simulate.renumbering import Renumbering
 
@@ -73,7 +74,7 @@ class CutTopics(TopicTable):
         origin[made] = -1
         made = made[np.argsort(low[made], kind="stable")]
         moved = np.concatenate([np.zeros(0, dtype=np.int64), *(known.of_bundle(at) for at in change.gone.tolist())])
-        place = np.searchsorted(low[made], topics.hash[moved].astype(np.int64), side="right") - 1
+        place = bundles_of_hashes(low[made], topics.hash[moved].astype(np.int64))
         stay = ~np.isin(known.bundle, change.gone)
         now = np.zeros(before, dtype=np.int64)
         now[change.parent[~change.new]] = np.flatnonzero(~change.new)

@@ -18,7 +18,7 @@ from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.units import MS_PER_MIN
 from planner.pulsar.load.top_bundles import reported_under, with_top_ranks
-from planner.pulsar.manager.cycle import CycleDecision, next_cycle
+from planner.pulsar.manager.cycle import CycleDecision, effective_shedder, next_cycle
 from planner.pulsar.manager.leader import LeaderMemory, elected
 from planner.pulsar.manager.pairing import placement_beside
 from planner.pulsar.shedding.profile import EVERY_BOUNDS, EVERY_EAGER, Bounds
@@ -77,6 +77,12 @@ class Scene:
         steps = decide_cycles(watched, config, seed, explain=False) if watched else ()
         memory = steps[-1].after if steps else None
         return Scene(shedder, False, _seen_by(at.view, shedder, config), memory, config, seed)
+
+    @staticmethod
+    def of_running(trace: Trace, cycle: int) -> "Scene":
+        """Return what the strategy was asked with that decided in the simulation."""
+        running, _ = effective_shedder(trace.cycles[cycle].view.info.load_manager, trace.settings)
+        return Scene.of(trace, cycle, running, ran=True)
 
     def decide(self, config: Settings, view: Snapshot | None = None) -> CycleDecision:
         """Return what the cycle decides under some settings, in its own view by default."""

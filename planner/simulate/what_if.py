@@ -193,8 +193,7 @@ def opening_of(
         names: Settings to try, each alone.
         given: What is set besides.
     """
-    running, _ = effective_shedder(trace.cycles[cycle].view.info.load_manager, trace.settings)
-    scene = Scene.of(trace, cycle, running, ran=True)
+    scene = Scene.of_running(trace, cycle)
     target, config = Target(broker=broker), scene.config.changed(**given or {})
     flips = cache(lambda config: target.may_be_shed(scene.decide(config).unloads))
     for name in [one for one in names if one in config]:
@@ -213,8 +212,7 @@ def rule_behind(trace: Trace, cycle: int, broker: str, names: Sequence[str]) -> 
 
     The arguments are those of `opening_of`.
     """
-    running, _ = effective_shedder(trace.cycles[cycle].view.info.load_manager, trace.settings)
-    scene = Scene.of(trace, cycle, running, ran=True)
+    scene = Scene.of_running(trace, cycle)
     for name, value in [(one, end) for one in names for end in scene.bounds.get(one) or ()]:
         whole = scene.config.of(name).kind in {"int", "long"}
         decision = scene.decide(scene.config.changed(**{name: round(value) if whole else value}))
@@ -236,8 +234,7 @@ def draws_of(trace: Trace, cycle: int, broker: str, changes: Mapping[str, Settin
         broker: Broker id.
         changes: The settings.
     """
-    running, _ = effective_shedder(trace.cycles[cycle].view.info.load_manager, trace.settings)
-    scene = Scene.of(trace, cycle, running, ran=True)
+    scene = Scene.of_running(trace, cycle)
     unloads = scene.decide(scene.config.changed(**changes)).unloads
     chosen = [one for one in unloads if Target(broker).may_be_shed([one])]
     again = all(broker in one.acceptable and len(one.acceptable) > 1 for one in chosen)
