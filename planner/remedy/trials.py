@@ -285,6 +285,11 @@ def _kind(trial: Trial) -> tuple[bool, bool]:
     return trial.verdict.balance == -1, not _lowers(trial)
 
 
+def beyond(one: Trial, other: Trial) -> Trial:
+    """Return what another trial brings once the first one is carried out."""
+    return replace(other, before=one.after, verdict=judge(one.after, other.after))
+
+
 def _pays_for_more(one: Trial, other: Trial) -> bool:
     """Say whether the further topics that another trial disconnects are worth what it brings beyond the first one.
 
@@ -292,9 +297,9 @@ def _pays_for_more(one: Trial, other: Trial) -> bool:
     at most half of the topics are spent on it. What brings half a balance for the fewest topics is no answer then.
     Beyond that disruption counts before balance: large plans whose last moves bring little stay behind.
     """
-    beyond = replace(other, before=one.after, verdict=judge(one.after, other.after))
+    more = beyond(one, other)
     first, further = one.after.topics - one.before.topics, other.after.topics - one.after.topics
-    if beyond.verdict.overload or beyond.verdict.balance != 1 or not beyond.is_worth_it or first <= 0 or further <= 0:
+    if more.verdict.overload or more.verdict.balance != 1 or not more.is_worth_it or first <= 0 or further <= 0:
         return False
     if one.stays_apart and not other.stays_apart and further <= KEPT * one.after.all_topics:
         return True

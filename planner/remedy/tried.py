@@ -16,7 +16,7 @@ from planner.explain.outcome import Outcome
 from planner.remedy.action import Action, both
 from planner.remedy.candidates import candidates, more_brokers, moves_after, of_finding, splits_in_parts
 from planner.remedy.fewest import MOST, brings_most, fewest, first_splits
-from planner.remedy.trials import Trial, Trials, by_gain, lasts
+from planner.remedy.trials import Trial, Trials, beyond, by_gain, lasts
 from planner.remedy.values import best_value, single_setting
 from planner.simulate.edits.registry import BundleMoves, NewBrokers
 from planner.simulate.judge import judge
@@ -315,10 +315,8 @@ def _is_better(one: Trial, pair: Trial) -> bool:
 
 def _evens_out(one: Trial, pair: Trial) -> bool:
     """Say whether a trial leaves brokers apart, and a pair brings as much balance beyond it as is offered."""
-    verdict = judge(one.after, pair.after)
-    return (
-        bool(one.stays_apart) and verdict.balance == 1 and replace(pair, before=one.after, verdict=verdict).is_worth_it
-    )
+    more = beyond(one, pair)
+    return bool(one.stays_apart) and more.verdict.balance == 1 and more.is_worth_it
 
 
 def _ends_below(trial: Trial) -> bool:
