@@ -99,6 +99,7 @@ class LeaderAverages:
         self.data_topics = frozen(follow(self.data_topics))
         self._samples = [follow(samples, 0) for samples in self._samples]
         self._means = [follow(means, 0) for means in self._means]
+        self._value = np.empty((4, 0))
         self._changes.append(change)
         if len(self._changes) == _MOST_CHANGES:
             self._settle()
@@ -116,46 +117,54 @@ class LeaderAverages:
         self._stored_topics = self._stored_topics[before]
         self._changes.clear()
 
-    def refresh(self, samples: int, reported: FloatArray, listed: BoolArray) -> None:
+    def refresh(self, samples: int, reported: FloatArray, listed: BoolArray, rows: Int64Array) -> None:
         """Take every reported bundle's values as so many samples, one for each report that was read.
 
         Args:
             samples: How many.
             reported: What was reported last: traffic as `TRAFFIC_COLUMNS`, then topics. Shape (5 or more, bundles).
             listed: Which bundles are in a report; it must not change afterwards. Shape (bundles,).
+            rows: Positions, in order, of the bundles that were reported anew since the last call; of all others the
+                same is reported as then, except where bundles were renumbered. Shape (reported anew,).
         """
-        self._follow_reports(reported[:4], listed)
+        if self._value.shape[1] != len(listed):
+            self._catch_up()
+            self._value, self._listed, rows = reported[:4].copy(), listed, np.arange(len(listed))
+        else:
+            rows = _together(rows, np.flatnonzero(self._listed != listed), len(listed))
+            self._follow_reports(reported[:4], listed, rows)
         self._waiting += samples
         steady = listed & self.known
         if (self.estimated & ~steady).any():
             self.estimated = frozen(self.estimated & steady)
-        self.data_topics = reported[4].astype(np.int64)
-        self.data_topics[~listed] = 0
-        frozen(self.data_topics)
         comes = np.flatnonzero(self.known != listed)
+        self._count_topics(reported[4], listed, _together(rows, comes, len(listed)))
         if len(comes):
             self._note(comes)
             self.known = frozen(listed)
         if len(listed) < _MANY:
             self._catch_up()
 
-    def _follow_reports(self, value: FloatArray, listed: BoolArray) -> None:
-        """Take over what is reported from now on; waiting samples are of what was reported until now."""
-        if self._value.shape != value.shape:
-            self._catch_up()
-            self._value = value.copy()
-        differs = self._value[0] != value[0]
-        for was, now in zip(self._value[1:], value[1:], strict=True):
-            differs |= was != now
+    def _follow_reports(self, value: FloatArray, listed: BoolArray, rows: Int64Array) -> None:
+        """Take over what is reported of some bundles from now on; waiting samples are of what was until now."""
+        differs = (self._value[:, rows] != value[:, rows]).any(axis=0)
         if self._waiting:
-            changed = np.flatnonzero(differs | (self._listed != listed))
+            changed = rows[differs | (self._listed[rows] != listed[rows])]
             if 2 * len(changed) > len(listed):
                 self._catch_up()
             elif len(changed):
                 self._note(changed)
-        rows = np.flatnonzero(differs)
-        self._value[:, rows] = value[:, rows]
+        moved = rows[differs]
+        self._value[:, moved] = value[:, moved]
         self._listed = listed
+
+    def _count_topics(self, topics: FloatArray, listed: BoolArray, rows: Int64Array) -> None:
+        """Take over the topics that are reported of some bundles."""
+        counted = np.where(listed[rows], topics[rows], 0.0).astype(np.int64)
+        if not np.array_equal(self.data_topics[rows], counted):
+            found = self.data_topics.copy()
+            found[rows] = counted
+            self.data_topics = frozen(found)
 
     def _note(self, rows: Int64Array) -> None:
         """Note what bundles reported until now; something about them changes."""
@@ -330,6 +339,15 @@ class LeaderAverages:
             self._samples[term] = put(self._samples[term], self._stored_samples[term][at])
             self._means[term] = put(self._means[term], self._stored_means[term][:, at])
         return True
+
+
+def _together(rows: Int64Array, more: Int64Array, count: int) -> Int64Array:
+    """Return positions, out of so many, that are in either of two; the first ones are in order. Shape (both,)."""
+    if not len(more):
+        return rows
+    either = np.zeros(count, dtype=np.bool_)
+    either[rows] = either[more] = True
+    return np.flatnonzero(either)
 
 
 def _of_full(

@@ -382,7 +382,7 @@ class LeaderView:
         self._publish(rows)
         if self.averages is not None:
             self._large[rows] = self._may_exceed(rows)
-            self._refresh(len(who))
+            self._refresh(len(who), rows)
         self.touch()
 
     def _publish(self, rows: Int64Array) -> None:
@@ -431,9 +431,11 @@ class LeaderView:
         hot = (self.reported_by[rows] >= 0) & (topics >= DIVISIBLE_TOPICS) & (loads.exceeded() > 0)
         return bool(hot.any())
 
-    def _refresh(self, samples: int) -> None:
+    def _refresh(self, samples: int, rows: Int64Array | None = None) -> None:
+        """Let the averages take samples; some bundles, by position, were reported anew. Shape (reported anew,)."""
         if self.averages is not None:
-            self.averages.refresh(samples, self.reported, self.reported_by >= 0)
+            anew = np.zeros(0, dtype=np.int64) if rows is None else rows
+            self.averages.refresh(samples, self.reported, self.reported_by >= 0, anew)
 
     def write_back(self) -> None:
         """Take one more sample, and write averages to the metadata store, as the leader does now and then.

@@ -381,10 +381,11 @@ class Traffic:
             inside = [edge for edge in edges if low < edge < high]
             first = int(np.searchsorted(edges, low, side="right")) - 1
             shares[:, first : first + len(inside) + 1] += self._shared_out(row, [low, *inside, high])
-        others = np.delete(np.arange(len(self.low)), rows)
-        place = int((others < rows[0]).sum())
-        made = place + np.arange(len(edges) - 1)
-        parent = np.insert(others, place, np.full(len(made), rows[0]))
+        first, stays = int(rows[0]), np.ones(len(self.low), dtype=np.bool_)
+        stays[rows] = False
+        made = first + np.arange(len(edges) - 1)
+        behind = first + np.flatnonzero(stays[first:])
+        parent = np.concatenate([np.arange(first), np.full(len(made), first), behind])
         new = np.zeros(len(parent), dtype=np.bool_)
         new[made] = True
         change = Renumbering(parent, new, rows)

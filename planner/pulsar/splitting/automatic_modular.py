@@ -136,7 +136,8 @@ def decide(
     throughput = np.where(bundles.has_data, bundles.throughput_bytes_per_s(term="long_term_"), 0.0)
     loads = SplitLoads.of(bundles, rate, throughput, config)
     examined = bundles.has_stats & (bundles.owner >= 0)
-    examined[examined] &= snapshot.brokers.has_load_data[bundles.owner[examined]]
+    if not snapshot.brokers.has_load_data.all():
+        examined[examined] &= snapshot.brokers.has_load_data[bundles.owner[examined]]
     few = loads.topics < DIVISIBLE_TOPICS
     exceeded = loads.exceeded()
     hot = examined & ~few & (exceeded > 0)
@@ -162,7 +163,7 @@ def _map_visit(snapshot: Snapshot, examined: BoolArray, hot: BoolArray) -> Int64
     place = np.empty(len(snapshot.brokers), dtype=np.int32)
     place[snapshot.broker_map_order] = np.arange(len(place), dtype=np.int32)
     owner = snapshot.bundles.owner
-    sizes = np.bincount(place[owner[examined]], minlength=len(place))
+    sizes = np.bincount(owner[examined], minlength=len(place))[snapshot.broker_map_order]
     _, hashes = snapshot.names_of(positions)
     return positions[grouped_map_order(hashes, place[owner[positions]], sizes, concurrent=True)]
 
