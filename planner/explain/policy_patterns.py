@@ -1,9 +1,6 @@
 """Failure patterns of policies: names and expressions that match nobody, and bundles that their policy excludes."""
 
-import difflib
-import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -24,65 +21,21 @@ from planner.explain.isolation import (
     allowed_brokers,
     allowed_hosts,
     hosts,
-    literal,
     lone_groups,
     narrowed,
     policies_of,
     widened,
 )
+from planner.explain.misses import Miss, broker_meant, matches, miss
 from planner.explain.outcome import Outcome
 from planner.explain.upgrade_blockers import namespaces_with_cluster
-from planner.pulsar.load.java_pattern import java_pattern
 from planner.pulsar.load.namespace_policies import anti_affinity_group, isolation_policy
 from planner.simulate.breaches import breaches
 from planner.simulate.edits.registry import BundleMoves, IsolationChange
 from planner.simulate.usage_model import UsageModel, at_the_end
 
-_ALIKE: Final = 0.75
-"""From which likeness on a host is offered for a misspelt one."""
 _SEVERAL: Final = 2
 """Brokers that are full together; one alone is held by its policy, which `held_by_gate` reports."""
-_GLOB: Final = re.compile(r"(?<![.\\)\]}\w])\*|(?<=[\w-])\*")
-
-_NUMBERS: Final = re.compile(r"[0-9]+")
-"""What alone differs in the names of brokers of a kind: another number is another broker, not a mistake."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Miss:
-    """An expression that matches no host.
-
-    Attributes:
-        expression: As the policy has it.
-        why: What is wrong with it, as far as that can be told.
-        better: An expression that matches; empty where none is known.
-    """
-
-    expression: str
-    why: str
-    better: str
-
-
-def _miss(expression: str, known: Sequence[str]) -> _Miss:
-    """Return why an expression matches none of some hosts."""
-    host, _, port = expression.rpartition(":")
-    if port.isdigit() and allowed(known, host):
-        return _Miss(expression, "it has a port, and Pulsar matches the host alone", host)
-    problem = java_pattern(expression).problem
-    globbed = _GLOB.sub(".*", expression)
-    if globbed != expression and allowed(known, globbed):
-        return _Miss(expression, "it is written as a glob, and Pulsar reads a regular expression", globbed)
-    if problem:
-        return _Miss(expression, f"it is not a valid regular expression: {problem}", "")
-    near = difflib.get_close_matches(host if port.isdigit() else expression, known, n=1, cutoff=_ALIKE)
-    if near and _NUMBERS.sub("", expression.replace("\\", "")) != _NUMBERS.sub("", near[0]):
-        return _Miss(expression, f"the nearest host is {near[0]}", literal(near[0]))
-    return _Miss(expression, "", "")
-
-
-def allowed(names: Sequence[str], *expressions: str) -> bool:
-    """Say whether an expression matches one of some names whole."""
-    return any(java_pattern(expression).matches(name) for expression in expressions for name in names)
 
 
 def policy_matches_no_broker(case: Outcome) -> Iterator[Finding]:
@@ -90,12 +43,14 @@ def policy_matches_no_broker(case: Outcome) -> Iterator[Finding]:
     end = case.trace.end
     known = hosts(end)
     for policy in end.policies.isolation:
-        misses = [_miss(one, known) for one in (*policy.primary, *policy.secondary) if not allowed(known, one)]
+        every = (*policy.primary, *policy.secondary)
+        matched = [host for host in known if matches((host,), *every)]
+        misses = [miss(one, known, matched) for one in every if not matches(known, one)]
         if misses and known:
             yield _no_broker(end, policy, misses)
 
 
-def _no_broker(end: Snapshot, policy: IsolationPolicy, misses: Sequence[_Miss]) -> Finding:
+def _no_broker(end: Snapshot, policy: IsolationPolicy, misses: Sequence[Miss]) -> Finding:
     primary, secondary = (allowed_hosts(end, part) for part in (policy.primary, policy.secondary))
     spaces = [name for name in end.namespaces if isolation_policy(end.policies, name) is policy]
     mine = np.flatnonzero(np.isin(end.bundles.namespace, [end.namespaces.index(name) for name in spaces]))
@@ -125,7 +80,7 @@ def _no_broker(end: Snapshot, policy: IsolationPolicy, misses: Sequence[_Miss]) 
         secondary=fixed[1],
         min_limit=policy.min_limit,
     )
-    written = ", ".join(dict.fromkeys(better.values()))
+    written = ", ".join(dict.fromkeys(one for found in better.values() for one in found))
     absent = not better and not any(one.why for one in misses)
     start = "If such a broker is down, start it. Otherwise name" if absent else "Name"
     spare = widened(end, policy) if severity == "high" and absent else None
@@ -147,8 +102,8 @@ def _no_broker(end: Snapshot, policy: IsolationPolicy, misses: Sequence[_Miss]) 
     )
 
 
-def _replaced(expressions: Sequence[str], better: dict[str, str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(better.get(one, one) for one in expressions))
+def _replaced(expressions: Sequence[str], better: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(new for one in expressions for new in better.get(one, (one,))))
 
 
 def known_host(snapshot: Snapshot) -> str:
@@ -160,7 +115,7 @@ def policy_without_namespaces(case: Outcome) -> Iterator[Finding]:
     """An isolation policy binds no namespace: its expressions match none, or another policy matches them first."""
     end = case.trace.end
     for policy in end.policies.isolation:
-        mine = [name for name in end.namespaces if allowed((name,), *policy.namespaces)]
+        mine = [name for name in end.namespaces if matches((name,), *policy.namespaces)]
         by_name = {name: isolation_policy(end.policies, name) for name in mine}
         if any(one is policy for one in by_name.values()):
             continue
@@ -185,14 +140,13 @@ def policy_without_namespaces(case: Outcome) -> Iterator[Finding]:
 
 def _namespace_meant(expression: str, namespaces: Sequence[str]) -> str:
     """Return what to write instead of an expression that matches no namespace."""
-    globbed = _GLOB.sub(".*", expression)
-    if globbed != expression and allowed(namespaces, globbed):
-        return f"Write {globbed} (Pulsar reads a regular expression, not a glob), or delete the policy."
-    whole = f"{expression.rstrip('/')}/.*"
-    if allowed(namespaces, whole):
-        return f"Write {whole} for all namespaces of the tenant, or delete the policy."
-    near = difflib.get_close_matches(expression, namespaces, n=1, cutoff=_ALIKE)
-    return f"Correct the expression, or delete the policy.{f' The nearest is {near[0]}.' if near else ''}"
+    found = miss(expression, namespaces)
+    if found.better == (f"{expression.rstrip('/')}/.*",):
+        return f"Write {found.better[0]} for all namespaces of the tenant, or delete the policy."
+    if found.better and not found.guessed:
+        return f"Write {' and '.join(found.better)} ({found.why}), or delete the policy."
+    near = f" The nearest is {found.better[0]}." if found.better else ""
+    return f"Correct the expression, or delete the policy.{near}"
 
 
 def no_broker_allowed(case: Outcome) -> Iterator[Finding]:
@@ -327,12 +281,12 @@ def domains_without_effect(case: Outcome) -> Iterator[Finding]:
     unknown = [name for names in domains.values() for name in names if name not in brokers]
     total = sum(len(names) for names in domains.values())
     if unknown:
-        by_host = {host: [b for b in end.brokers.name if b.rpartition(":")[0] == host] for host in hosts(end)}
-        meant = [by_host[name][0] for name in unknown if name in by_host]
+        meant = {name: broker for name in unknown if (broker := broker_meant(name, end.brokers.name))}
         none = len(unknown) == total
         effect = "the domains are without effect" if none else "these brokers count as one domain of their own"
-        domain = next(d for d, names in domains.items() if unknown[0] in names)
-        ids = [by_host[n][0] if n in by_host else n for n in domains[domain]] if meant else list(end.brokers.name[:2])
+        domain = next(d for d, names in domains.items() if next(iter(meant), unknown[0]) in names)
+        ids = [meant.get(name, name) for name in domains[domain] if name in meant or name in brokers]
+        down = "" if meant else "Where such a broker is down, the domain is right. Otherwise list "
         yield Finding(
             code="domains_without_effect",
             title="Failure domains list names that no broker has",
@@ -341,12 +295,12 @@ def domains_without_effect(case: Outcome) -> Iterator[Finding]:
                 f" host:port, so {effect}."
             ),
             remedy=(
-                "List broker ids, such as: "
+                f"{down or 'List '}broker ids, such as: "
                 + admin("clusters", "update-failure-domain", end.info.cluster, "--domain-name", domain)
-                + f" --broker-list {','.join(ids)}."
+                + f" --broker-list {','.join(dict.fromkeys(ids)) or 'HOST:PORT'}."
             ),
             severity="low",
-            brokers=tuple(meant),
+            brokers=tuple(meant.values()),
             settings=(FAILURE_DOMAINS_ENABLED,),
         )
     if not config.flag(FAILURE_DOMAINS_ENABLED) and end.policies.anti_affinity_group:

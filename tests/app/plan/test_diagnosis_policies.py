@@ -100,6 +100,19 @@ class TestNoBroker:
             ("pulsar-a[", "not a valid regular expression", ""),
             ("broker-7", "", ""),
             (r"pulsar-a9\.example\.net", "", ""),
+            ("Pulsar-A1.example.net", "capitals count: the name is pulsar-a1", r"pulsar-a1\.example\.net"),
+            ("PULSAR-.*:8443", "capitals count: the names are pulsar-a1", "(?i)PULSAR-.*"),
+            ("https://pulsar-a1.example.net:8443/", "it is an address; it has a port", "pulsar-a1.example.net"),
+            (r"pulsar-a.*:\d+", "has a port", "pulsar-a.*"),
+            ("pulsar-a.*:(8080|8443)", "has a port", "pulsar-a.*"),
+            (" 'pulsar-a1.*' ", "blanks or quotes", "pulsar-a1.*"),
+            ("pulsar-a1.example.net.", "ends with a dot", "pulsar-a1.example.net"),
+            (r"pulsar-a1\\.example\\.net", "backslashes are doubled", r"pulsar-a1\.example\.net"),
+            ("pulsar-a1", "has to match the whole name", r"pulsar-a1\..*"),
+            ("a1.example.net", "has to match the whole name", ".*-a1.example.net"),
+            ("pulsar-a1.example.net.corp", "the host is called pulsar-a1.example.net", r"pulsar-a1\.example\.net"),
+            ("pulsar-a1.*,pulsar-a2.*", "it is a list", "pulsar-a1.*, pulsar-a2.*"),
+            ("pulsar-a[7-9].*", "", ""),
         ],
     )
     @pytest.mark.parametrize("load_manager", list(LoadManager))
@@ -115,6 +128,28 @@ class TestNoBroker:
         assert (better in finding.remedy) if better else bool(finding.edits) is not bool(why)
         if better:
             assert not found(asked(snapshot, finding.edits), "policy_matches_no_broker")
+
+    def test_hosts_that_capitals_hide_are_named_each_for_itself(self) -> None:
+        """Two of four brokers were both taken for the one nearest by its letters, which was neither of them."""
+        policies = policy(("PULSAR-A1.example.net", "PULSAR-A2.example.net"))
+        (finding,) = found(asked(spread({"iso/app": (0, 1)}, policies)), "policy_matches_no_broker")
+        (edit,) = finding.edits
+        assert isinstance(edit, IsolationChange)
+        assert edit.primary == (r"pulsar-a1\.example\.net", r"pulsar-a2\.example\.net")
+
+    @pytest.mark.parametrize("written", ["2001:db8::10", "[2001:db8::10]", "[2001:DB8:0::10]:8080", "2001:db8:0:0::10"])
+    def test_an_ipv6_host_is_written_with_escaped_brackets(self, written: str) -> None:
+        snapshot = spread({"iso/app": (0, 1)}, policy((written,)))
+        names = tuple(f"[2001:db8::{10 + at}]:8080" for at in range(4))
+        snapshot = replace(snapshot, brokers=replace(snapshot.brokers, name=names))
+        (finding,) = found(asked(snapshot), "policy_matches_no_broker")
+        assert r"Write \[2001:db8::10\]:" in finding.remedy
+        assert not found(asked(snapshot, finding.edits), "policy_matches_no_broker")
+
+    def test_a_misspelt_host_is_not_taken_for_one_that_is_matched_already(self) -> None:
+        policies = policy(("pulser-a1.example.net", "pulsar-a1.*"))
+        (finding,) = found(asked(spread({"iso/app": (0, 1)}, policies)), "policy_matches_no_broker")
+        assert "Write" not in finding.remedy
 
     def test_a_policy_on_its_secondary_brokers_is_less(self) -> None:
         policies = policy(("nobody",), ("pulsar-b.*",))
@@ -171,6 +206,21 @@ class TestPoliciesWithoutNamespaces:
         assert f"reserved all the same: {HOSTS[0]}" in finding.evidence
         assert "The nearest is iso/app." in finding.remedy
 
+    @pytest.mark.parametrize(
+        ("written", "better"),
+        [
+            ("iso", "Write iso/.* for all namespaces of the tenant"),
+            ("ISO/App", "Write iso/app (capitals count: the name is iso/app)"),
+            ("persistent://iso/app", "Write iso/app (it is an address)"),
+            ("iso/app,iso/other", "Write iso/app and iso/other (it is a list"),
+            ("app", "Write .*/app (it has to match the whole name)"),
+        ],
+    )
+    def test_what_is_wrong_with_the_name_of_a_namespace_is_said(self, written: str, better: str) -> None:
+        policies = Policies(isolation=(IsolationPolicy("app", (written,), ("pulsar-a.*",)),))
+        (finding,) = found(asked(spread({"iso/app": (2,), "iso/other": (3,)}, policies)), "policy_without_namespaces")
+        assert finding.remedy.startswith(better)
+
     def test_a_policy_behind_another_one_is_named_with_it(self) -> None:
         first = IsolationPolicy("all", ("iso/.*",), ("pulsar-a.*",))
         policies = Policies(isolation=(first, IsolationPolicy("app", ("iso/app",), ("nowhere",))))
@@ -200,6 +250,15 @@ class TestDomains:
         outcome = self.domains(f"{HOSTS[0]}:8080", "gone:8080", failureDomainsEnabled=True)
         (finding,) = found(outcome, "domains_without_effect")
         assert "one domain of their own" in finding.evidence
+        assert finding.remedy.startswith("Where such a broker is down, the domain is right.")
+        assert finding.remedy.endswith("--domain-name zb --broker-list HOST:PORT.")
+
+    @pytest.mark.parametrize("host", [HOSTS[3], HOSTS[3].upper()])
+    @pytest.mark.parametrize("written", ["{}", "{}:8443", "http://{}:8080", " {}:6650", "pulsar+ssl://{}:6651/"])
+    def test_the_brokers_that_are_meant_stay_in_their_domain(self, host: str, written: str) -> None:
+        outcome = self.domains(f"{HOSTS[0]}:8080", f"{HOSTS[2]}:8080", written.format(host), failureDomainsEnabled=True)
+        (finding,) = found(outcome, "domains_without_effect")
+        assert finding.remedy.endswith(f"--domain-name zb --broker-list {HOSTS[2]}:8080,{HOSTS[3]}:8080.")
 
     def test_domains_that_are_switched_off(self) -> None:
         (finding,) = found(self.domains(f"{HOSTS[0]}:8080", f"{HOSTS[2]}:8080"), "domains_without_effect")
