@@ -288,6 +288,7 @@ def _values(files: Sequence[Configuration], release: Release, source: str, lines
             if name not in release.settings:
                 continue
             default = conf_value(release.settings[name].default)
+            meant = one.meant.get(name, "")
             yield LintFinding(
                 code="invalid_value",
                 severity="high",
@@ -297,8 +298,8 @@ def _values(files: Sequence[Configuration], release: Release, source: str, lines
                     if instead.startswith(OF_TYPE)
                     else "It is out of range."
                 ),
-                remedy=f"{instead} The default is {default or 'empty'}.",
-                command=(lines.written(name, default),),
+                remedy=f"{f'Write {meant}.' if meant else instead} The default is {default or 'empty'}.",
+                command=(lines.written(name, meant or default),),
                 settings=(name,),
                 source=source,
                 line=lines.last((name,)),

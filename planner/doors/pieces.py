@@ -173,6 +173,7 @@ class Configuration(Piece):
         foreign: Other names, which the planner does not use.
         invalid: Settings with a value that they cannot have, and what they can; the value itself is not kept, because
             it may be anything.
+        meant: The number that such a value means, where it is clear: 70 of `70%`.
         read_false: Switches with a text that is neither `true` nor `false`, which brokers take for false, and whether
             it seems to mean true.
         variables: Settings whose value a template or a shell fills in, and whether a default of it is taken.
@@ -187,6 +188,7 @@ class Configuration(Piece):
     misspelt: Mapping[str, str] = field(default_factory=dict)
     foreign: Sequence[str] = ()
     invalid: Mapping[str, str] = field(default_factory=dict)
+    meant: Mapping[str, str] = field(default_factory=dict)
     read_false: Mapping[str, bool] = field(default_factory=dict)
     variables: Mapping[str, bool] = field(default_factory=dict)
     repeated: Sequence[str] = ()

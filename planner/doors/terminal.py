@@ -98,20 +98,27 @@ _LOOKED_AT: Final = 400
 """Longest heading, and how much of a line shows that it is part of no answer."""
 
 
+_PERCENT: Final = re.compile(r"\s*[\w.]+\s*[=:]\s*[\d.,]+%")
+"""A setting in per cent, which ends a file as it stands; behind a prompt, the sign may be that of a shell."""
+
+
 def said(text: str) -> list[str]:
     """Return the lines of a text that are part of an answer, without blanks at their ends."""
     kept: list[str] = []
-    in_header = False
+    in_header = headed = False
     for given in text.split("\n"):
         line = given.rstrip()
         start = line.lstrip()
         in_header = bool(_STATUS.match(start)) or (in_header and bool(_FIELD.match(start)))
         is_noise = _NOISE.match(start, 0, _LOOKED_AT) and LOGGED_SETTINGS not in line and LOGGED_RELEASE not in line
         is_heading = bool(_heading_of(start))
+        headed = headed or is_heading
         if is_heading and kept:
             kept[-1] = _without_mark(kept[-1])
         if start and not in_header and not is_noise and not is_heading and not _TITLES.fullmatch(line):
             kept.append(_cells(line))
+    if kept and not headed and _PERCENT.fullmatch(kept[-1]):
+        return kept
     return [*kept[:-1], *map(_without_mark, kept[-1:])]
 
 

@@ -9,8 +9,10 @@ from typing import Final, Literal
 from planner.cluster.errors import SettingError
 from planner.cluster.files import packaged_rows
 from planner.cluster.releases import REFERENCE
+from planner.cluster.setting import Setting
 from planner.cluster.snapshot import MAX_TEXT
 from planner.cluster.switches import hold_of
+from planner.doors.meant import number_meant
 from planner.doors.pieces import Configuration, Source
 from planner.doors.words import pods_in
 from planner.pulsar.manager.class_names import OFFICIAL_CLASSES
@@ -89,6 +91,7 @@ def configuration(
         misspelt=found.misspelt,
         foreign=tuple(found.foreign),
         invalid={name: wrong for name, wrong in found.invalid.items() if name not in found.values},
+        meant=found.meant,
         read_false=found.read_false,
         variables=found.variables,
         repeated=tuple(found.repeated),
@@ -112,6 +115,7 @@ class _Sorted:
     misspelt: dict[str, str] = field(default_factory=dict)
     foreign: dict[str, None] = field(default_factory=dict)
     invalid: dict[str, str] = field(default_factory=dict)
+    meant: dict[str, str] = field(default_factory=dict)
     variables: dict[str, bool] = field(default_factory=dict)
     repeated: dict[str, None] = field(default_factory=dict)
 
@@ -132,6 +136,7 @@ class _Sorted:
             self.values.pop(name, None)
         elif wrong := _refusal(name, text):
             self.invalid[name] = wrong
+            self.meant[name] = number_meant(_setting(name), text)
         else:
             self.values[name] = text
         if means_true is not None:
@@ -146,12 +151,16 @@ class _Sorted:
             self.foreign[name] = None
 
 
+def _setting(name: str) -> Setting:
+    return REFERENCE.settings.get(name) or REFERENCE.others[name]
+
+
 def _read(name: str, text: str) -> tuple[str, bool | None]:
     """Return the text of a setting, `false` where a broker takes it for that, and then whether it seems to mean true.
 
     The mark of a script that holds a switch off stays as it is.
     """
-    setting = REFERENCE.settings.get(name) or REFERENCE.others[name]
+    setting = _setting(name)
     if setting.kind != "boolean" or not text or text.lower() in {"true", "false"} or hold_of(text) is not None:
         return text, None
     return "false", _MEANS_TRUE.match(text) is not None
@@ -159,7 +168,7 @@ def _read(name: str, text: str) -> tuple[str, bool | None]:
 
 def _refusal(name: str, text: str) -> str:
     """Return what a setting can have instead of a text; nothing where the text is a value of it."""
-    setting = REFERENCE.settings.get(name) or REFERENCE.others[name]
+    setting = _setting(name)
     if hold_of(text) is not None:
         return ""
     if name in OFFICIAL_CLASSES and "=" in text:  # what else stands on its line may be a secret
