@@ -1,4 +1,4 @@
-"""Names of hosts: as a browser sends them, and as they are allowed."""
+"""Names of hosts: as a browser sends them, as they are allowed, and where a broker answers."""
 
 import re
 from ipaddress import AddressValueError, IPv6Address
@@ -9,6 +9,8 @@ _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9_.-]+)(?::([0-9]{1,5}))?", re.IGNOR
 _NAME = re.compile(r"\*|(\*\.)?[a-z0-9_-]+(\.[a-z0-9_-]+)*")
 _ADDRESS = re.compile(r"(?:[a-z][a-z0-9+.-]*://)?(?:[^/?#@]*@)?([^/?#@]*)", re.IGNORECASE)
 _LAST_PORT = 65_535
+_TLS_PORTS = frozenset({"443", "8443"})
+"""Ports that brokers use for TLS alone; 8443 is the one of `webServicePortTls` in examples of Pulsar."""
 
 
 def host_name(header: str) -> str:
@@ -17,6 +19,17 @@ def host_name(header: str) -> str:
     if match is None or int(match[2] or 0) > _LAST_PORT:
         return ""
     return match[1].strip("[]").rstrip(".").lower()
+
+
+def web_address(broker: str) -> str:
+    """Return the address at which the admin API of a broker answers.
+
+    The id of a broker has its plain port where it has one, so that a port of TLS says that there is no other.
+
+    Args:
+        broker: Its id, host:port.
+    """
+    return f"{'https' if broker.rpartition(':')[2] in _TLS_PORTS else 'http'}://{broker}"
 
 
 def allowed_name(text: str, where: str) -> str:

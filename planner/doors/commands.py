@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
+from planner.cluster.host_names import web_address
 from planner.cluster.load_manager import LoadManager
 
 UNKNOWN_CLUSTER = "cluster"
@@ -10,8 +11,8 @@ UNKNOWN_CLUSTER = "cluster"
 
 ANY_BROKER, EACH_BROKER, EACH_NAMESPACE = "", "for each broker", "for each namespace"
 
-LOAD_REPORT: Final = "curl -s http://{broker}/admin/v2/broker-stats/load-report"
-METRICS: Final = "curl -s http://{broker}/metrics/"
+LOAD_REPORT: Final = "curl -s {address}/admin/v2/broker-stats/load-report"
+METRICS: Final = "curl -s {address}/metrics/"
 """What says the load of a broker of the extensible load manager, which has no load report."""
 
 COMMANDS: Sequence[tuple[str, str]] = (
@@ -19,10 +20,10 @@ COMMANDS: Sequence[tuple[str, str]] = (
     ("pulsar-admin brokers leader-broker", ANY_BROKER),
     ("pulsar-admin brokers version", ANY_BROKER),
     (LOAD_REPORT, EACH_BROKER),
-    ("pulsar-admin --admin-url http://{broker} broker-stats topics", EACH_BROKER),
+    ("pulsar-admin --admin-url {address} broker-stats topics", EACH_BROKER),
     ("pulsar-admin brokers namespaces {cluster} --url {broker}", EACH_BROKER),
     ("pulsar-admin namespaces bundles {namespace}", EACH_NAMESPACE),
-    ("pulsar-admin --admin-url http://{broker} brokers get-runtime-config", ANY_BROKER),
+    ("pulsar-admin --admin-url {address} brokers get-runtime-config", ANY_BROKER),
     ("pulsar-admin brokers get-all-dynamic-config", ANY_BROKER),
     ("pulsar-admin ns-isolation-policy list {cluster}", ANY_BROKER),
 )
@@ -51,9 +52,10 @@ def script(
         asked = METRICS if is_load and load_manager is LoadManager.EXTENSIBLE else command
         for name in of.get(often, [""]):
             broker = name if often == EACH_BROKER else (brokers or ["BROKER"])[0]
-            filled = asked.format(cluster=to_fill_in(cluster), broker=broker, namespace=name)
+            address = web_address(broker)
+            filled = asked.format(cluster=to_fill_in(cluster), broker=broker, address=address, namespace=name)
             comment = f"    # {often}" if often and name in ("BROKER", "TENANT/NAMESPACE") else ""
             if is_load and load_manager is None:
-                comment += f"; extensible load manager: {METRICS.format(broker=broker)}"
+                comment += f"; extensible load manager: {METRICS.format(address=address)}"
             lines.append(f"{filled}{comment}")
     return "\n".join(lines)

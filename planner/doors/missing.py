@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
+from planner.cluster.host_names import web_address
 from planner.cluster.internal_namespaces import is_system_service_namespace
 from planner.cluster.names import FAILURE_DOMAINS_ENABLED
 from planner.cluster.text import count
@@ -20,7 +21,7 @@ _ALL: Final = "Every decision of the load balancer may differ."
 
 
 def _at(broker: str) -> str:
-    return f"{_ADMIN} --admin-url http://{broker}"
+    return f"{_ADMIN} --admin-url {web_address(broker)}"
 
 
 def missing_of(made: Together) -> Iterator[Missing]:
@@ -77,7 +78,7 @@ def _load_command(made: Together, broker: str) -> str:
             "pulsar-client consume -s planner -p Earliest -n 0 "
             "non-persistent://pulsar/system/loadbalancer-broker-load-data"
         )
-    return f"curl -s http://{broker}/admin/v2/broker-stats/load-report"
+    return f"curl -s {web_address(broker)}/admin/v2/broker-stats/load-report"
 
 
 def _owners(made: Together) -> Iterator[Missing]:

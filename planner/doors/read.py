@@ -11,6 +11,7 @@ from typing import BinaryIO, Final
 
 from planner.cluster.errors import FormatError, PlannerError
 from planner.cluster.files import reading
+from planner.cluster.host_names import web_address
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count, moment
 from planner.cluster.units import DAY_MS, MIB
@@ -448,5 +449,5 @@ def _needed(made: Together) -> Iterator[Missing]:
         "the brokers, their bundles and their load",
         "Nothing can be assumed.",
         "There is no cluster to decide about.",
-        f"curl -s http://{broker}/admin/v2/broker-stats/load-report",
+        f"curl -s {web_address(broker)}/admin/v2/broker-stats/load-report",
     )

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final, Literal, TypeAlias
 
+from planner.cluster.host_names import web_address
 from planner.cluster.ranges import middle_of, parse_range
 from planner.pulsar.splitting.manual import HOT, LARGEST, SplitCommand
 from planner.pulsar.splitting.registry import HALVES
@@ -203,7 +204,7 @@ def shutdown_command(broker: str, program: Sequence[str], *words: str) -> Comman
         program: The words that start `pulsar-admin`.
         words: Further options.
     """
-    url = option("--admin-url", f"http://{broker}")
+    url = option("--admin-url", web_address(broker))
     return Command(
         section="leaving",
         words=(*program, *url, "brokers", "shutdown", *words) if url else (),

@@ -491,6 +491,17 @@ class TestBatches:
         assert stand_in.run(script, "--ignore-usage").returncode == 0
         assert stand_in.state()["unloads"] == 3
 
+    def test_brokers_with_tls_alone_are_asked_for_their_usage_there(self, several: Snapshot, tmp_path: Path) -> None:
+        """They were asked by plain HTTP, so that nobody noticed a broker above the limit."""
+        names = tuple(name.replace(":8080", ":8443") for name in several.brokers.name)
+        secure = replace(several, brokers=replace(several.brokers, name=names))
+        stand_in = StandIn(tmp_path, secure)
+        stand_in.reset(secure)
+        done = stand_in.run(self.script(secure))
+        assert done.returncode == 0, done.stdout
+        asked = {call[2].partition("://")[0] for call in stand_in.calls() if "monitoring-metrics" in call}
+        assert asked == {"https"}
+
     def test_usage_that_cannot_be_read_is_told(self, several: Snapshot, tmp_path: Path) -> None:
         stand_in = StandIn(tmp_path, several)
         done = stand_in.run(self.script(several), fail_on="--admin-url")

@@ -22,7 +22,7 @@ from planner.share.commands import (
     setting_changes,
 )
 from planner.share.script import SECTIONS, comment
-from planner.simulate.admin_commands import option, positional, quoted, split_command
+from planner.simulate.admin_commands import option, positional, quoted, shutdown_command, split_command
 from planner.simulate.edits.add_brokers import AddBrokers
 from planner.simulate.edits.drain_broker import DrainBroker
 from planner.simulate.edits.kill_broker import KillBroker
@@ -40,6 +40,11 @@ from planner.simulate.scenario import Scenario, Step
 from tests.app.plan.random_scenarios import random_plan
 from tests.app.plan.scripts import HOSTILE, carried_out, listed, other_broker, script_of, trace_of
 from tests.app.plan.stand_in import StandIn
+
+
+def test_a_broker_with_tls_alone_is_stopped_there() -> None:
+    command = shutdown_command("b-1:8443", ("pulsar-admin",))
+    assert command.words[:3] == ("pulsar-admin", "--admin-url", "https://b-1:8443")
 
 
 @pytest.mark.parametrize("seed", range(40))
