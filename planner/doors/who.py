@@ -26,7 +26,7 @@ from planner.doors.pieces import (
 )
 from planner.doors.words import BUNDLE, NAMESPACE, RANGE, broker_in, broker_of_own_namespace, pods_in
 from planner.history.assumed import Hosts
-from planner.history.labels import has_port
+from planner.history.labels import has_port, with_port
 
 _NOT_A_NAME: Final = re.compile(r"[^A-Za-z0-9]+")
 _GENERIC: Final = re.compile(
@@ -258,7 +258,7 @@ def _own_names(scraped: Sequence[Metrics]) -> dict[str, str]:
     for one in scraped:
         if one.host and has_port(one.broker):
             hosts.setdefault(one.broker, set()).add(one.host)
-    named = {at: f"{next(iter(of))}:{at.rpartition(':')[2]}" for at, of in hosts.items() if len(of) == 1}
+    named = {at: with_port(next(iter(of)), at.rpartition(":")[2]) for at, of in hosts.items() if len(of) == 1}
     times = Counter(named.values())
     return {at: name for at, name in named.items() if times[name] == 1 and name != at}
 

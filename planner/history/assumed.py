@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from planner.cluster.arrays import BoolArray, Int64Array
-from planner.history.labels import WEB_PORT, has_port
+from planner.history.labels import WEB_PORT, has_port, with_port
 
 _BITS = 32
 _NAMED = 5
@@ -49,7 +49,7 @@ class Hosts:
         if name not in self._ids:
             pod, _, domain = name.partition(".")
             other = self._full.get(pod, "") if not domain else pod if self._full.setdefault(pod, name) == name else ""
-            self._ids[name] = self._ids.get(other, f"{name}:{WEB_PORT}")
+            self._ids[name] = self._ids.get(other, with_port(name, str(WEB_PORT)))
         return self._ids[name]
 
 

@@ -102,6 +102,13 @@ def has_port(broker: str) -> bool:
         return True
 
 
+def with_port(host: str, port: str) -> str:
+    """Return a host with a port; one that has a port keeps it, and an IPv6 address gets its brackets."""
+    if has_port(host):
+        return host
+    return f"[{host}]:{port}" if ":" in host and not host.startswith("[") else f"{host}:{port}"
+
+
 def normalised(labels: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the labels and name of a series as Pulsar's own `/metrics` would have them.
 
