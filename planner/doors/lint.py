@@ -59,7 +59,11 @@ def _fighting(snapshot: Snapshot, source: str) -> tuple[LintFinding, ...]:
     outcome = Outcome(simulate(snapshot, scenario))
     shown = [one for one in diagnose(outcome) if one.settings]
     codes = {one.code for one in shown}
-    alone = [one for one in setting_findings(snapshot.settings) if one.code in SEEN_IN_CYCLES - codes]
+    alone = [
+        one
+        for one in setting_findings(snapshot.settings, snapshot.info.load_manager)
+        if one.code in SEEN_IN_CYCLES - codes
+    ]
     trials = Trials(snapshot, scenario, outcome)
     tried = tried_findings([*shown, *alone], trials)
     without = {one.code: one for one in [*shown, *alone]}

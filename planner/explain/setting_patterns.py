@@ -13,4 +13,5 @@ SEEN_IN_CYCLES: Final = frozenset({"balancer_off", "class_not_loaded", "fighting
 
 def settings_that_fight(case: Outcome) -> Iterator[Finding]:
     """Settings contradict each other, or keep the load balancer from its work; see `planner.explain.setting_rules`."""
-    yield from (one for one in setting_findings(case.trace.settings) if one.code not in SEEN_IN_CYCLES)
+    found = setting_findings(case.trace.settings, case.load_manager)
+    yield from (one for one in found if one.code not in SEEN_IN_CYCLES)

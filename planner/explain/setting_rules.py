@@ -56,8 +56,15 @@ def load_manager_of(config: Settings) -> LoadManager:
     return next((manager for manager, name in MANAGER_CLASSES.items() if name == asked), LoadManager.MODULAR)
 
 
-def setting_findings(config: Settings) -> tuple[Finding, ...]:
-    """Return what fights in some settings, whatever the cluster; a setting that the release lacks is not looked at."""
+def setting_findings(config: Settings, load_manager: LoadManager | None = None) -> tuple[Finding, ...]:
+    """Return what fights in some settings, whatever the cluster; a setting that the release lacks is not looked at.
+
+    Args:
+        config: The settings.
+        load_manager: The one that runs, where that is known; by default the one that the settings ask for.
+    """
+    if load_manager is not None and load_manager is not load_manager_of(config):
+        config = config.changed(**{LOAD_MANAGER_CLASS_NAME: MANAGER_CLASSES[load_manager]})
     return tuple(finding for rule in RULES for finding in rule(config))
 
 

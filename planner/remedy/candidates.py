@@ -30,6 +30,7 @@ from planner.explain.gate_patterns import APART
 from planner.explain.halving import divided
 from planner.explain.health import usage_of
 from planner.explain.outcome import Outcome
+from planner.explain.setting_rules import setting_findings
 from planner.explain.split_advice import split_advice
 from planner.optimize.absorb import left_by, settled
 from planner.optimize.answer import best_plan
@@ -197,7 +198,7 @@ def _thresholds(config: Settings, outcome: Outcome) -> Iterator[Action]:
     if outcome.load_manager is LoadManager.EXTENSIBLE:
         for times in _REPORTED:
             most = config.integer(MAX_NUMBER_OF_BUNDLES_IN_BUNDLE_LOAD_REPORT) * times
-            if _fits(config, MAX_NUMBER_OF_BUNDLES_IN_BUNDLE_LOAD_REPORT, most):
+            if _fits(config, MAX_NUMBER_OF_BUNDLES_IN_BUNDLE_LOAD_REPORT, most, LoadManager.EXTENSIBLE):
                 yield settings_action("setting", {MAX_NUMBER_OF_BUNDLES_IN_BUNDLE_LOAD_REPORT: most}, config)
 
 
@@ -224,7 +225,7 @@ def values_of(name: str, config: Settings, outcome: Outcome) -> Iterator[Action]
                 and tried != value
                 and _is_usage(config, name, tried)
                 and (tried != 0 or name != profile.most_bundles)  # it would shed nothing: a switch in disguise
-                and _fits(config, name, tried)
+                and _fits(config, name, tried, outcome.load_manager)
             ):
                 yield settings_action("setting", {name: tried}, config)
 
@@ -234,12 +235,18 @@ def _is_usage(config: Settings, name: str, value: float) -> bool:
     return value <= _FULL_PERCENT or config.of(name).unit not in _USAGE_UNITS or not isinstance(config[name], int)
 
 
-def _fits(config: Settings, name: str, value: SettingValue) -> bool:
+def _fits(config: Settings, name: str, value: SettingValue, manager: LoadManager) -> bool:
+    """Say whether a setting can have a value, and the value is none that a finding about settings would object to."""
     try:
-        config.changed(**{name: value})
+        changed = config.changed(**{name: value})
     except PlannerError:
         return False
-    return True
+    usual = config.changed(**{name: config.of(name).default})
+    return _objections(changed, name, manager) <= _objections(usual, name, manager)
+
+
+def _objections(config: Settings, name: str, manager: LoadManager) -> set[str]:
+    return {one.code for one in setting_findings(config, manager) if name in one.settings}
 
 
 def moves_after(snapshot: Snapshot, scenario: Scenario, result: Result, *, few: bool = True) -> Iterator[Action]:
