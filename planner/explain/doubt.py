@@ -11,7 +11,7 @@ from planner.explain.diagnosis import diagnose
 from planner.explain.finding import Finding
 from planner.explain.health import within
 from planner.explain.outcome import Outcome
-from planner.explain.unlike import beyond_at_first, beyond_limits
+from planner.explain.unlike import beyond_at_first, beyond_limits, unseen_usage
 from planner.pulsar.load.usage import RESOURCES, deciding_resource, weighted_usage
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario
@@ -41,13 +41,21 @@ NO_DOUBT: Final = Doubt("", everywhere=False)
 
 
 def doubt_of(outcome: Outcome) -> str:
-    """Return what cannot be right about the broker that is used most, first or last; empty for nothing.
+    """Return what cannot be right about the broker that is used most or least, first or last; empty for nothing.
 
-    What is shed from it at first, and every move off it, rests on the wrong measurement.
+    What is shed from the most used one at first, and every move off it, rests on the wrong measurement. So does what
+    moves to the least used one, where it only looks so because its usage is not seen.
     """
     usages = [usage for usage in (outcome.reported_usage[0], outcome.reported_usage[-1]) if np.isfinite(usage).any()]
-    busiest = {outcome.series.brokers[int(np.nanargmax(usage))] for usage in usages}
-    return next((one.title for one in _wrong(outcome) if not busiest.isdisjoint(one.brokers)), "")
+    names = outcome.series.brokers
+    busiest = {names[int(np.nanargmax(usage))] for usage in usages}
+    if found := next((one.title for one in _wrong(outcome) if not busiest.isdisjoint(one.brokers)), ""):
+        return found
+    table = outcome.trace.start.brokers
+    hidden = unseen_usage(table) & unseen_usage(outcome.trace.cycles[0].view.brokers)
+    idle = hidden & {names[int(np.nanargmin(usage))] for usage in usages}
+    odd = diagnose(outcome) if idle else ()
+    return next((one.title for one in odd if one.code == MEASUREMENT and not idle.isdisjoint(one.brokers)), "")
 
 
 def untrue(outcome: Outcome) -> str:
@@ -103,8 +111,8 @@ def worst_of(doubts: Iterable[Doubt]) -> Doubt:
 
 
 def _is_suspect(captured: Snapshot) -> bool:
-    """Say whether any usage is above its limit, without which nothing is doubted; that needs no simulation."""
-    return bool(beyond_limits(captured.brokers).any())
+    """Say whether any usage is above its limit, or not seen, without which nothing is doubted, before a simulation."""
+    return bool(beyond_limits(captured.brokers).any() or unseen_usage(captured.brokers))
 
 
 def _wrong(outcome: Outcome) -> list[Finding]:

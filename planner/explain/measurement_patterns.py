@@ -26,7 +26,7 @@ from planner.explain.finding import Finding, listed
 from planner.explain.gate_patterns import APART
 from planner.explain.outcome import Outcome
 from planner.explain.shedding_patterns import limits_of
-from planner.explain.unlike import ABOVE, OddCores, beyond_at_first, beyond_network, few_cores, odd_limits
+from planner.explain.unlike import ABOVE, OddCores, beyond_at_first, beyond_network, few_cores, odd_limits, without_cpu
 from planner.pulsar.load.usage import (
     RESOURCES,
     UNWEIGHTED,
@@ -43,8 +43,6 @@ _AHEAD_MIN: Final = 1.0
 """Minutes between two clocks that are nothing yet."""
 _LATE: Final = 2
 """Times the longest pause between two reports from which on a report is overdue."""
-_BUSY_MSG_RATE: Final = 1000.0
-"""Messages per second that cannot be handled without any CPU usage."""
 _CALLED: Final = dict(
     zip(RESOURCES, ("CPU", "heap", "direct memory", "inbound network", "outbound network"), strict=True)
 )
@@ -206,9 +204,7 @@ def _without_limit(case: Outcome) -> Iterator[Finding]:
 
 def _without_cpu(case: Outcome) -> Iterator[Finding]:
     table = case.trace.start.brokers
-    used, limit = (getattr(table, column) for column in COLUMNS["cpu"])
-    busy = table.registered & table.has_load_data & (table.msg_rate_per_s() >= _BUSY_MSG_RATE)
-    odd = [table.name[at] for at in np.flatnonzero(busy & (used <= 0) & (limit > 0)).tolist()]
+    odd = [table.name[at] for at in np.flatnonzero(without_cpu(table)).tolist()]
     if not odd or not ResourceWeights.of(case.trace.settings, case.load_manager).cpu:
         return
     most = float(table.msg_rate_per_s()[table.position[odd[0]]])

@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array
+from planner.cluster.pulsar_json import RESOURCES as COLUMNS
 from planner.cluster.tables import BrokerTable
 from planner.explain.finding import listed
 from planner.pulsar.load.usage import RESOURCES, usage_percent_by_resource
@@ -19,6 +20,8 @@ _UNLIKE: Final = 1.2
 """Factor from which two limits count as different."""
 _FEW: Final = 0.5
 """Share of the usual cores up to which a machine has few; likewise the other way round."""
+_BUSY_MSG_RATE: Final = 1000.0
+"""Messages per second that cannot be handled without any CPU usage."""
 _OF_A_KIND: Final = 3
 """Fewest machines of one kind among which one can be called odd."""
 
@@ -64,6 +67,28 @@ def beyond_at_first(trace: Trace) -> BoolArray:
         if name in view.position:
             above[:, at] &= still[:, view.position[name]]
     return above
+
+
+def without_cpu(table: BrokerTable) -> BoolArray:
+    """Return which brokers report no CPU usage although they handle many messages. Shape (brokers,)."""
+    busy = table.registered & table.has_load_data & (table.msg_rate_per_s() >= _BUSY_MSG_RATE)
+    return busy & (table.cpu_usage_percent <= 0) & (table.cpu_limit_percent > 0)
+
+
+def unseen_usage(table: BrokerTable) -> frozenset[str]:
+    """Return the brokers that look less used than they are: a resource lacks its limit, or the CPU its usage.
+
+    The CPU of such a broker is unknown. Its network counts where it would be busier than all else, with the speed that
+    others have.
+    """
+    percents = usage_percent_by_resource(table)
+    seen = np.where(np.isfinite(percents), percents, 0).max(axis=0, initial=0)
+    hidden = without_cpu(table) | ((table.cpu_usage_percent > 0) & ~(table.cpu_limit_percent > 0))
+    for resource in ("bandwidthIn", "bandwidthOut"):
+        used, limit = (getattr(table, column) for column in COLUMNS[resource])
+        if (limit > 0).any():
+            hidden |= ~(limit > 0) & (used > 0) & (used / float(np.median(limit[limit > 0])) * 100 > seen)
+    return frozenset(table.name[at] for at in np.flatnonzero(hidden & table.registered).tolist())
 
 
 def beyond_network(table: BrokerTable) -> frozenset[str]:

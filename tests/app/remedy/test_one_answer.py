@@ -1,8 +1,15 @@
 """One page gives one answer: no finding or action contradicts, or rests on, what another finding says."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
+from planner.cluster.snapshot import Snapshot
+from planner.explain.doubt import doubt_about
 from planner.explain.setting_rules import setting_findings
+from planner.simulate.edits.registry import MachineChange
+from planner.simulate.scenario import Scenario, Step
 from tests.app.remedy.operator_reports import Asked, bundles, cluster
 
 APART = bundles("p/d", (1,) * 10 + (2,) * 2 + (3,) * 2, 8.0)
@@ -24,3 +31,37 @@ def test_no_value_is_offered_that_a_finding_objects_to(std: float) -> None:
         config = made.settings.changed(**changes)
         codes = {one.code for one in setting_findings(config) if not changes.keys().isdisjoint(one.settings)}
         assert "threshold_never_acts" not in codes, changes
+
+
+def without(made: Snapshot, column: str, at: int) -> Snapshot:
+    values = getattr(made.brokers, column).copy()
+    values[at] = 0
+    return replace(made, brokers=replace(made.brokers, **{column: values}))
+
+
+@pytest.mark.parametrize("column", ["cpu_limit_percent", "cpu_usage_percent"])
+def test_moves_onto_a_broker_whose_cpu_is_not_seen_are_doubted(column: str) -> None:
+    """It looked idle, and bundles of all others were to be moved there."""
+    made = without(cluster(3, bundles("p/d", (1, 2, 3) * 6, 9.0, msg_per_s=1_000.0)), column, 1)
+    asked = Asked(made)
+    assert "b2:8080" in asked.fix().doubt
+    doubt = doubt_about(made)
+    assert "b2:8080" in doubt.sentence
+    assert not doubt.everywhere
+    assert "impossible_measurement" in asked.codes
+    assert not doubt_about(cluster(3, bundles("p/d", (1, 2, 3) * 6, 9.0, msg_per_s=1_000.0))).sentence
+
+
+def test_a_network_that_is_not_seen_is_doubted_where_it_would_count() -> None:
+    made = cluster(3, bundles("p/d", (1, 2, 3) * 6, 9.0), cpu_percent=(30, 20, 30))
+    assert not doubt_about(without(made, "bandwidth_in_limit_kbit_per_s", 1)).sentence
+    slow = np.full(3, 1e6)
+    made = replace(made, brokers=replace(made.brokers, bandwidth_in_limit_kbit_per_s=slow))
+    assert "b2:8080" in doubt_about(without(made, "bandwidth_in_limit_kbit_per_s", 1)).sentence
+
+
+def test_a_scenario_that_says_how_many_cores_there_are_is_believed() -> None:
+    made = without(cluster(3, bundles("p/d", (1, 2, 3) * 6, 9.0)), "cpu_limit_percent", 1)
+    edit = MachineChange(brokers=("b2:8080",), cores=4)
+    assert doubt_about(made).sentence
+    assert not doubt_about(made, Scenario(steps=(Step(edit),))).sentence
