@@ -1,6 +1,7 @@
 """Which findings follow from which others: one cause is reported, and not what comes of it."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -8,6 +9,7 @@ import numpy as np
 from planner.cluster.internal_bundles import internal_bundles
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE
+from planner.explain.cluster_patterns import left_out, of_other_managers
 from planner.explain.core_patterns import balanced_with_usual_cores, usage_with_usual_cores
 from planner.explain.finding import Finding
 from planner.explain.gate_patterns import APART
@@ -120,6 +122,14 @@ def _another_decides(cause: Finding, other: Finding, case: Outcome) -> bool:
     return other.code not in _OF_THRESHOLD or case.load_manager is LoadManager.MODULAR
 
 
+def _same_setting(cause: Finding, other: Finding, case: Outcome) -> bool:
+    """Say whether a value of the cause is what the gate waits for, of which no single one opens it at once."""
+    del case
+    return (
+        bool(cause.changes) and not (other.changes or other.edits) and not set(cause.changes).isdisjoint(other.settings)
+    )
+
+
 def _bundles(cause: Finding, other: Finding, case: Outcome) -> bool:
     """Say whether both concern a bundle, or one that came of it by a split."""
     del case
@@ -176,6 +186,12 @@ def _nowhere_else(cause: Finding, other: Finding, case: Outcome) -> bool:
     spaces = {bundle.rpartition("/")[0] for bundle in other.bundles}
     left = [isolate(view.policies, space, here, lambda name: name not in cause.brokers) for space in spaces]
     return bool(left) and all(one.unable and set(one.candidates) <= {other.brokers[0]} for one in left)
+
+
+def _left_without(cause: Finding, other: Finding, case: Outcome) -> bool:
+    """Say whether brokers on which nothing is placed, for their release or load manager, leave no other one."""
+    empty = tuple(dict.fromkeys((*left_out(case), *of_other_managers(case))))
+    return bool(empty) and _nowhere_else(replace(cause, brokers=empty), other, case)
 
 
 def _brokers_or_idle(cause: Finding, other: Finding, case: Outcome) -> bool:
@@ -265,6 +281,7 @@ EXPLAINS: Final[Mapping[str, tuple[frozenset[str], Scope]]] = {
         ),
         _no_room,
     ),
+    "unlike_machines": (frozenset({"held_by_gate", "idle_broker"}), _left_without),
     "topics_refused": (frozenset({"held_by_gate", "idle_broker"}), _nowhere_else),
     "policy_full": (
         frozenset(
@@ -285,6 +302,7 @@ EXPLAINS: Final[Mapping[str, tuple[frozenset[str], Scope]]] = {
         frozenset({"namespace_full", "split_cascade", "split_refused", "topic_above_limit"}),
         _of_limit,
     ),
+    "load_data_expires": (frozenset({"held_by_gate"}), _same_setting),
     "average_frozen": (frozenset({"ema_lag"}), _anywhere),
     "average_runs_away": (_OF_SHEDDING - {"fighting_strategies", "memory_stays", "strategy_replaced"}, _by_the_average),
     "share_above_one": (frozenset({"clients_cut_off", "ping_pong", "unload_storm"}), _anywhere),

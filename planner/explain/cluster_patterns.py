@@ -109,10 +109,10 @@ def unlike_machines(case: Outcome) -> Iterator[Finding]:
     severity: Severity = "high" if managers or (nic and not case.calm) else "medium"
     if case.calm and len(parts) == len(limits):
         severity = "low"  # sizes only, and all have room
-    older, others = _left_out(case), _of_other_managers(case)
-    left_out = f" {PREFER_LATER_VERSIONS} is on, so that nothing is placed on {listed(older)}." if older else ""
+    older, others = left_out(case), of_other_managers(case)
+    nothing = f" {PREFER_LATER_VERSIONS} is on, so that nothing is placed on {listed(older)}." if older else ""
     if others:
-        left_out += f" Bundles go only to brokers with the load manager of the leader: none to {listed(others)}."
+        nothing += f" Bundles go only to brokers with the load manager of the leader: none to {listed(others)}."
     or_off = f" Until then, set {PREFER_LATER_VERSIONS} to false." if older else ""
     changes: dict[str, SettingValue] = {PREFER_LATER_VERSIONS: False} if older and not nic else {}
     alone = not limits and not managers  # machines are alike, and an upgrade is under way
@@ -123,7 +123,7 @@ def unlike_machines(case: Outcome) -> Iterator[Finding]:
         if alone
         else f"{'Brokers run different load managers' if mixed else 'Unexpected differences between machines'}",
         evidence=f"{'Brokers differ' if not limits else 'Among brokers with the same number of cores'}:"
-        f" {'; '.join(parts)}.{left_out}",
+        f" {'; '.join(parts)}.{nothing}",
         remedy=(
             f"Bring all brokers to one {'release' if alone else 'load manager (loadManagerClassName)'}.{or_off}"
             if not limits
@@ -151,7 +151,7 @@ def _unlike_texts(table: "BrokerTable") -> Iterator[tuple[str, list[str], str]]:
             yield what, few, f"{what} {without_package(other)} on {listed(few)}, {without_package(usual)} on others"
 
 
-def _left_out(case: Outcome) -> list[str]:
+def left_out(case: Outcome) -> list[str]:
     """Return the brokers of an earlier release, on which preferLaterVersions lets nothing be placed."""
     brokers = case.last.brokers
     versions = {name: brokers.version[at] for at, name in enumerate(brokers.name) if brokers.has_load_data[at]}
@@ -164,7 +164,7 @@ def _left_out(case: Outcome) -> list[str]:
     return [name for name in versions if name not in newest]
 
 
-def _of_other_managers(case: Outcome) -> list[str]:
+def of_other_managers(case: Outcome) -> list[str]:
     """Return the brokers with another load manager than the leader, on which nothing is placed; none if it is unknown.
 
     Simple names are compared: where no broker runs the class of the leader, no one is left out.

@@ -17,6 +17,17 @@ MODULAR = "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl"
 EXTENSIBLE = "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl"
 
 
+def test_a_gate_that_waits_for_a_value_is_not_said_to_have_none() -> None:
+    """The one finding said that no value opens it, the other one which value does."""
+    made = cluster(3, APART, manager="extensible", settings={"loadBalancerBrokerLoadDataTTLInSeconds": 5})
+    seen = replace(made.brokers, weighted_max_ema=np.array([0.85, 0.21, 0.21]))
+    asked = Asked(replace(made, brokers=replace(seen, updated_at_ms=np.full(3, made.info.captured_at_ms))))
+    assert "held_by_gate" not in asked.codes
+    finding = asked.tried("load_data_expires").finding
+    assert finding.changes == {"loadBalancerBrokerLoadDataTTLInSeconds": 1800}
+    assert "The finding is gone." in finding.tried
+
+
 @pytest.mark.parametrize("std", [0.5, 0.9, 25])
 def test_no_value_is_offered_that_a_finding_objects_to(std: float) -> None:
     """Of a deviation that no cluster exceeds, twice as much was advised."""
@@ -65,3 +76,16 @@ def test_a_scenario_that_says_how_many_cores_there_are_is_believed() -> None:
     edit = MachineChange(brokers=("b2:8080",), cores=4)
     assert doubt_about(made).sentence
     assert not doubt_about(made, Scenario(steps=(Step(edit),))).sentence
+
+
+@pytest.mark.parametrize("manager", ["modular", "extensible"])
+def test_brokers_of_another_load_manager_are_why_nothing_is_placed_there(manager: str) -> None:
+    """No rule of placement was to blame, and no command moves a bundle there."""
+    rows = bundles("p/d", (1,) * 12, 6.0)
+    made = cluster(3, rows, manager=manager, settings={"loadBalancerBundleUnloadMinThroughputThreshold": 0})
+    leads, other = (MODULAR, EXTENSIBLE) if manager == "modular" else (EXTENSIBLE, MODULAR)
+    mixed = replace(made, brokers=replace(made.brokers, load_manager_class=(leads, other, other)))
+    codes = Asked(mixed).codes
+    assert "unlike_machines" in codes
+    assert "held_by_gate" not in codes
+    assert "idle_broker" not in codes
