@@ -35,6 +35,8 @@ _ASKED_BROKERS: Final = 3
 """Brokers of which it is asked what opens their gate: the busiest ones."""
 _COUNTED: Final = 20
 """Whole numbers below this are counts, of cycles or bundles, whose edge does not depend on traffic."""
+_MOSTLY: Final = 0.5
+"""Share of the traffic of a broker from which on it is what keeps the broker busy."""
 _LOOKED_BACK: Final = 10
 """Cycles, back from the last one, that may be skipped, as in the delay after an unload."""
 
@@ -181,6 +183,9 @@ def held_by_gate(case: Outcome) -> Iterator[Finding]:
     if first.code is ISOLATED or (opening is None and _stays_by_policy(case, whole)):
         yield _isolated(case, whole, severity, others)
         return
+    if opening is None and (own := _internal(case, first, severity)) is not None:
+        yield own
+        return
     remedy, changes = _remedy(case, first, opening)
     edits: tuple[GroupChange, ...] | tuple[BundleSplit, ...] = ()
     if first.code is ANTI_AFFINITY:
@@ -208,6 +213,39 @@ def held_by_gate(case: Outcome) -> Iterator[Finding]:
         settings=tuple(dict.fromkeys((*changes, *names))),
         changes=changes,
         edits=edits,
+    )
+
+
+def _internal(case: Outcome, held: Held, severity: Severity) -> Finding | None:
+    """Return that bundles of Pulsar's own keep a broker busy; None where they carry less than half of its traffic.
+
+    The extensible load manager reports none of them, so that nothing sheds them; the modular one sheds those of
+    `pulsar/system`.
+    """
+    view = case.last
+    if case.load_manager is not LoadManager.EXTENSIBLE or held.broker not in view.brokers.position:
+        return None
+    mine = view.bundles_of(view.brokers.position[held.broker])
+    sizes, kept = view.bundles.throughput_bytes_per_s()[mine], internal_bundles(view)[mine]
+    total, own = float(sizes.sum()), float(sizes[kept].sum())
+    if not total or own / total < _MOSTLY:
+        return None
+    largest = view.bundle_names[mine[int(np.where(kept, sizes, -1.0).argmax())]]
+    space, _, part = largest.rpartition("/")
+    return Finding(
+        code="held_by_gate",
+        title=f"{held.broker} is above the threshold by bundles of {space}, which are never shed",
+        evidence=(
+            f"{own / total * 100:.0f} % of its traffic is of Pulsar's own bundles, such as {largest}. Brokers leave"
+            " them out of what they report, so that no setting sheds them."
+        ),
+        remedy=(
+            f"See which of their topics carry so much: {admin('topics', 'list', space)}. To let placement decide"
+            f" again, unload a bundle: {admin('namespaces', 'unload', space, '--bundle', part)}."
+        ),
+        severity=severity,
+        brokers=(held.broker,),
+        bundles=(largest,),
     )
 
 

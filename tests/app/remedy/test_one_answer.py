@@ -89,3 +89,19 @@ def test_brokers_of_another_load_manager_are_why_nothing_is_placed_there(manager
     assert "unlike_machines" in codes
     assert "held_by_gate" not in codes
     assert "idle_broker" not in codes
+
+
+@pytest.mark.parametrize("manager", ["modular", "extensible"])
+def test_bundles_of_pulsars_own_are_named_where_they_keep_a_broker_busy(manager: str) -> None:
+    """The number of reported bundles was blamed, and no bundle that can be reported carries the traffic."""
+    rows = bundles("pulsar/system", (1,) * 4, 20.0) + bundles("p/d", (1, 2, 3, 2), 1.0)
+    made = cluster(3, rows, manager=manager)
+    made = replace(made, brokers=replace(made.brokers, weighted_max_ema=np.array([0.86, 0.07, 0.06])))
+    found = [one for one in Asked(made).findings if one.code == "held_by_gate"]
+    if manager == "modular":
+        assert all("pulsar/system" not in one.title for one in found)
+        return
+    (finding,) = found
+    assert "by bundles of pulsar/system, which are never shed" in finding.title
+    assert "99 % of its traffic" in finding.evidence
+    assert "unload pulsar/system --bundle 0x" in finding.remedy
