@@ -72,6 +72,7 @@ PATTERNS: tuple[Pattern, ...] = (
     cluster_patterns.throttled,
     class_patterns.topics_placed_otherwise,
     setting_patterns.settings_that_fight,
+    setting_patterns.exclusion_without_effect,
     class_patterns.own_class,
     policy_patterns.domains_without_effect,
     policy_patterns.group_without_effect,

@@ -60,6 +60,7 @@ _PAGES = {
     "thresholds_crossed": ("what_if", "Try it"),
     "load_data_expires": ("what_if", "Try it"),
     "no_grace_period": ("what_if", "Try it"),
+    "exclusion_without_effect": ("what_if", "Try it"),
     "no_resource_counts": ("brokers", "Show the brokers"),
     "weight_above_one": ("brokers", "Show the brokers"),
     "limit_overflows": ("split_lab", "Plan a split"),

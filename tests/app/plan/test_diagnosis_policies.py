@@ -234,6 +234,37 @@ class TestPoliciesWithoutNamespaces:
         assert not found(asked(spread({"iso/app": (0, 1)}, policies)), "policy_without_namespaces")
 
 
+class TestExclusions:
+    EXCLUDED = "loadBalancerSheddingExcludedNamespaces"
+
+    @pytest.mark.parametrize(
+        ("written", "better"),
+        [
+            ("iso/.*", ("iso/app", "iso/other")),
+            ("iso/*", ("iso/app", "iso/other")),
+            ("iso", ("iso/app", "iso/other")),
+            ("ISO/app", ("iso/app",)),
+            ("free/app, iso/other.*", ("free/app", "iso/other")),
+            ("persistent://iso/app", ("iso/app",)),
+        ],
+    )
+    def test_an_expression_excludes_no_namespace(self, written: str, better: tuple[str, ...]) -> None:
+        """Pulsar compares whole names, so that bundles were shed which nobody expected to be."""
+        made = spread(
+            {"iso/app": (0,), "iso/other": (1,), "free/app": (2,)},
+            Policies(),
+            loadBalancerSheddingExcludedNamespaces=written,
+        )
+        (finding,) = found(asked(made), "exclusion_without_effect")
+        assert finding.changes == {self.EXCLUDED: better}
+        assert f"Write {','.join(better)}," in finding.remedy
+
+    @pytest.mark.parametrize("written", ["iso/app", " iso/app , free/app", "far/away", ""])
+    def test_names_are_no_finding(self, written: str) -> None:
+        made = spread({"iso/app": (0,), "free/app": (2,)}, Policies(), loadBalancerSheddingExcludedNamespaces=written)
+        assert not found(asked(made), "exclusion_without_effect")
+
+
 class TestDomains:
     GROUP: Mapping[str, str] = {"t/one": "g", "t/two": "g"}
 
