@@ -4,12 +4,11 @@ import difflib
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from ipaddress import AddressValueError, IPv6Address
 from typing import Final
 
+from planner.cluster.broker_meant import ipv6
 from planner.explain.isolation import literal
 from planner.pulsar.load.java_pattern import java_pattern
-from planner.pulsar.placement.filters import broker_host
 
 _ALIKE: Final = 0.75
 """From which likeness on a name is offered for a misspelt one."""
@@ -69,24 +68,6 @@ def matches(names: Sequence[str], *expressions: str) -> bool:
     return any(java_pattern(expression).matches(name) for expression in expressions for name in names)
 
 
-def broker_meant(name: str, brokers: Sequence[str]) -> str:
-    """Return the id of the broker that a name means: its host alone, an address, another port, other capitals.
-
-    It is empty where no broker has such a host, or several have.
-    """
-    by_host: dict[str, set[str]] = {}
-    for broker in brokers:
-        by_host.setdefault(_bare(broker_host(broker)), set()).add(broker)
-    found = {broker for text, _ in _forms(name) for broker in by_host.get(_bare(text), ())}
-    return found.pop() if len(found) == 1 else ""
-
-
-def _bare(host: str) -> str:
-    """Return what remains of a host where capitals and the writing of an address do not count."""
-    address = _ipv6(host)
-    return host.lower() if address is None else address.compressed
-
-
 _STEPS: Final[tuple[tuple[str, Callable[[str], str]], ...]] = (
     ("it has blanks or quotes around it", lambda text: text.strip(_AROUND)),
     ("it is an address", lambda text: _ADDRESS.sub("", text)),
@@ -128,19 +109,12 @@ def _in_other_capitals(expression: str, known: Sequence[str]) -> Miss | None:
 def _with_brackets(expression: str, known: Sequence[str]) -> Miss | None:
     """Return an IPv6 address that is written otherwise than the host: without brackets, or at length."""
     for text, _ in _forms(expression.replace("\\", "")):
-        address = _ipv6(text)
-        host = next((name for name in known if address is not None and _ipv6(name) == address), None)
+        address = ipv6(text)
+        host = next((name for name in known if address is not None and ipv6(name) == address), None)
         if host is not None:
             why = f"the host is {host}, and its brackets have to be escaped"
             return Miss(expression, why, (literal(host),))
     return None
-
-
-def _ipv6(text: str) -> IPv6Address | None:
-    try:
-        return IPv6Address(text.strip("[]"))
-    except AddressValueError:
-        return None
 
 
 def _from_a_list(expression: str, known: Sequence[str]) -> Miss | None:

@@ -5,6 +5,7 @@ from typing import Final
 
 import numpy as np
 
+from planner.cluster.broker_meant import broker_meant
 from planner.cluster.internal_bundles import internal_bundles
 from planner.cluster.names import (
     BROKER_OVERLOADED_THRESHOLD_PERCENTAGE,
@@ -26,7 +27,7 @@ from planner.explain.isolation import (
     policies_of,
     widened,
 )
-from planner.explain.misses import Miss, broker_meant, matches, miss
+from planner.explain.misses import Miss, matches, miss
 from planner.explain.outcome import Outcome
 from planner.explain.upgrade_blockers import namespaces_with_cluster
 from planner.pulsar.load.namespace_policies import anti_affinity_group, isolation_policy

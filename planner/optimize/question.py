@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, frozen
+from planner.cluster.broker_meant import how_to_name
 from planner.cluster.errors import ScenarioError
 from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace, is_system_service_namespace
 from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE, SHEDDING_EXCLUDED_NAMESPACES
@@ -168,7 +169,8 @@ def positions(snapshot: Snapshot, names: tuple[str, ...]) -> Int64Array:
     """
     unknown = [name for name in names if name not in snapshot.brokers.position]
     if unknown:
-        raise ScenarioError(f"The cluster has no broker {unknown[0]}.", remedy="Choose one of its brokers.")
+        remedy = how_to_name(unknown[0], snapshot.brokers.name)
+        raise ScenarioError(f"The cluster has no broker {unknown[0]}.", remedy=remedy)
     return np.array([snapshot.brokers.position[name] for name in names], dtype=np.int64)
 
 

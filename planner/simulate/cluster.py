@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray, frozen
+from planner.cluster.broker_meant import how_to_name
 from planner.cluster.errors import ScenarioError
 from planner.cluster.hashing import java_string_hashes
 from planner.cluster.load_manager import LoadManager
@@ -162,7 +163,7 @@ class Cluster:
         """
         at = self.brokers.position.get(name, -1)
         if at < 0:
-            raise ScenarioError(f"The cluster has no broker {name}.", remedy="Choose one of its brokers.")
+            raise ScenarioError(f"The cluster has no broker {name}.", remedy=how_to_name(name, self.brokers.name))
         return at
 
     def bundle(self, name: str) -> int:

@@ -15,7 +15,7 @@ from pydantic_core import PydanticCustomError
 from planner.cluster.complaints import first_complaint
 from planner.cluster.errors import HIDDEN, ScenarioError
 from planner.cluster.load_manager import LoadManager
-from planner.cluster.releases import REFERENCE, Release, ReleaseName, release
+from planner.cluster.releases import REFERENCE, RELEASES, Release, ReleaseName, release
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.switches import HELD_SWITCHES
@@ -141,6 +141,16 @@ def scenario_to_json(scenario: Scenario) -> dict[str, Any]:
     return {"version": FORMAT_VERSION, **full}
 
 
+def _check_release(version: object) -> None:
+    """Raise where a scenario names a release by whose rules nothing can be decided; the nearest one is named."""
+    if isinstance(version, str) and version and version not in RELEASES:
+        raise ScenarioError(
+            f"There are no rules of Pulsar {version[:20]!r} here.",
+            where="pulsar_version",
+            remedy=f"Write {release(version).name}, whose rules are the nearest, or leave it out.",
+        )
+
+
 def scenario_from_json(document: Any) -> Scenario:
     """Read a scenario that may come from anywhere; one that names no release leaves it to its snapshot.
 
@@ -159,9 +169,12 @@ def scenario_from_json(document: Any) -> Scenario:
         if version is None:
             what, remedy = "The scenario names no format version.", f'Add "version": {FORMAT_VERSION}.'
         else:
-            what = f"The scenario has format version {str(version)[:20]}; this planner reads {FORMAT_VERSION}."
-            remedy = "Update the planner." if newer else "Create the scenario again."
+            what = f"The scenario has format version {str(version)[:20]!r}; this planner reads {FORMAT_VERSION}."
+            as_text = str(version).strip() == str(FORMAT_VERSION)
+            again = f'Write "version": {FORMAT_VERSION}, a number.' if as_text else "Create the scenario again."
+            remedy = "Update the planner." if newer else again
         raise ScenarioError(what, where="version", remedy=remedy)
+    _check_release(content.get("pulsar_version"))
     try:
         scenario = _ADAPTER.validate_python(content, extra="forbid")
     except ValidationError as error:

@@ -28,6 +28,10 @@ def step(**edit: Any) -> dict[str, Any]:
         ({"version": 1, "setings": {}}, "setings", "there is no such field. Leave it out"),
         ({"version": 1, "cycles": 0}, "cycles", "it should be greater than or equal to 1"),
         ({"version": 1, "steps": {}}, "steps", "it should be a list"),
+        ({"version": "1"}, "version", """format version '1'; this planner reads 1. Write "version": 1, a number."""),
+        ({"version": 1, "pulsar_version": "2.10.1"}, "pulsar_version", "rules of Pulsar '2.10.1' here. Write 3.0.0, "),
+        ({"version": 1, "pulsar_version": "v4.0.8"}, "pulsar_version", "Write 4.0.8, whose rules are the nearest"),
+        ({"version": 1, "pulsar_version": "4.0"}, "pulsar_version", "Write 4.0.8, whose rules are the nearest"),
         ({}, "version", 'names no format version. Add "version": 1.'),
     ],
 )

@@ -35,6 +35,12 @@ KNOWN = [
             "both ends of its range, such as pub/def/0x00000000_0x40000000. It has no bundles of the",
         ),
         ("0x40000000_0x60000000", "no bundles of the namespace '0x40000000_0x60000000'"),
+        ("pub/def/0X40000000_0X60000000", "Write it as pub/def/0x40000000_0x60000000."),
+        ("a/b/0x00000000_0xFFFFFFFF", "Write it as a/b/0x00000000_0xffffffff."),
+        ("pub/def/0_40000000", "Write it as pub/def/0x00000000_0x40000000."),
+        (" persistent://pub/def/0x40000000_0x60000000", "Write it as pub/def/0x40000000_0x60000000."),
+        ("pub/def/40000000_80000000", "children, pub/def/0x40000000_0x60000000, pub/def/0x60000000_0x80000000."),
+        ("pub/def", "That is a namespace of 4 bundles: choose one of them, such as pub/def/0x00000000_0x40000000."),
     ],
 )
 def test_the_kinds_of_misses(name: str, hint: str) -> None:
