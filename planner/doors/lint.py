@@ -354,6 +354,7 @@ def _unprefixed(files: Sequence[Configuration], release: Release, source: str, l
     for one in files:
         for name in one.unprefixed:
             if name not in release.settings:
+                yield _of_another_release(name, release, source, lines)
                 continue
             yield LintFinding(
                 code="setting_without_prefix",

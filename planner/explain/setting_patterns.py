@@ -10,7 +10,9 @@ from planner.explain.outcome import Outcome
 from planner.explain.setting_rules import setting_findings
 from planner.pulsar.load.java_pattern import java_pattern
 
-SEEN_IN_CYCLES: Final = frozenset({"balancer_off", "class_not_loaded", "fighting_strategies", "strategy_replaced"})
+SEEN_IN_CYCLES: Final = frozenset(
+    {"balancer_off", "class_not_loaded", "exclusion_without_effect", "fighting_strategies", "strategy_replaced"}
+)
 """Codes of rules that patterns of their own look for, which see what comes of them."""
 
 

@@ -1,6 +1,7 @@
 """Settings that fight each other, seen without a cluster: from the settings and the release alone."""
 
 import difflib
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import astuple
 from typing import Final
@@ -21,6 +22,7 @@ from planner.cluster.names import (
     NAMESPACE_MAXIMUM_BUNDLES,
     REPORT_UPDATE_MAX_INTERVAL_MINUTES,
     SHEDDING_ENABLED,
+    SHEDDING_EXCLUDED_NAMESPACES,
     SHEDDING_GRACE_PERIOD_MINUTES,
     SHEDDING_INTERVAL_MINUTES,
     SUPPORTED_NAMESPACE_BUNDLE_SPLIT_ALGORITHMS,
@@ -28,7 +30,7 @@ from planner.cluster.names import (
 from planner.cluster.settings import Settings
 from planner.cluster.text import without_package
 from planner.cluster.units import MIB, S_PER_MIN
-from planner.explain.finding import Finding
+from planner.explain.finding import Finding, listed
 from planner.pulsar.load.usage import USAGE_WEIGHTS, ResourceWeights
 from planner.pulsar.manager.class_names import MANAGER_CLASSES, OFFICIAL_CLASSES, REPLACED, class_name
 from planner.pulsar.manager.cycle import effective_shedder
@@ -43,6 +45,8 @@ _HEAVY: Final = 2
 _LOW, _HIGH = "LowThreshold", "HighThreshold"
 _LIFE: Final = "LoadDataTTLInSeconds"
 """End of the name of the setting after which load data counts no more, of strategies that read it."""
+_NAMESPACE: Final = re.compile(r"[-=:.\w]+(?:/[-=:.\w]+){1,2}")
+"""Names that Pulsar allows for a namespace, with a cluster in older releases."""
 _ALL_PERCENT: Final = 100
 _SHARE: Final = "fraction"
 """Unit of settings that are a share of something, 1 for all of it."""
@@ -338,6 +342,22 @@ def share_above_one(config: Settings) -> Iterator[Finding]:
         )
 
 
+def excluded_expression(config: Settings) -> Iterator[Finding]:
+    """An entry of the namespaces that are not shed is no name of any, such as an expression."""
+    name = SHEDDING_EXCLUDED_NAMESPACES
+    odd = [one for one in config.names(name) if not _NAMESPACE.fullmatch(one)] if name in config else []
+    if odd:
+        yield Finding(
+            code="exclusion_without_effect",
+            title=f"{name} excludes no {listed(odd)}",
+            evidence=f"No namespace can be called {listed(odd)}. Pulsar compares whole names there, not expressions.",
+            remedy="Write each namespace as tenant/namespace, or take it out.",
+            severity="low",
+            settings=(name,),
+            changes={name: tuple(one for one in config.names(name) if one not in odd)},
+        )
+
+
 def balancer_off(config: Settings) -> Iterator[Finding]:
     """The load balancer is off, so that all other settings of it wait."""
     for name, effect in ((LOAD_BALANCER_ENABLED, "sheds or splits a bundle"), (SHEDDING_ENABLED, "sheds a bundle")):
@@ -432,6 +452,7 @@ RULES: tuple[Callable[[Settings], Iterator[Finding]], ...] = (
     frozen_average,
     average_runs_away,
     share_above_one,
+    excluded_expression,
     balancer_off,
     threshold_acts_on_all_or_none,
     out_of_reach,

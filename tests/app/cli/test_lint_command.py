@@ -27,6 +27,8 @@ from tests.app.simulate.traces import cluster
 EXTENSIBLE = "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl"
 TRANSFER = "org.apache.pulsar.broker.loadbalance.extensions.scheduler.TransferShedder"
 AVG = "org.apache.pulsar.broker.loadbalance.impl.AvgShedder"
+UNSEEN = frozenset({"class_missing", "balancer_off", "excluded_expression"})
+"""Rules that a pattern of its own looks for in a cluster, or that show in no finding of this one."""
 WRONG: dict[str, dict[str, object]] = {
     "class_missing": {"loadBalancerLoadSheddingStrategy": "org.apache.pulsar.broker.loadbalance.impl.ThresholdSheder"},
     "strategy_not_run": {"loadBalancerLoadSheddingStrategy": TRANSFER},
@@ -47,6 +49,7 @@ WRONG: dict[str, dict[str, object]] = {
     },
     "weighs_too_much": {"loadBalancerCPUResourceWeight": 100, "loadBalancerBandwidthInResourceWeight": 1.5},
     "frozen_average": {"loadBalancerHistoryResourcePercentage": 1.0},
+    "excluded_expression": {"loadBalancerSheddingExcludedNamespaces": "pay/*"},
     "average_runs_away": {"loadBalancerHistoryResourcePercentage": 90},
     "share_above_one": {
         "loadBalancerLoadSheddingStrategy": "org.apache.pulsar.broker.loadbalance.impl.UniformLoadShedder",
@@ -454,10 +457,10 @@ def test_what_is_not_checked_is_named(tmp_path: Path) -> None:
     assert (found.code, found.evidence) == ("not_checked", "1 line of an unknown kind among the rest.")
 
 
-@pytest.mark.parametrize("rule", [rule for rule in WRONG if rule not in {"class_missing", "balancer_off"}])
+@pytest.mark.parametrize("rule", [rule for rule in WRONG if rule not in UNSEEN])
 def test_pages_show_what_is_wrong_with_the_settings_of_a_cluster(rule: str) -> None:
     """Overview has what this command finds, or what it comes to: both were asked of the same cluster."""
-    manager = LoadManager.EXTENSIBLE if rule == "load_data_expires" else LoadManager.MODULAR
+    manager = LoadManager.EXTENSIBLE if rule in {"load_data_expires", "out_of_reach"} else LoadManager.MODULAR
     made = cluster((0.6, 0.5, 0.55), load_manager=manager, settings=WRONG[rule])
     here = {one.code for one in setting_findings(made.settings)} - SEEN_IN_CYCLES
     shown = {one.code for one in diagnose(simulate(made, unchanged("4.2.4", cycles=3)))}

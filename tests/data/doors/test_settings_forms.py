@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from planner.cluster.releases import release
 from planner.doors.chunks import chunks_of
 from planner.doors.lint import lint_file
 from planner.doors.pieces import Configuration, Source
@@ -445,6 +446,8 @@ def test_variables_that_images_ignore_are_left_out(name: str, text: str, tmp_pat
     assert found.unprefixed == ("minUnloadMessage",)
     assert any("ignore it without PULSAR_PREFIX_" in one for one in read_outputs(path).not_used)
     assert "setting_without_prefix" in {one.code for one in lint_file(path)}
+    path.write_text(text.format("loadBalancerSheddingExcludedNamespaces"), encoding="utf-8")
+    assert "setting_of_another_release" in {one.code for one in lint_file(path, release("4.0.8"))}
     path.write_text(text.format("PULSAR_PREFIX_minUnloadMessage"), encoding="utf-8")
     [found] = read_outputs(path).configurations
     assert found.values["minUnloadMessage"] == "5000"
