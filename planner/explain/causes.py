@@ -159,6 +159,15 @@ def _namespace_or_gate(cause: Finding, other: Finding, case: Outcome) -> bool:
     return all(case.last.bundle_names[at].rpartition("/")[0] in mine for at in held)
 
 
+def _bundles_or_gate(cause: Finding, other: Finding, case: Outcome) -> bool:
+    """Say whether both concern a bundle; of a gate, whether a policy leaves no broker to all that it holds back."""
+    if other.code != "held_by_gate":
+        return _bundles(cause, other, case)
+    held = {bundle.rpartition("/")[0] for bundle in other.bundles}
+    mine = {bundle.rpartition("/")[0] for bundle in cause.bundles}
+    return cause.severity == "high" and (held <= mine if held else _namespace_or_gate(cause, other, case))
+
+
 def _no_value_opens(cause: Finding, other: Finding, case: Outcome) -> bool:
     """Say whether both concern a broker whose gate no single value opens, though a remedy of the cause may."""
     return bool(cause.changes) and not (other.changes or other.edits) and _brokers(cause, other, case)
@@ -321,7 +330,7 @@ EXPLAINS: Final[Mapping[str, tuple[frozenset[str], Scope]]] = {
     ),
     "split_cascade": (frozenset({"namespace_full", "topic_above_limit"}), _split_or_full),
     "topic_above_limit": (frozenset({"namespace_full"}), _bundles),
-    "policy_matches_no_broker": (frozenset({"against_policy"}), _bundles),
+    "policy_matches_no_broker": (frozenset({"against_policy", "held_by_gate"}), _bundles_or_gate),
 }
 """Causes, in the order in which they are asked: the codes that follow from each, and when."""
 

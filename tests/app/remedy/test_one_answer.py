@@ -10,7 +10,7 @@ from planner.explain.doubt import doubt_about
 from planner.explain.setting_rules import setting_findings
 from planner.simulate.edits.registry import MachineChange
 from planner.simulate.scenario import Scenario, Step
-from tests.app.remedy.operator_reports import Asked, bundles, cluster
+from tests.app.remedy.operator_reports import Asked, bundles, cluster, isolation
 
 APART = bundles("p/d", (1,) * 10 + (2,) * 2 + (3,) * 2, 8.0)
 MODULAR = "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl"
@@ -89,6 +89,17 @@ def test_brokers_of_another_load_manager_are_why_nothing_is_placed_there(manager
     assert "unlike_machines" in codes
     assert "held_by_gate" not in codes
     assert "idle_broker" not in codes
+
+
+@pytest.mark.parametrize("manager", ["modular", "extensible"])
+def test_a_policy_that_leaves_no_broker_is_why_nothing_leaves_a_hot_one(manager: str) -> None:
+    """No value opens the gate, which was said beside the expression that matches nobody."""
+    rows = bundles("vip/a", (1,) * 10, 8.0) + bundles("p/d", (2, 3) * 4, 1.0)
+    made = cluster(4, rows, manager=manager, policies=isolation(["B1"]))
+    made = replace(made, brokers=replace(made.brokers, weighted_max_ema=np.array([0.85, 0.09, 0.09, 0.05])))
+    codes = Asked(made).codes
+    assert "policy_matches_no_broker" in codes
+    assert "held_by_gate" not in codes
 
 
 @pytest.mark.parametrize("manager", ["modular", "extensible"])
