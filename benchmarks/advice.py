@@ -23,7 +23,7 @@ from planner.optimize.offer import offer_of, required
 from planner.optimize.question import Question
 from planner.optimize.waves import WAVE_CLIENTS, scenario_of, waves_of
 from planner.pulsar.shedding.registry import offered_shedders
-from planner.remedy.action import Action, restarted
+from planner.remedy.action import Action, restart_of
 from planner.remedy.trials import Trials
 from planner.remedy.tried import fix, tried_findings
 from planner.simulate.cluster_spec import ClusterSpec
@@ -68,7 +68,7 @@ def faults(cluster: Snapshot, scenario: Scenario, action: Action) -> Iterator[st
     def results(own: Scenario) -> tuple[Result, Result]:
         changed = action.on(own)
         if action.restarts(own):
-            changed = restarted(changed, len(cluster.brokers))
+            changed = changed.with_steps(*changed.steps, Step(restart_of(len(cluster.brokers))))
         return Result.of(simulate(cluster, own)), Result.of(simulate(cluster, changed))
 
     before, after = results(scenario)

@@ -71,11 +71,10 @@ def words_of(edits: Sequence[AnyEdit]) -> str:
     return f"{words[:1].upper()}{words[1:]}{more}"
 
 
-def restarted(scenario: Scenario, brokers: int) -> Scenario:
-    """Return a scenario with a rolling restart of so many brokers that ends well within the usual 30 cycles."""
+def restart_of(brokers: int) -> BrokersRestart:
+    """Return a rolling restart of so many brokers that ends well within the usual 30 cycles."""
     each_min = min(_EACH_MIN, _RESTART_MIN / max(brokers, 1))
-    restart = BrokersRestart(down_min=each_min * 2 / 3, pause_min=each_min / 3)
-    return scenario.with_steps(*scenario.steps, Step(restart))
+    return BrokersRestart(down_min=each_min * 2 / 3, pause_min=each_min / 3)
 
 
 def settings_action(kind: Kind, changes: Mapping[str, SettingValue], config: Settings, words: str = "") -> Action:

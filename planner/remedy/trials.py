@@ -9,8 +9,8 @@ from planner.cluster.snapshot import Snapshot
 from planner.explain.diagnosis import diagnose
 from planner.explain.gate_patterns import APART
 from planner.explain.outcome import Outcome
-from planner.remedy.action import Action, restarted
-from planner.simulate.edits.registry import BundleSplit, TrafficGrowth
+from planner.remedy.action import Action, restart_of
+from planner.simulate.edits.registry import BrokersRestart, BundleSplit, TrafficGrowth
 from planner.simulate.judge import Result, Verdict, gained, judge, share_gone, unbeaten
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, Step
@@ -45,6 +45,8 @@ class Trial:
         calms: Whether nothing is shed any more in the second half of the time, while without it something is.
         further: Bundles that there are at the end beyond those without it: automatic splits count as well.
         steady: Whether the gain holds under other seeds and traffic; None while that was not tried.
+        restart: The rolling restart that was simulated with it, if any.
+        counted: Whether the restart that it needs was too much work, so that only its disconnections count.
     """
 
     action: Action
@@ -55,6 +57,15 @@ class Trial:
     calms: bool = False
     further: int = 0
     steady: bool | None = None
+    restart: BrokersRestart | None = None
+    counted: bool = False
+
+    def on(self, scenario: Scenario) -> Scenario:
+        """Return a scenario with the action as it was tried: with its restart, unless the scenario makes one."""
+        changed = self.action.on(scenario)
+        if self.restart is None or not self.action.restarts(scenario):
+            return changed
+        return changed.with_steps(*changed.steps, Step(self.restart))
 
     @property
     def splits(self) -> bool:
@@ -104,7 +115,9 @@ class Trial:
     def text(self) -> str:
         """What it achieved, in a sentence or two."""
         parts = [f"Tried: {self.verdict.text[:1].lower()}{self.verdict.text[1:]}"]
-        if self.action.restart:
+        if self.counted:
+            parts.append("Of the rolling restart that it needs, only the disconnections are included.")
+        elif self.action.restart:
             parts.append("The rolling restart that it needs is included.")
         if self.is_worth_it and self.steady is False:
             parts.append("Not offered: under another seed or 10 % more or less traffic most of the gain is lost.")
@@ -172,7 +185,18 @@ class Trials:
         calms = _sheds_late(self.unchanged()) and not _sheds_late(outcome)
         further = len(outcome.trace.end.bundles) - len(self.unchanged().trace.end.bundles)
         after = self._result(action, self.scenario, outcome)
-        return Trial(action, before, after, judge(before, after), settles, calms, further)
+        restarts = action.restarts(self.scenario)
+        return Trial(
+            action,
+            before,
+            after,
+            judge(before, after),
+            settles,
+            calms,
+            further,
+            restart=self._restart if restarts and self.simulates_restarts else None,
+            counted=restarts and not self.simulates_restarts,
+        )
 
     def unchanged(self) -> Outcome:
         """Return what comes of the scenario without any action."""
@@ -192,7 +216,7 @@ class Trials:
         """Simulate an action, with the restart that it needs where that is not too much work."""
         changed = action.on(scenario)
         if action.restarts(scenario) and self.simulates_restarts:
-            changed = restarted(changed, len(self.snapshot.brokers))
+            changed = changed.with_steps(*changed.steps, Step(self._restart))
         return Outcome(simulate(self.snapshot, changed))
 
     def _result(self, action: Action, scenario: Scenario, outcome: Outcome) -> Result:
@@ -203,6 +227,10 @@ class Trials:
         bundles = self.snapshot.bundles
         everybody = int((bundles.producers + bundles.consumers).sum())
         return replace(result, topics=result.topics + result.all_topics, clients=result.clients + everybody)
+
+    @property
+    def _restart(self) -> BrokersRestart:
+        return restart_of(len(self.snapshot.brokers))
 
     @property
     def simulates_restarts(self) -> bool:

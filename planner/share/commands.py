@@ -13,6 +13,7 @@ splits and unloads. What a request does is that of the brokers of 4.2.4.
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from planner.cluster.errors import SettingError
@@ -49,6 +50,8 @@ from planner.simulate.admin_commands import (
     setting_command,
     split_command,
 )
+from planner.simulate.edits.edit import Edit
+from planner.simulate.edits.registry import BrokersRestart
 from planner.simulate.event import Event
 from planner.simulate.trace import Trace
 
@@ -176,16 +179,28 @@ def plan_commands(trace: Trace, options: CommandOptions | None = None) -> tuple[
     edits, cluster = trace.scenario.edits, trace.start.info.cluster
     assumed = [f"Assumption: {text}" for text in (edit.assumption() for edit in edits) if text]
     notes = [Command(section="notes", note=note) for note in (*assumed, *trace.notes)]
-    asked = [command for edit in edits for command in edit.over(trace.start).commands(cluster, how.program)]
+    restart = next(filter(partial(_restarts_all, trace.start), edits), None) if needs_restart(changes) else None
+    asked = [
+        command
+        for edit in edits
+        if edit is not restart  # that of the settings: brokers restart once, when these are set
+        for command in edit.over(trace.start).commands(cluster, how.program)
+    ]
+    settings = settings_commands(changes, how, dynamic=dynamic, restart="" if restart is None else restart.what())
     work = [*_splits(trace, how), *_unloads(trace, how)]
     if needs_restart(changes) and any(command.words for command in work):
         before = [command for command in asked if command.section != "leaving"]
-        settings = settings_commands(changes, how, dynamic=dynamic)
         found = (*notes, *before, *settings, Command(section="settings", note=CAPTURE_AGAIN))
     else:
         held = [*hold(trace.start, how)] if how.hold and any(c.words for c in work) else []
-        found = (*notes, *held, *settings_commands(changes, how, dynamic=dynamic), *asked, *work)
+        found = (*notes, *held, *settings, *asked, *work)
     return in_order(found)
+
+
+def _restarts_all(snapshot: Snapshot, edit: Edit) -> bool:
+    """Say whether an edit restarts every broker."""
+    brokers = snapshot.brokers.name
+    return isinstance(edit, BrokersRestart) and {*brokers} <= {*(edit.brokers or brokers)}
 
 
 def restarting(changes: Mapping[str, tuple[SettingValue, SettingValue]]) -> list[str]:
@@ -213,6 +228,7 @@ def settings_commands(
     how: CommandOptions,
     role: Role = "asked",
     dynamic: Mapping[str, str] | None = None,
+    restart: str = "",
 ) -> Iterator[Command]:
     """Yield the commands that change settings, and what to do by hand for those that cannot change at run time.
 
@@ -221,11 +237,12 @@ def settings_commands(
         how: How commands are written.
         role: Why they change.
         dynamic: Values of the dynamic configuration when the cluster was captured; None unknown.
+        restart: How brokers restart where that is needed, as an imperative.
     """
     if LOAD_MANAGER_CLASS_NAME in changes:
         yield from _migration(changes)
         return
-    restart, lines = restarting(changes), []
+    late, lines = restarting(changes), []
     for name, (before, after) in changes.items():
         setting, value = REFERENCE.settings[name], conf_value(after)
         note = f"{name}: {conf_value(before) or 'not set'} -> {value or 'not set'}."
@@ -237,11 +254,11 @@ def settings_commands(
         else:
             lines.append(f"{name}={value}")
             yield Command(section="settings", note=f"{note} Not dynamic: it needs broker.conf and a restart.")
-    if restart:
+    if late:
         written = f"write these lines into every broker.conf: {'; '.join(lines)}. Then " if lines else ""
         note = (
-            f"By hand: {written}restart the brokers one after the other. These settings take effect only after a "
-            f"restart: {', '.join(restart)}."
+            f"By hand: {written}{restart or 'restart the brokers one after the other'}. These settings take effect "
+            f"only after a restart: {', '.join(late)}."
         )
         yield Command(section="settings", note=note, by_hand=True)
 

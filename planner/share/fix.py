@@ -7,7 +7,7 @@ from planner.cluster.setting import conf_value
 from planner.remedy.trials import Trial
 from planner.remedy.tried import Fix
 from planner.share.plan_text import printed
-from planner.simulate.scenario import Scenario, Step, scenario_to_json, unchanged
+from planner.simulate.scenario import Scenario, scenario_to_json, unchanged
 
 
 def fix_text(found: Fix) -> str:
@@ -33,8 +33,9 @@ def fix_document(found: Fix, version: str) -> dict[str, Any]:
     """Return the answer as JSON values.
 
     `optional` says whether the cluster is well without any action.
-    `best`, `pair` and `capacity` have `words`, `settings`, `scenario` (settings and edits as a scenario), `before`,
-    `after` (as `planner.simulate.judge.Result` names them), `verdict`, `restart`, `settles` and `steady`.
+    `best`, `pair` and `capacity` have `words`, `settings`, `scenario` (settings and edits as a scenario, and the
+    restart that was simulated with them), `before`, `after` (as `planner.simulate.judge.Result` names them), `verdict`,
+    `restart`, `settles` and `steady`.
 
     Args:
         found: The answer.
@@ -57,7 +58,8 @@ def _trial(trial: Trial | None, version: str) -> dict[str, Any] | None:
     if trial is None:
         return None
     action = trial.action
-    scenario = unchanged(version, settings=action.on(Scenario()).settings, steps=tuple(map(Step, action.edits)))
+    tried = trial.on(Scenario())
+    scenario = unchanged(version, settings=tried.settings, steps=tried.steps)
     return {
         "kind": action.kind,
         "words": action.words,

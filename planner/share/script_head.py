@@ -22,6 +22,7 @@ ARRIVAL_S: Final = 5.0
 MOST_CHECKED: Final = 3
 """Bundles whose place a script looks up before it begins."""
 _SHOWN: Final = 10
+_BY_HAND: Final = " A broker that is stopped or restarted by hand disconnects its clients, who are not counted here."
 
 STATUSES: Final = {
     0: "done",
@@ -140,7 +141,11 @@ def duration_s(commands: Sequence[Command]) -> float:
 
 
 def disconnected_lines(commands: Sequence[Command]) -> Iterator[str]:
-    """Yield whom the moves disconnect, by tenant and namespace, worst first; the first ten of each."""
+    """Yield whom the moves disconnect, by tenant and namespace, worst first; the first ten of each.
+
+    What a person stops or restarts by hand is not counted, which is said.
+    """
+    more = _BY_HAND if any(command.by_hand for command in commands) else ""
     clients: Counter[str] = Counter()
     topics: Counter[str] = Counter()
     for command in commands:
@@ -149,11 +154,11 @@ def disconnected_lines(commands: Sequence[Command]) -> Iterator[str]:
             clients[namespace] += command.clients
             topics[namespace] += command.topics
     if not clients:
-        yield "Disconnected: no clients."
+        yield f"Disconnected: no clients by the commands.{more}" if more else "Disconnected: no clients."
         return
     yield (
         f"Disconnected: {count(clients.total(), 'client')} of {count(topics.total(), 'topic')}, in"
-        f" {count(len(clients), 'namespace')}. They reconnect by themselves."
+        f" {count(len(clients), 'namespace')}. They reconnect by themselves.{more}"
     )
     tenants: dict[str, list[str]] = {}
     for name, _ in clients.most_common():

@@ -116,7 +116,7 @@ def _card(view: state.Current, tried: Tried, key: str) -> None:
         if tried.trial is not None and tried.trial.offered:
             words = short(tried.trial.action.words)
             if st.button(words, icon=":material/science:", key=f"try-{key}", help="Adds it to the scenario."):
-                apply(view, tried.trial.action)
+                apply(view, tried.trial)
 
 
 def _context(page: str, finding: Finding) -> dict[str, str]:

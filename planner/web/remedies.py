@@ -8,8 +8,7 @@ import streamlit as st
 
 from planner.explain.diagnosis import diagnose
 from planner.explain.outcome import Outcome
-from planner.remedy.action import Action
-from planner.remedy.trials import Trials
+from planner.remedy.trials import Trial, Trials
 from planner.remedy.tried import Fix, Tried, fix, tried_at_once, tried_findings, untried
 from planner.share.fix import shown
 from planner.share.link import scenario_digest
@@ -60,9 +59,9 @@ def _ask_for(key: str, label: str) -> None:
     button(label, "science", lambda: _ASKED.put(_ASKED.get() | {key}), key=f"ask-{key}")
 
 
-def apply(view: state.Current, action: Action) -> None:
-    """Put an action into the scenario, and open What-if."""
-    scenario_history.change(view, action.on(scenario_history.present(view)))
+def apply(view: state.Current, trial: Trial) -> None:
+    """Put an action into the scenario as it was tried, and open What-if."""
+    scenario_history.change(view, trial.on(scenario_history.present(view)))
     registry.go("what_if")
 
 
@@ -92,9 +91,6 @@ def _draw(view: state.Current, found: Fix) -> None:
     for title, trial in shown(found):
         with st.container(horizontal=True, vertical_alignment="center"):
             st.text(f"{title}: {trial.action.words}. {trial.text}", width="stretch")
-            _apply_button(view, trial.action, f"{title}-{trial.action.words}")
-
-
-def _apply_button(view: state.Current, action: Action, key: str) -> None:
-    if st.button("Add to the scenario", icon=":material/add:", key=f"apply-{key}"):
-        apply(view, action)
+            key = f"apply-{title}-{trial.action.words}"
+            if st.button("Add to the scenario", icon=":material/add:", key=key):
+                apply(view, trial)

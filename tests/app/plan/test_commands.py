@@ -165,6 +165,30 @@ def test_settings_are_set_as_they_can_be(small: Snapshot) -> None:
     assert "minUnloadMessage" not in restart.split("\n#")[0]
 
 
+def test_brokers_restart_once_when_the_settings_are_set(small: Snapshot) -> None:
+    """A restart before the settings are there would do nothing for them, and a second one disconnects everybody."""
+    trace = trace_of(
+        small,
+        RollingRestart(down_min=2.0, pause_min=1.0),
+        cycles=4,
+        loadBalancerLoadSheddingStrategy="OverloadShedder",
+        lowerBoundarySheddingEnabled=True,
+    )
+    commands = plan_commands(trace)
+    by_hand = [command for command in commands if command.by_hand]
+    assert [command.section for command in by_hand] == ["settings"]
+    (restart,) = by_hand
+    assert "lowerBoundarySheddingEnabled=true. Then restart all brokers one by one, 2 min each." in restart.note
+    assert commands.index(restart) > max(at for at, one in enumerate(commands) if one.setting is not None)
+    some = trace_of(
+        small,
+        RollingRestart(brokers=small.brokers.name[:1]),
+        cycles=4,
+        loadBalancerLoadSheddingStrategy="OverloadShedder",
+    )
+    assert sum(command.by_hand for command in plan_commands(some)) == 2, "one broker is not all of them"
+
+
 def test_a_setting_that_goes_back_to_nothing(small: Snapshot) -> None:
     start = replace(small, settings=small.settings.changed(loadBalancerSheddingExcludedNamespaces="a/b"))
     trace = trace_of(start, cycles=1, loadBalancerSheddingExcludedNamespaces="")

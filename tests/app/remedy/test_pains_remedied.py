@@ -9,7 +9,6 @@ import pytest
 from planner.cluster.snapshot import Snapshot
 from planner.explain.finding import Finding
 from planner.explain.outcome import Outcome
-from planner.remedy.action import restarted
 from planner.remedy.candidates import more_brokers, of_finding
 from planner.remedy.trials import Trials
 from planner.remedy.tried import diagnosed, fix
@@ -96,9 +95,7 @@ def test_what_is_offered_works(pain: str) -> None:
         action = more_brokers(trials.scenario, found.brokers) if best is None else best.action
     trial = trials.try_out(action)
     assert trial is not None
-    done = action.on(trials.scenario)
-    done = restarted(done, len(trials.snapshot.brokers)) if action.restarts(trials.scenario) else done
-    verdict = judge(outcome.result, Outcome(simulate(trials.snapshot, done)).result)
+    verdict = judge(outcome.result, Outcome(simulate(trials.snapshot, trial.on(trials.scenario))).result)
     assert verdict.word in {"better", "trade-off"}
     assert trial.verdict == verdict
     assert trial.is_worth_it

@@ -23,6 +23,7 @@ from planner.share.fix import fix_document, fix_text
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.edits.move_bundles import MoveBundles
 from planner.simulate.edits.registry import BrokerLoss
+from planner.simulate.edits.rolling_restart import RollingRestart
 from planner.simulate.edits.scale_traffic import ScaleTraffic
 from planner.simulate.generate import generate
 from planner.simulate.judge import Result, gained, judge, share_gone
@@ -68,13 +69,30 @@ def test_a_remedy_that_makes_it_worse_is_shown_and_not_offered(story: tuple[Tria
     ]
 
 
+@pytest.mark.parametrize("file", ["overload-shedder.json", "real-modular.json"])
+def test_what_is_applied_is_what_was_tried(file: str) -> None:
+    """With the rolling restart that a strategy needs, unless the scenario makes one anyway."""
+    trials, outcome = trials_of(sample(file))
+    strategies = [one for one in candidates(trials.snapshot, trials.scenario, outcome) if one.restart]
+    assert strategies
+    for action in strategies:
+        trial = trials.try_out(action)
+        assert trial is not None
+        done = trial.on(trials.scenario)
+        assert Result.of(simulate(trials.snapshot, done)) == trial.after
+        assert any(isinstance(edit, RollingRestart) for edit in done.edits)
+        restarting = trials.scenario.with_steps(Step(RollingRestart()))
+        assert trial.on(restarting).edits == (*restarting.edits, *action.edits)
+
+
 def test_what_is_offered_was_simulated_and_is_not_worse(story: tuple[Trials, Outcome]) -> None:
     trials, outcome = story
     found = fix(trials, outcome)
     offered = [one for one in (found.best, found.pair, *found.others) if one is not None]
     assert offered
     for trial in offered:
-        after = Result.of(simulate(trials.snapshot, trial.action.on(trials.scenario)))
+        after = Result.of(simulate(trials.snapshot, trial.on(trials.scenario)))
+        assert after == trial.after
         assert judge(outcome.result, after).word != "worse"
         assert trial.steady
 
