@@ -194,4 +194,5 @@ PAGE = Page(
     purpose="What happens when one or two brokers are lost, and how far traffic can grow.",
     draw=draw,
     subject=Subject.SCENARIO,
+    at_end={"when": "end"},
 )

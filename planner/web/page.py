@@ -1,7 +1,7 @@
 """What a page is, and what all pages have: a head with the snapshot in view, its notes, errors, the empty state."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
 from typing import Any
@@ -60,6 +60,7 @@ class Page:
         welcomes: Whether it is the page that new visitors see first; any other ends the welcome.
         has_drawer: Whether it draws a form into the sidebar, which is a closed drawer on small screens.
         with_scenario: What it shows with the scenario, where that is not the cluster after its cycles.
+        at_end: The parts of its address that show the cluster after the scenario, where it has a choice of its own.
     """
 
     title: str
@@ -71,6 +72,17 @@ class Page:
     has_drawer: bool = False
     welcomes: bool = False
     with_scenario: str = ""
+    at_end: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def offers_after(self) -> bool:
+        """Whether it shows the cluster as captured, and on request after the scenario."""
+        return self.subject in {Subject.SNAPSHOT, Subject.DECISION}
+
+    @property
+    def after_scenario(self) -> dict[str, str]:
+        """The parts of its address that show the cluster after the scenario; none where it knows no other one."""
+        return {registry.AFTER: "1"} if self.offers_after else dict(self.at_end)
 
     def show(self) -> None:
         """Draw the page, or the error of what cannot be shown."""
@@ -97,6 +109,7 @@ class Page:
         arrived = _ARRIVED.take()
         IN_VIEW.put("")
         BROKERS.put(())
+        registry.SHOWS_AFTER.put(value=False)
         if self.subject is Subject.NOTHING:
             with top:
                 st.caption(self.purpose, width="stretch")
@@ -120,21 +133,23 @@ class Page:
             warnings, text = _line(view)
         for icon, warning in warnings:
             st.warning(plain(warning), icon=f":material/{icon}:")
-        _find(view, text)
+        found_place = st.container() if text.strip() else None
         if self.subject is Subject.DECISION:
             adopt_strategies(view)
             adopt_settings(view)
         scenario_history.attach(view)
-        offers = self.subject in {Subject.SNAPSHOT, Subject.DECISION}
         with bar:
             after = draw_bar(
-                view, self.subject.value, offers=offers, own=self.changes_scenario, shown=self.with_scenario
+                view, self.subject.value, offers=self.offers_after, own=self.changes_scenario, shown=self.with_scenario
             )
-        if after:
-            found = simulations.run(view, scenario_history.present(view))
-            if found is None:
-                return
-            view = view.after(found[0])
+        registry.SHOWS_AFTER.put(after)
+        outcomes = simulations.run(view, scenario_history.present(view)) if after else []
+        view = view.after(outcomes[0]) if outcomes else view
+        if found_place is not None:
+            with found_place:
+                _find(view, text)
+        if outcomes is None:
+            return
         self.draw(view)
         if not self.welcomes:
             state.no_longer_new()
@@ -247,9 +262,7 @@ def _choose_moment() -> None:
 
 
 def _find(view: state.Current, text: str) -> None:
-    """Draw what a text names, with ways to go there; nothing for an empty one."""
-    if not text.strip():
-        return
+    """Draw what a text names, with ways to go there."""
     found = search(view.snapshot, text)
     with st.container(border=True, key="found"):
         if not found:

@@ -18,6 +18,7 @@ from streamlit.navigation.page import StreamlitPage
 
 from planner.cluster.resources import resources
 from planner.web import address
+from planner.web.session import SessionValue
 
 if TYPE_CHECKING:
     from planner.web.page import Page
@@ -34,6 +35,10 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 """The entries of the menu with their pages, by purpose; the first one is a page itself."""
 NAMES: tuple[str, ...] = tuple(name for names in GROUPS.values() for name in names)
 """All pages."""
+AFTER = "with"
+"""The part of the address by which a page shows the cluster after the scenario."""
+SHOWS_AFTER = SessionValue("shows_after", bool)
+"""Whether the page in view shows the cluster after the scenario, so that its links lead to pages that do so, too."""
 _READING = threading.RLock()
 """Guards the import of a page: no thread sees a partially imported module."""
 
@@ -102,7 +107,9 @@ def navigation() -> StreamlitPage:
 
 
 def link(name: str, label: str, icon: str = "", **parts: str) -> None:
-    """Draw a link to a page, with parts of an address."""
+    """Draw a link to a page, with parts of an address; it shows the same cluster as the page in view."""
+    if SHOWS_AFTER.get():
+        parts = {**page(name).after_scenario, **parts}
     st.page_link(streamlit_page(name), label=label, icon=icon or page(name).icon, query_params=parts or None)
 
 

@@ -17,8 +17,6 @@ from planner.web.widgets import button
 
 _EDITS = 3
 _NAMES = 60
-_AFTER = "with"
-"""The part of the address for showing the cluster after the scenario."""
 
 
 def words(view: state.Current, scenario: Scenario) -> str:
@@ -63,7 +61,7 @@ def draw_bar(view: state.Current, about: str, *, offers: bool, own: bool, shown:
     present = scenario_history.present(view)
     is_open, after = present != scenario_history.as_captured(view), False
     if not is_open:
-        address.put(**{_AFTER: ""})
+        address.put(**{registry.AFTER: ""})
     with st.container(horizontal=True, vertical_alignment="center", key="scenario-bar"):
         if is_open:
             said = words(view, present)
@@ -87,7 +85,7 @@ def _ways(view: state.Current, *, offers: bool, own: bool) -> bool:
     after = False
     if offers:
         help_ = "On: brokers, bundles and traffic at the end of the scenario. Off: as captured."
-        after = address.toggle(_AFTER, "Show with the scenario", help=help_)
+        after = address.toggle(registry.AFTER, "Show with the scenario", help=help_)
     if not own:
         registry.link("what_if", "Edit", ":material/edit:")
     clear = partial(scenario_history.change, view, scenario_history.as_captured(view))

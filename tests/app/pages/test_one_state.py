@@ -186,3 +186,26 @@ def test_the_menu_begins_with_an_address_of_its_own(page: Page, monkeypatch: pyt
     next(field for field in test.text_input if field.label == "Find").set_value("nobody").run()
     test.query_params.clear()
     assert "q" not in test.run().query_params
+
+
+def test_links_lead_to_the_cluster_that_the_page_shows(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What Overview says of the cluster after a scenario stands on the pages that its links open, too."""
+    parts: dict[str, dict[str, str] | None] = {}
+
+    def drawn(_: object, *, label: str, query_params: dict[str, str] | None, **__: object) -> None:
+        parts[label] = query_params
+
+    monkeypatch.setattr("streamlit.page_link", drawn)
+    opened = encode_link(SCENARIO, digest(), "PIP")
+    page("overview", scenario=opened, q="broker-1")
+    assert (parts["The plan"], parts["All losses"]) == (None, None)
+    assert "with" not in (parts["Broker"] or {})
+    parts.clear()
+    shown_after = page("overview", scenario=opened, q="broker-1", **{"with": "1"})
+    assert (parts["The plan"], parts["All losses"]) == ({"with": "1"}, {"when": "end"})
+    assert (parts["Broker"] or {})["with"] == "1"
+    assert parts["Edit"] is None
+    review = page("failure_review", scenario=opened, when="end")
+    figures, losses = ({one.label: one.value for one in test.metric} for test in (shown_after, review))
+    assert figures["Highest usage"] == losses["Highest usage"]
+    assert figures["Headroom"] == losses["Headroom"]
