@@ -1,5 +1,6 @@
 """Questions that are one click away: an edit of the scenario, and the page that shows what comes of it."""
 
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -7,7 +8,9 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from planner.cluster.errors import PlannerError
 from planner.pulsar.manager.cycle import effective_shedder
+from planner.pulsar.shedding.protocol import Shedder
 from planner.pulsar.shedding.registry import offered_shedders
 from planner.simulate.edits.edit import Edit, EditContext
 from planner.simulate.edits.registry import BrokerDrain, NewBrokers, TrafficGrowth
@@ -28,10 +31,7 @@ def quick_edits(view: state.Current, lost: str, busiest: str) -> None:
 
     The loss of `lost` is the worst of all, and `busiest` is used most.
     """
-    manager, config = view.captured.info.load_manager, view.captured.settings
-    running = effective_shedder(manager, config)[0].name
-    rivals = [one for one in offered_shedders(manager, config.release) if one.name != running]
-    rivals.sort(key=lambda one: not one.profile.paired_placement)
+    running, rivals = _strategies(view)
     asked: Mapping[str, tuple[str, str, Callable[[Scenario], Scenario]]] = {
         "Lose a broker": ("heart_broken", f"{lost} fails", partial(with_loss, broker=lost)),
         **{
@@ -55,6 +55,16 @@ def quick_edits(view: state.Current, lost: str, busiest: str) -> None:
                 scenario_history.change(view, change(scenario_history.present(view)))
                 registry.go("what_if")
         registry.link("replay", "Replay days of history")
+
+
+def _strategies(view: state.Current) -> tuple[str, list[Shedder]]:
+    """Return the strategy that runs in the scenario, and the other ones, those with their own placement first."""
+    present, manager, config = scenario_history.present(view), view.captured.info.load_manager, view.captured.settings
+    with suppress(PlannerError):  # the page says what does not fit
+        manager, config = present.load_manager_over(view.captured), present.settings_over(view.captured)
+    running = effective_shedder(manager, config)[0].name
+    rivals = [one for one in offered_shedders(manager, config.release) if one.name != running]
+    return running, sorted(rivals, key=lambda one: not one.profile.paired_placement)
 
 
 def _with(edit: Edit, present: Scenario) -> Scenario:

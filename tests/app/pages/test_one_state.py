@@ -209,3 +209,21 @@ def test_links_lead_to_the_cluster_that_the_page_shows(page: Page, monkeypatch: 
     figures, losses = ({one.label: one.value for one in test.metric} for test in (shown_after, review))
     assert figures["Highest usage"] == losses["Highest usage"]
     assert figures["Headroom"] == losses["Headroom"]
+
+
+def test_no_button_asks_for_the_strategy_that_runs(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A press of *What if AvgShedder* changed nothing in a scenario that runs it already."""
+    went: list[str] = []
+    monkeypatch.setattr("planner.web.registry.go", went.append)
+    plain = page("overview", snapshot=digest()[:12])
+    assert [b.help for b in plain.button if b.label == "What if AvgShedder"] == [
+        "Instead of ThresholdShedder; opens What-if."
+    ]
+    test = page("overview", scenario=encode_link(SCENARIO, digest(), "PIP"))
+    (other,) = (b for b in test.button if b.label.startswith("What if "))
+    assert other.label != "What if AvgShedder"
+    assert other.help == "Instead of AvgShedder; opens What-if."
+    before = test.query_params["scenario"]
+    other.click().run()
+    assert went == ["what_if"]
+    assert test.query_params["scenario"] != before
