@@ -1,5 +1,7 @@
 """Failure review: lose any one or two brokers, and grow until the first one saturates."""
 
+from dataclasses import replace
+
 import pandas as pd
 import streamlit as st
 
@@ -8,13 +10,14 @@ from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import percent, plain, times
 from planner.explain.losses import losses_text
+from planner.explain.outcome import Outcome
 from planner.figures.scores import bars_by_name
 from planner.figures.theme import short_names, without_endings
 from planner.optimize.waves import scenario_of
 from planner.share.carry_out import summary
 from planner.simulate.assumptions import Assumptions
 from planner.simulate.failure_review import FailureReview
-from planner.simulate.losses import LOSS_AT_MIN, Losses, at_its_end, with_loss
+from planner.simulate.losses import LOSS_AT_MIN, Losses, at_its_end, with_loss, with_loss_at_its_end
 from planner.simulate.scenario import Scenario
 from planner.simulate.usage_model import at_the_end
 from planner.web import address, best_plan, doubts, names, registry, scenario_history, simulations, state
@@ -62,13 +65,18 @@ def losses_frame(found: Losses) -> pd.DataFrame:
     )
 
 
-def _try_it(view: state.Current, lost: tuple[str, ...]) -> None:
-    """Offer the simulation in which the worst loss happens."""
-    if st.button(f"Simulate the worst loss: {names.short(' and '.join(lost))}", icon=":material/science:"):
-        scenario = scenario_history.present(view)
-        for name in lost:
-            scenario = with_loss(scenario, name)
-        scenario_history.change(view, scenario)
+def _try_it(view: state.Current, lost: tuple[str, ...], end: Outcome | None) -> None:
+    """Offer the simulation in which the worst loss happens to the cluster that is reviewed."""
+    base, when, help_ = scenario_history.as_captured(view), "", None
+    if end is not None:
+        when = " after the scenario"
+        help_ = "The leader then remembers the scenario's cycles; the losses on this page begin with a new leader."
+    elif scenario_history.present(view) != base:
+        help_ = "Without the open scenario. You can undo this on What-if."
+    label = f"Simulate the worst loss{when}: {names.short(' and '.join(lost))}"
+    if st.button(label, icon=":material/science:", help=help_):
+        made = with_loss(base, *lost) if end is None else with_loss_at_its_end(end.trace, *lost)
+        scenario_history.change(view, replace(made, name="" if end is None else scenario_history.present(view).name))
         registry.go("what_if")
 
 
@@ -124,7 +132,7 @@ def _losses(found: FailureReview, frame: pd.DataFrame, limit: int) -> None:
     chart(bars_by_name(bars, limit, "highest usage after the loss (%)"), summary, "losses")
 
 
-def _one(view: state.Current, key: str, snapshot: Snapshot, scenario: Scenario, *, now: bool) -> None:
+def _one(view: state.Current, key: str, snapshot: Snapshot, scenario: Scenario, end: Outcome | None) -> None:
     """Draw the loss of any one broker, simulated."""
     found = simulated(key, snapshot, scenario)
     if found is None:
@@ -138,8 +146,8 @@ def _one(view: state.Current, key: str, snapshot: Snapshot, scenario: Scenario, 
     bars = {short[one.broker]: one.highest_percent for one in found.simulated[:_BARS]}
     text = losses_text(found, dict(zip(short, without_endings(snapshot.brokers.name), strict=True)))
     chart(bars_by_name(bars, found.limit_percent, "highest usage with the loss (%)"), f"**{plain(text)}**", "losses")
-    _try_it(view, (found.simulated[0].broker,))
-    if now:
+    _try_it(view, (found.simulated[0].broker,), end)
+    if end is None:
         _safe_plan(view)
     formats = {"right after (%)": "%.1f", "highest usage (%)": "%.1f", "minutes after the loss": "%.0f"}
     table(frame, "losses", height=420, formats=formats)
@@ -149,7 +157,14 @@ def _one(view: state.Current, key: str, snapshot: Snapshot, scenario: Scenario, 
     )
 
 
-def _two(view: state.Current, key: str, snapshot: Snapshot, config: Settings, assumptions: Assumptions) -> None:
+def _two(
+    view: state.Current,
+    key: str,
+    snapshot: Snapshot,
+    config: Settings,
+    assumptions: Assumptions,
+    end: Outcome | None,
+) -> None:
     """Draw the loss of any two brokers, estimated."""
     found = losses(key, snapshot, config, 2, assumptions)
     if found is None:
@@ -161,7 +176,7 @@ def _two(view: state.Current, key: str, snapshot: Snapshot, config: Settings, as
         return
     frame = review_frame(found)
     _losses(found, frame, limit)
-    _try_it(view, found.names(int(found.worst_first()[0])))
+    _try_it(view, found.names(int(found.worst_first()[0])), end)
     formats = {"highest usage (%)": "%.1f", "headroom (x)": "%.2f"}
     table(frame, "losses", height=420, formats=formats)
     st.caption(f"This is an estimate. {found.method}")
@@ -174,18 +189,19 @@ def draw(view: state.Current) -> None:
         lost = address.choice("lose", "Lose", {"1": "any one broker", "2": "any two brokers"}, segments=True)
         when = address.choice("when", "Cluster", {"now": "as captured", "end": "after the scenario"}, segments=True)
     doubts.say(doubts.doubt(view, present if when == "end" else None))
-    key, snapshot, scenario = view.digest, view.snapshot, scenario_history.as_captured(view)
+    key, snapshot, scenario, end = view.digest, view.snapshot, scenario_history.as_captured(view), None
     if when == "end":
         outcomes = simulations.run(view, present)
         if outcomes is None:
             return
-        key = f"{key}-{outcomes[0].digest}"
-        snapshot, scenario = at_its_end(outcomes[0].trace)
+        end = outcomes[0]
+        key = f"{key}-{end.digest}"
+        snapshot, scenario = at_its_end(end.trace)
     if lost == "2":
-        snapshot = at_the_end(outcomes[0].trace) if when == "end" and outcomes else snapshot
-        _two(view, key, snapshot, scenario.settings_over(snapshot), present.assumptions)
+        snapshot = snapshot if end is None else at_the_end(end.trace)
+        _two(view, key, snapshot, scenario.settings_over(snapshot), present.assumptions, end)
     else:
-        _one(view, key, snapshot, scenario, now=when == "now")
+        _one(view, key, snapshot, scenario, end)
 
 
 PAGE = Page(

@@ -52,6 +52,10 @@ _LABELS: dict[Figure, str] = {
     "headroom": "Headroom",
 }
 _SHED = "Shed next cycle"
+_WITHOUT = (
+    "The open scenario is not part of it. A remedy is added to that scenario, where it may achieve something else than"
+    " it says here."
+)
 
 
 def _trends(outcome: Outcome | None) -> dict[str, list[float]]:
@@ -167,7 +171,9 @@ def _findings(view: state.Current, outcome: Outcome) -> None:
     cycles = count(len(outcome.trace.cycles), "cycle")
     st.header(f"Findings ({len(found)})")
     tried = findings_of(view, outcome, last=True)
-    st.caption(f"Based on a simulation of {cycles} of the load balancer; most severe first.")
+    own, present = outcome.trace.scenario, scenario_history.present(view)
+    without = "" if replace(own, name="") == replace(present, name="") else f" {_WITHOUT}"
+    st.caption(f"Based on a simulation of {cycles} of the load balancer; most severe first.{without}")
     finding_cards(view, tried[:_FINDINGS], "overview", columns=3)
     if len(found) > _FINDINGS:
         with st.expander(f"{count(len(found) - _FINDINGS, 'more finding')}"):

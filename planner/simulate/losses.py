@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE
+from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE, SHEDDING_INTERVAL_MINUTES
 from planner.cluster.once import once
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.units import MS_PER_MIN, MS_PER_S
@@ -83,9 +83,17 @@ class Losses:
         return len(self.simulated) + self.left
 
 
-def with_loss(scenario: Scenario, broker: str) -> Scenario:
-    """Return a scenario in which a broker dies soon after the start."""
-    return scenario.with_steps(*scenario.steps, Step(BrokerLoss(broker=broker, at_min=LOSS_AT_MIN)))
+def with_loss(scenario: Scenario, *brokers: str, after_min: float = 0.0) -> Scenario:
+    """Return a scenario in which brokers die soon after the start, or after so many minutes."""
+    steps = (Step(BrokerLoss(broker=broker, at_min=after_min + LOSS_AT_MIN)) for broker in brokers)
+    return scenario.with_steps(*scenario.steps, *steps)
+
+
+def with_loss_at_its_end(trace: Trace, *brokers: str) -> Scenario:
+    """Return the scenario of a simulation, and what brokers that die after its cycles cause in as many as are usual."""
+    own, every_min = trace.scenario, max(trace.settings.integer(SHEDDING_INTERVAL_MINUTES), 1)
+    longer = replace(own, cycles=own.cycles + at_its_end(trace)[1].cycles)
+    return with_loss(longer, *brokers, after_min=float(own.cycles * every_min))
 
 
 def simulate_losses(

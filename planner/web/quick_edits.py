@@ -33,7 +33,7 @@ def quick_edits(view: state.Current, lost: str, busiest: str) -> None:
     """
     running, rivals = _strategies(view)
     asked: Mapping[str, tuple[str, str, Callable[[Scenario], Scenario]]] = {
-        "Lose a broker": ("heart_broken", f"{lost} fails", partial(with_loss, broker=lost)),
+        "Lose a broker": ("heart_broken", f"{lost} fails", lambda present: with_loss(present, lost)),
         **{
             f"Grow {more} %": (
                 "trending_up",

@@ -7,9 +7,11 @@ from streamlit.testing.v1 import AppTest
 
 from planner.cluster.snapshot import Snapshot
 from planner.explain.cluster_tables import broker_frame
-from planner.share.link import encode_link
+from planner.share.link import decode_link, encode_link
 from planner.simulate.edits.add_brokers import AddBrokers
+from planner.simulate.edits.kill_broker import KillBroker
 from planner.simulate.edits.scale_traffic import ScaleTraffic
+from planner.simulate.losses import LOSS_AT_MIN
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, Step
 from planner.web import registry, session, state
@@ -227,3 +229,33 @@ def test_no_button_asks_for_the_strategy_that_runs(page: Page, monkeypatch: pyte
     other.click().run()
     assert went == ["what_if"]
     assert test.query_params["scenario"] != before
+
+
+def test_the_worst_loss_is_simulated_on_the_cluster_that_is_reviewed(
+    page: Page, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As captured it owes nothing to an open scenario; after the scenario it happens after its cycles."""
+    monkeypatch.setattr("planner.web.registry.go", lambda _: None)
+    with_scenario = encode_link(Scenario(steps=(Step(ScaleTraffic(factor=1.5)),), cycles=12), digest(), "PIP")
+    for when, label in (("now", "Simulate the worst loss: "), ("end", "Simulate the worst loss after the scenario: ")):
+        test = page("failure_review", scenario=with_scenario, when=when)
+        next(b for b in test.button if b.label.startswith(label)).click().run()
+        made = decode_link(test.query_params["scenario"]).scenario
+        assert made is not None
+        *before, lost = made.edits
+        assert isinstance(lost, KillBroker)
+        if when == "now":
+            assert (before, made.cycles, lost.at_min) == ([], Scenario().cycles, LOSS_AT_MIN)
+        else:
+            cycles = 12
+            assert before == [ScaleTraffic(factor=1.5)]
+            assert (made.cycles, lost.at_min) == (cycles + Scenario().cycles, cycles + LOSS_AT_MIN)
+        assert not page("what_if", scenario=test.query_params["scenario"]).exception
+
+
+def test_a_remedy_says_that_it_was_tried_without_the_open_scenario(page: Page) -> None:
+    with_scenario = encode_link(Scenario(steps=(Step(ScaleTraffic(factor=1.5)),), cycles=12), digest(), "PIP")
+    words = "The open scenario is not part of it."
+    assert words in shown(page("overview", scenario=with_scenario))
+    assert words not in shown(page("overview", scenario=with_scenario, **{"with": "1"}))
+    assert words not in shown(page("overview", snapshot=digest()[:12]))
