@@ -95,11 +95,13 @@ ask_id() {
     done
     IFS=$IFS_before
     if [ -n "$dry_run" ] && [ -z "$broker" ]; then broker=$1 ; fi
-    while [ -z "$broker" ]; do
+    while [ -z "$dry_run" ] && ! is_id "$broker"; do
+        [ -z "$broker" ] || say "An id ends with a port; $broker does not."
         printf 'Real id (host:port) of %s: ' "$1"
         read -r broker || stop 3 'No id was entered.'
     done
 }
+is_id() { case ${1##*:} in "$1" | '' | *[!0-9]*) return 1 ;; esac }
 # bundles FILE: print the bundles in an answer, one in a line (pulsar-admin 4.0.8) or keys of JSON.
 bundles() { tr '{,' '\n' <"$1" | sed -n 's/^[[:space:]]*"\{0,1\}\([^"[:space:]]*_0x[0-9a-f]*\).*$/\1/p' ; }
 # look_up BROKER: read which bundles a broker owns, once for each batch.
@@ -528,11 +530,18 @@ finish() {
     [ -s "$before" ] || rm -f "$before"
     [ "$status" -ne 0 ] || [ -n "$dry_run" ] || rm -f "$done_file"
     rm -rf "$work"
-    if [ "$status" -ne 0 ] && [ -n "$begun" ] && [ -z "$dry_run" ]; then
+    if [ -n "$begun" ] && [ -z "$dry_run" ]; then
         state="$moved of $moves bundles are moved"
         [ "$splits" -eq 0 ] || state="$divided of $splits splits are made, $state"
-        say "State: $state, $skipped skipped; the last step was $at of $steps."
+        if [ "$status" -eq 0 ]; then
+            case $moves$splits in 00) say 'Done.' ;; *) say "Done: $state." ;; esac
+            [ -z "$kept" ] || say "These settings are changed:$kept."
+            [ -z "$changed" ] || say "All${kept:+ other} settings are as before."
+        else
+            say "State: $state, $skipped skipped; the last step was $at of $steps."
+        fi
         case $status in
+        0) ;;
         4) say 'All settings are as before.' ;;
         6) ;;
         *) say 'All settings are as before. To continue, run this script again: it leaves out what is done.' ;;

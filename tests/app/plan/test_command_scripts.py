@@ -281,8 +281,9 @@ class TestScript:
         assert stand_in.changes() == []
         assert stand_in.run(script).returncode == 3, "nobody answers"
         named = ["--broker", "added-2:8080=real-2:8080"]
-        half = stand_in.run(script, *named, answers="yes\nreal-1:8080\nwhat\nno\n")
+        half = stand_in.run(script, *named, answers="yes\nyes\nreal-1:8080\nwhat\nno\n")
         assert half.returncode == 3
+        assert "An id ends with a port; yes does not." in half.stdout
         assert stand_in.state()["settings"] == {}, "shedding is back"
         drained = several.brokers.name[0]
         assert f"{drained} owns no bundles any more." in half.stdout
@@ -438,6 +439,29 @@ class TestBatches:
         said, calls = self.waited(several, tmp_path, shell, looks=40)
         assert calls.count(["sleep", "5"]) * 5 > LONGEST_BACK_OFF_S
         assert "  waited 60 s, still to arrive: " in said
+
+    @pytest.mark.parametrize("shell", SHELLS)
+    def test_it_says_at_its_end_what_it_did(self, several: Snapshot, tmp_path: Path, shell: str) -> None:
+        stand_in = StandIn(tmp_path, several)
+        script = self.script(several)
+        done = stand_in.run(script, shell=shell)
+        assert done.returncode == 0, done.stdout
+        assert done.stdout.splitlines()[-2:] == ["Done: 3 of 3 bundles are moved.", "All settings are as before."]
+        stand_in.forget_runs()
+        assert stand_in.run(script, "--dry-run", shell=shell).stdout.count("Done: ") == 0
+        stand_in.reset(several)
+        broken = stand_in.run(script, fail_unload=2, shell=shell)
+        assert "Done: " not in broken.stdout
+        rest = stand_in.run(script, shell=shell)
+        assert rest.stdout.splitlines()[-2] == "Done: 3 of 3 bundles are moved.", "those of the first run count"
+        limit = {"loadBalancerBrokerThresholdShedderPercentage": 7, "loadBalancerSheddingEnabled": False}
+        stand_in.reset(several)
+        changed = stand_in.run(script_of(trace_of(several, cycles=1, **limit)), shell=shell).stdout.splitlines()[-4:-1]
+        assert changed == [
+            "Done.",
+            f"These settings are changed: {' '.join(limit)}.",
+            "All other settings are as before.",
+        ]
 
     @pytest.mark.parametrize("shell", SHELLS)
     def test_it_stops_where_they_do_not(self, several: Snapshot, tmp_path: Path, shell: str) -> None:
