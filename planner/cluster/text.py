@@ -18,6 +18,7 @@ _PARTED = (
 )
 _BEGINNING = re.compile(r"^(\d*)([-+.)=])")
 _ALL_DIGITS = 1e4
+_LEFT_OVER = 1e-9
 _STEPS = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 _BINARY_STEPS = ((GIB, "Gi"), (MIB, "Mi"), (2**10, "Ki"))
 
@@ -65,8 +66,8 @@ def number(value: float) -> str:
 
 
 def rounded(value: float) -> str:
-    """Return a number with three digits: `51.9`, `54,400`."""
-    return number(float(f"{value:.3g}"))
+    """Return a number with three digits: `51.9`, `54,400`; what is left of equal values by sums of fractions is 0."""
+    return number(0.0 if abs(value) < _LEFT_OVER else float(f"{value:.3g}"))
 
 
 def moment(at_ms: int) -> str:

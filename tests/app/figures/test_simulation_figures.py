@@ -1,10 +1,13 @@
 """Figures of simulations hold the numbers that they are made from."""
 
+import math
+
 import numpy as np
 import plotly.graph_objects as go
 import pytest
 
 from planner.cluster.decisions import Line
+from planner.cluster.text import rounded
 from planner.figures.flow import MOST_FLOW_BROKERS, flow_text, move_flow
 from planner.figures.simulation import (
     Curve,
@@ -213,3 +216,12 @@ LONG = "pulsar-production-broker"
 )
 def test_short_names_leave_out_what_all_share(names: tuple[str, ...], short: list[str]) -> None:
     assert short_names(names) == short
+
+
+def test_equal_brokers_have_no_deviation_left_over() -> None:
+    """Three equal fractions have a standard deviation of 1.4e-17."""
+    deviation = float(np.std(np.full(3, 0.1)))
+    assert 0 < deviation < 1e-9
+    assert rounded(deviation * 100) == "0"
+    values = (0.004, -2.5e-8, math.nan, math.inf)
+    assert [rounded(value) for value in values] == ["0.004", "-2.5e-08", "unknown", "unlimited"]
