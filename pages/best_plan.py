@@ -141,7 +141,8 @@ def _frontier(
 def _stable(offer: Offer) -> None:
     found = offer.stability
     if offer.verdict is not None:
-        st.markdown(f"Within {CYCLES} cycles, compared with doing nothing: {plain(offer.verdict.text)}")
+        verdict = f"compared with doing nothing for as long: {plain(offer.verdict.text)}"
+        st.markdown(f"During the plan and the {CYCLES} cycles after it, {verdict}")
     if found.stable:
         st.success(found.sentence, icon=":material/verified:")
         return

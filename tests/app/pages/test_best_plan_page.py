@@ -80,6 +80,22 @@ def test_it_opens_with_the_answer(opened: Callable[..., AppTest]) -> None:
     assert [metric.label for metric in test.metric][:2] == ["Highest usage", "Lower bound"]
 
 
+def test_what_if_shows_what_the_plan_was_compared_with(
+    page: Callable[..., AppTest], opened: Callable[..., AppTest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Doing nothing for as long as the plan takes, and 30 cycles: not for 30 cycles."""
+    monkeypatch.setattr("planner.web.registry.go", lambda _: None)
+    test = opened(moves="3")
+    said = next(str(part.value) for part in test.markdown if "compared with doing nothing for as long: " in part.value)
+    assert said.startswith("During the plan and the 30 cycles after it, ")
+    before, after = re.search(r"deviation (\d+\.\d) to (\d+\.\d) points", said.replace("\\", "")).groups()  # type: ignore[union-attr]
+    next(one for one in test.button if one.label == "Open as a scenario").click().run()
+    shown = page("what_if", scenario=test.query_params["scenario"])
+    deviation = next(one for one in shown.metric if one.label == "Final deviation")
+    assert float(deviation.value.removesuffix(" points")) == pytest.approx(float(after), abs=0.06)
+    assert float(deviation.delta.split(" · ")[1].split()[0]) == pytest.approx(float(before), abs=0.06)
+
+
 def test_more_moves_bring_a_lower_peak(opened: Callable[..., AppTest]) -> None:
     peaks = []
     for moves in ("2", "12"):
