@@ -1,7 +1,7 @@
 """What the loss of a broker does, in words: the same on every page and in the report."""
 
 from planner.cluster.text import count
-from planner.simulate.losses import Losses
+from planner.simulate.losses import Loss, Losses
 
 
 def losses_text(found: Losses, names: dict[str, str] | None = None) -> str:
@@ -14,6 +14,8 @@ def losses_text(found: Losses, names: dict[str, str] | None = None) -> str:
     if not found.simulated:
         return "No broker would be left to take over." if not found.left else "No loss was simulated."
     called = names or {}
+    if found.without is not None and not found.raises:
+        return f"{_as_without(found, found.without, called)} {_how_many(found)}"
     worst = found.simulated[0]
     lost, on = called.get(worst.broker, worst.broker), called.get(worst.highest_on, worst.highest_on)
     after = f"right after it the highest usage is {worst.right_after_percent:.0f} %"
@@ -37,6 +39,14 @@ def losses_text(found: Losses, names: dict[str, str] | None = None) -> str:
     unserved = f"{count(worst.unserved, 'bundle')} cannot be served; " if worst.unserved else ""
     said = f"Worst is the loss of {lost}: {unserved}{after}; {later}.{before}{over}"
     return f"{said} {_how_many(found)}"
+
+
+def _as_without(found: Losses, idle: Loss, called: dict[str, str]) -> str:
+    """Return that losses do no more than the load balancer by itself, or the usage that there is anyway."""
+    which, on = "simulated loss" if found.left else "loss", called.get(idle.highest_on, idle.highest_on)
+    reaches = f"{on} reaches {idle.highest_percent:.0f} % without one as well"
+    over = f", with {count(idle.over_threshold, 'broker')} above {found.limit_percent} %" if idle.over_threshold else ""
+    return f"No {which} raises the highest usage: {reaches}{over}."
 
 
 def _how_many(found: Losses) -> str:

@@ -69,6 +69,7 @@ class Losses:
         limit_percent: `loadBalancerBrokerOverloadedThresholdPercentage`.
         minutes: How long each was watched after the loss.
         left: How many were not simulated, as their estimates are lower.
+        without: What comes in the same time without any loss; None where that was too much work.
     """
 
     simulated: tuple[Loss, ...]
@@ -76,6 +77,17 @@ class Losses:
     limit_percent: int
     minutes: float
     left: int
+    without: Loss | None = None
+
+    @property
+    def raises(self) -> bool:
+        """Whether the worst loss does more than what happens without any, as far as that is known."""
+        if not self.simulated or self.without is None:
+            return True
+        idle = self.without
+        highest = max(round(one.highest_percent) for one in self.simulated) > round(idle.highest_percent)
+        over = max(one.over_threshold for one in self.simulated) > idle.over_threshold
+        return highest or over or max(one.unserved for one in self.simulated) > idle.unserved
 
     @property
     def number(self) -> int:
@@ -121,9 +133,12 @@ def simulate_losses(
     order = [review.names(int(at))[0] for at in review.worst_first()]
     each_s = price_of(snapshot, scenario).seconds
     most = max(int(budget_s / each_s), 1) if each_s > 0 else len(order)
+    without = None
     limit = config.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE)
     found: list[Loss] = []
     minutes = 0.0
+    if order and most > 1 and not cancelled():
+        without = _loss(simulate(snapshot, scenario), "", limit)
     for broker in order[:most]:
         if cancelled():
             break
@@ -131,7 +146,7 @@ def simulate_losses(
         minutes = (trace.cycles[-1].at_ms - trace.cycles[0].at_ms) / MS_PER_MIN - LOSS_AT_MIN
         found.append(_loss(trace, broker, limit))
     found.sort(key=lambda one: (-one.unserved, -one.highest_percent, -one.right_after_percent))
-    return Losses(tuple(found), review, limit, minutes, len(order) - len(found))
+    return Losses(tuple(found), review, limit, minutes, len(order) - len(found), without)
 
 
 @once

@@ -74,9 +74,26 @@ def test_what_was_before_the_loss_is_not_its_doing() -> None:
     assert its.highest_percent < 90
     assert its.highest_on != hot
     assert its.over_threshold == 0
-    said = losses_text(replace(found, simulated=(its,)))
+    said = losses_text(replace(found, simulated=(its,), without=None))
     assert f"Before it, {hot} was at 95 %." in said
     assert "above 85 %" not in said
+
+
+def test_what_comes_without_any_loss_is_not_the_doing_of_one() -> None:
+    """A broker that stays at 95 % is the highest after every loss but its own, so that none of them is the worst."""
+    cluster = generate(ClusterSpec(brokers=6, bundles=60, topics=240, msg_rate_per_s=3_000), seed=3)
+    calm = cluster.settings.changed(loadBalancerSheddingEnabled=False, loadBalancerAutoBundleSplitEnabled=False)
+    usage = np.where(np.arange(6) == 2, 95.0, cluster.brokers.cpu_usage_percent)
+    brokers = replace(cluster.brokers, cpu_usage_percent=usage, cpu_limit_percent=np.full(6, 100.0))
+    found = simulate_losses(replace(cluster, brokers=brokers, settings=calm), own(cluster))
+    assert found.without is not None
+    assert found.without.highest_percent == pytest.approx(95, abs=1)
+    hot = cluster.brokers.name[2]
+    said = f"raises the highest usage: {hot} reaches 95 % without one as well, with 1 broker above 85 %."
+    assert losses_text(found) == f"No loss {said} All 6 losses were simulated."
+    assert losses_text(replace(found, left=2)).startswith(f"No simulated loss {said}")
+    fuller = replace(found, without=replace(found.without, highest_percent=80.0))
+    assert losses_text(fuller).startswith("Worst is the loss of ")
 
 
 def test_a_cluster_of_one_has_nobody_to_take_over() -> None:
