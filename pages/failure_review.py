@@ -73,7 +73,7 @@ def _try_it(view: state.Current, lost: tuple[str, ...], end: Outcome | None) -> 
         help_ = "The leader then remembers the scenario's cycles; the losses on this page begin with a new leader."
     elif scenario_history.present(view) != base:
         help_ = "Without the open scenario. You can undo this on What-if."
-    label = f"Simulate the worst loss{when}: {names.short(' and '.join(lost))}"
+    label = f"Simulate the worst loss{when}: {plain(names.short(' and '.join(lost)))}"
     if st.button(label, icon=":material/science:", help=help_):
         made = with_loss(base, *lost) if end is None else with_loss_at_its_end(end.trace, *lost)
         scenario_history.change(view, replace(made, name="" if end is None else scenario_history.present(view).name))

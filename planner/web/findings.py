@@ -114,7 +114,7 @@ def _card(view: state.Current, tried: Tried, key: str) -> None:
         if page:
             registry.link(page, label, **_context(page, finding))
         if tried.trial is not None and tried.trial.offered:
-            words = short(tried.trial.action.words)
+            words = plain(short(tried.trial.action.words))
             if st.button(words, icon=":material/science:", key=f"try-{key}", help="Adds it to the scenario."):
                 apply(view, tried.trial)
 

@@ -6,6 +6,9 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from planner.share.link import decode_link
+from planner.simulate.cluster_spec import ClusterSpec
+from planner.simulate.generate import generate
+from planner.web import state
 from planner.workspace.samples import samples
 
 Page = Callable[..., AppTest]
@@ -53,3 +56,13 @@ def test_fix_it_answers_where_the_person_clicked(page: Page, monkeypatch: pytest
     assert scenario is not None
     assert not scenario.settings
     assert scenario.edits
+
+
+def test_a_button_says_an_expression_as_it_is(page: Page) -> None:
+    r"""Of `broker-0*0\..*`, Markdown showed `broker-00..`, in italics."""
+    spec = ClusterSpec(brokers=5, bundles=70, topics=450, ownership_skew=0.4, joined_brokers=1, isolated_namespaces=1)
+    saved = state.workspace().add(generate(spec, seed=1), "isolated")
+    test = page("what_if", snapshot=saved.digest[:12])
+    labels = [button.label for button in test.button if button.label.startswith("Isolate ")]
+    assert labels
+    assert all(r"broker-0\*0\\." in label for label in labels), labels
