@@ -122,7 +122,7 @@ def simulate_losses(
     Args:
         snapshot: The cluster.
         scenario: What else happens, and how many cycles are watched.
-        budget_s: Price of all simulations together; at least one is run.
+        budget_s: Price of all simulations together, that without a loss as well; at least one loss is simulated.
         cancelled: Asked between simulations whether to stop.
 
     Raises:
@@ -139,6 +139,7 @@ def simulate_losses(
     minutes = 0.0
     if order and most > 1 and not cancelled():
         without = _loss(simulate(snapshot, scenario), "", limit)
+        most -= 1
     for broker in order[:most]:
         if cancelled():
             break

@@ -15,6 +15,7 @@ from planner.simulate.edits.scale_traffic import ScaleTraffic
 from planner.simulate.failure_review import review_losses
 from planner.simulate.generate import generate
 from planner.simulate.losses import LOSS_AT_MIN, losses_after, losses_now, simulate_losses, with_loss
+from planner.simulate.price import price_of
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, Step, unchanged
 from planner.workspace.samples import load_sample, samples
@@ -94,6 +95,14 @@ def test_what_comes_without_any_loss_is_not_the_doing_of_one() -> None:
     assert losses_text(replace(found, left=2)).startswith(f"No simulated loss {said}")
     fuller = replace(found, without=replace(found.without, highest_percent=80.0))
     assert losses_text(fuller).startswith("Worst is the loss of ")
+
+
+def test_the_time_without_a_loss_counts_for_the_budget(story: Snapshot) -> None:
+    each_s = price_of(story, own(story)).seconds
+    for simulations, number in ((1.5, 1), (2.5, 1), (4.5, 3)):
+        found = simulate_losses(story, own(story), budget_s=simulations * each_s)
+        assert len(found.simulated) == number
+        assert (found.without is None) is (simulations < 2)
 
 
 def test_a_cluster_of_one_has_nobody_to_take_over() -> None:
