@@ -533,12 +533,13 @@ finish() {
     if [ -n "$begun" ] && [ -z "$dry_run" ]; then
         state="$moved of $moves bundles are moved"
         [ "$splits" -eq 0 ] || state="$divided of $splits splits are made, $state"
+        [ "$moves$splits" != 00 ] || state=
         if [ "$status" -eq 0 ]; then
-            case $moves$splits in 00) say 'Done.' ;; *) say "Done: $state." ;; esac
+            say "Done${state:+: $state}."
             [ -z "$kept" ] || say "These settings are changed:$kept."
             [ -z "$changed" ] || say "All${kept:+ other} settings are as before."
         else
-            say "State: $state, $skipped skipped; the last step was $at of $steps."
+            say "State: ${state:+$state, $skipped skipped; }the last step was $at of $steps."
         fi
         case $status in
         0) ;;

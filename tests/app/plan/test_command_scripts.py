@@ -449,7 +449,11 @@ class TestBatches:
         assert rest.stdout.splitlines()[-2] == "Done: 3 of 3 bundles are moved.", "those of the first run count"
         limit = {"loadBalancerBrokerThresholdShedderPercentage": 7, "loadBalancerSheddingEnabled": False}
         stand_in.reset(several)
-        changed = stand_in.run(script_of(trace_of(several, cycles=1, **limit)), shell=shell).stdout.splitlines()[-4:-1]
+        settings = script_of(trace_of(several, cycles=1, **limit))
+        refused = stand_in.run(settings, fail_on="brokers update-dynamic-config", shell=shell).stdout
+        assert "State: the last step was " in refused, "there is nothing to move"
+        stand_in.reset(several)
+        changed = stand_in.run(settings, shell=shell).stdout.splitlines()[-4:-1]
         assert changed == [
             "Done.",
             f"These settings are changed: {' '.join(limit)}.",
