@@ -66,9 +66,7 @@ def faults(cluster: Snapshot, scenario: Scenario, action: Action) -> Iterator[st
     """Yield what is wrong with an offer, simulated with nothing of the room that made it but the action."""
 
     def results(own: Scenario) -> tuple[Result, Result]:
-        changed = action.on(own)
-        if action.restarts(own):
-            changed = changed.with_steps(*changed.steps, Step(restart_of(len(cluster.brokers))))
+        changed = action.with_restart(own, restart_of(len(cluster.brokers)))
         return Result.of(simulate(cluster, own)), Result.of(simulate(cluster, changed))
 
     before, after = results(scenario)

@@ -54,6 +54,13 @@ class Action:
         settings = {**scenario.settings, **{name: _plain(value) for name, value in self.settings.items()}}
         return replace(scenario, settings=settings, steps=(*scenario.steps, *map(Step, self.edits)))
 
+    def with_restart(self, scenario: Scenario, restart: BrokersRestart | None) -> Scenario:
+        """Return a scenario with the action, and with a restart, if given, where it needs one."""
+        changed = self.on(scenario)
+        if restart is None or not self.restarts(scenario):
+            return changed
+        return changed.with_steps(*changed.steps, Step(restart))
+
     def restarts(self, scenario: Scenario) -> bool:
         """Say whether it needs a rolling restart that the scenario does not make anyway."""
         return bool(self.restart) and not any(isinstance(edit, BrokersRestart) for edit in scenario.edits)

@@ -62,10 +62,7 @@ class Trial:
 
     def on(self, scenario: Scenario) -> Scenario:
         """Return a scenario with the action as it was tried: with its restart, unless the scenario makes one."""
-        changed = self.action.on(scenario)
-        if self.restart is None or not self.action.restarts(scenario):
-            return changed
-        return changed.with_steps(*changed.steps, Step(self.restart))
+        return self.action.with_restart(scenario, self.restart)
 
     @property
     def splits(self) -> bool:
@@ -194,7 +191,7 @@ class Trials:
             settles,
             calms,
             further,
-            restart=self._restart if restarts and self.simulates_restarts else None,
+            restart=self._restart if restarts else None,
             counted=restarts and not self.simulates_restarts,
         )
 
@@ -214,10 +211,7 @@ class Trials:
 
     def _outcome(self, action: Action, scenario: Scenario) -> Outcome:
         """Simulate an action, with the restart that it needs where that is not too much work."""
-        changed = action.on(scenario)
-        if action.restarts(scenario) and self.simulates_restarts:
-            changed = changed.with_steps(*changed.steps, Step(self._restart))
-        return Outcome(simulate(self.snapshot, changed))
+        return Outcome(simulate(self.snapshot, action.with_restart(scenario, self._restart)))
 
     def _result(self, action: Action, scenario: Scenario, outcome: Outcome) -> Result:
         """Return the result of an action; a restart that was not simulated disconnects everybody once."""
@@ -229,8 +223,8 @@ class Trials:
         return replace(result, topics=result.topics + result.all_topics, clients=result.clients + everybody)
 
     @property
-    def _restart(self) -> BrokersRestart:
-        return restart_of(len(self.snapshot.brokers))
+    def _restart(self) -> BrokersRestart | None:
+        return restart_of(len(self.snapshot.brokers)) if self.simulates_restarts else None
 
     @property
     def simulates_restarts(self) -> bool:
