@@ -9,7 +9,7 @@ _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9_.-]+)(?::([0-9]{1,5}))?", re.IGNOR
 _NAME = re.compile(r"\*|(\*\.)?[a-z0-9_-]+(\.[a-z0-9_-]+)*")
 _ADDRESS = re.compile(r"(?:[a-z][a-z0-9+.-]*://)?(?:[^/?#@]*@)?([^/?#@]*)", re.IGNORECASE)
 _LAST_PORT = 65_535
-_TLS_PORTS = frozenset({"443", "8443"})
+TLS_PORTS = ("443", "8443")
 """Ports that brokers use for TLS alone; 8443 is the one of `webServicePortTls` in examples of Pulsar."""
 
 
@@ -29,7 +29,7 @@ def web_address(broker: str) -> str:
     Args:
         broker: Its id, host:port.
     """
-    return f"{'https' if broker.rpartition(':')[2] in _TLS_PORTS else 'http'}://{broker}"
+    return f"{'https' if broker.rpartition(':')[2] in TLS_PORTS else 'http'}://{broker}"
 
 
 def allowed_name(text: str, where: str) -> str:

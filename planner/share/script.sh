@@ -321,7 +321,7 @@ settle() {
 }
 # check_usage BROKER: say how much a broker is used, from its own metrics.
 check_usage() {
-    case $1 in *:443 | *:8443) web="https://$1" ;; *) web="http://$1" ;; esac
+    case $1 in @@TLS@@) web="https://$1" ;; *) web="http://$1" ;; esac
     if @@ADMIN@@ --admin-url "$web" broker-stats monitoring-metrics >"$work/metrics" 2>"$work/refused" </dev/null && used=$(used_percent "$work/metrics"); then
         say "  $1: $used % used"
         [ "$used" -le "$limit_percent" ] || over=1
