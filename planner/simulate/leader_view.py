@@ -27,6 +27,7 @@ from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.tables import TRAFFIC_COLUMNS, BrokerTable, BundleTable
 from planner.cluster.units import MS_PER_MIN
+from planner.pulsar.load.averages import BROKER_AVERAGES, with_known_rates
 from planner.pulsar.load.broker_load import averages as known_averages
 from planner.pulsar.load.top_bundles import reported_under, with_top_ranks
 from planner.pulsar.load.usage import max_usage, weighted_usage
@@ -214,6 +215,12 @@ class LeaderView:
         self._table = None
 
     # Bundles that move and split
+
+    def before_cut(self) -> None:
+        """Write down what a cut overwrites: measurements, and averages of brokers, which stay until the next report."""
+        self.settle()
+        if self.averages is not None and np.isnan(self.table.long_term_msg_rate_in_per_s).any():
+            self.table = with_known_rates(self._view or self._make(0)).brokers
 
     def ownership_changed(self, brokers: Int64Array, bundles: Int64Array) -> None:
         """Note that bundles came to or left brokers, which will show in what these measure next."""
@@ -436,6 +443,9 @@ class LeaderView:
         if self.averages is not None:
             anew = np.zeros(0, dtype=np.int64) if rows is None else rows
             self.averages.refresh(samples, self.reported, self.reported_by >= 0, anew)
+            if not np.isnan(self.table.long_term_msg_rate_in_per_s).all():  # they are sums of those of bundles again
+                every = np.arange(len(self.table))
+                self.table = with_values(self.table, every, dict.fromkeys(BROKER_AVERAGES, np.nan))
 
     def write_back(self) -> None:
         """Take one more sample, and write averages to the metadata store, as the leader does now and then.

@@ -30,7 +30,7 @@ from planner.cluster.names import (
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.units import MS_PER_MIN
-from planner.pulsar.load.averages import DEFAULT_TRAFFIC
+from planner.pulsar.load.averages import BROKER_AVERAGES, DEFAULT_TRAFFIC
 from planner.pulsar.manager.cycle import Unload, effective_shedder, next_cycle
 from planner.pulsar.manager.leader import LeaderMemory, elected
 from planner.pulsar.manager.splits import splits_are_on
@@ -582,14 +582,13 @@ class Simulation:
 
     def end(self) -> Snapshot:
         """Return the cluster as it is now: real owners and traffic, the leader's averages."""
-        real, known = self.cluster.snapshot(self.now), self._view(self.now).bundles
-        kept = {
-            name: getattr(known, name)
-            for name in known.__dataclass_fields__
-            if name.startswith(("short_term_", "long_term_")) or name in {"has_data", "data_topics", "top_rank"}
-        }
+        real, known = self.cluster.snapshot(self.now), self._view(self.now)
+        terms = [name for name in known.bundles.__dataclass_fields__ if name.startswith(("short_term_", "long_term_"))]
+        bundles = {name: getattr(known.bundles, name) for name in (*terms, "has_data", "data_topics", "top_rank")}
+        brokers = {name: getattr(known.brokers, name) for name in BROKER_AVERAGES}
         return real.with_columns(
-            bundles=replace(real.bundles, **kept),
+            brokers=replace(real.brokers, **brokers),
+            bundles=replace(real.bundles, **bundles),
             info=replace(real.info, source=f"simulated from {self.start.info.source or 'a snapshot'}"),
         )
 

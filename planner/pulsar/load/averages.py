@@ -5,6 +5,7 @@ Mirrors `TimeAverageMessageData`, `BundleData` and `TimeAverageBrokerData` of Pu
 brokers, are updated at once.
 """
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -106,7 +107,13 @@ def refresh(bundles: BundleTable) -> BundleTable:
     return replace(bundles, **columns)
 
 
-def broker_averages(snapshot: Snapshot, default: Traffic = DEFAULT_TRAFFIC) -> dict[str, FloatArray]:
+BROKER_AVERAGES: Mapping[str, str] = {prefix + name: name for prefix, _ in _TERMS for name in TRAFFIC_COLUMNS}
+"""The columns of `TimeAverageBrokerData`, and the traffic that each is of."""
+
+
+def broker_averages(
+    snapshot: Snapshot, default: Traffic = DEFAULT_TRAFFIC, columns: Iterable[str] = BROKER_AVERAGES
+) -> dict[str, FloatArray]:
     """Return the sums of the bundle averages of each broker (`TimeAverageBrokerData`).
 
     Summed are the bundles in each broker's report, from left to right in the order of its map, so that the last bit is
@@ -115,9 +122,10 @@ def broker_averages(snapshot: Snapshot, default: Traffic = DEFAULT_TRAFFIC) -> d
     Args:
         snapshot: The cluster.
         default: What a bundle without averages counts.
+        columns: Which of the eight columns `short_term_…` and `long_term_…` of `BrokerTable`.
 
     Returns:
-        The eight columns `short_term_…` and `long_term_…` of `BrokerTable`. Shape (brokers,).
+        These columns. Shape (brokers,).
     """
     bundles = snapshot.bundles
     visited = snapshot.reported
@@ -125,11 +133,11 @@ def broker_averages(snapshot: Snapshot, default: Traffic = DEFAULT_TRAFFIC) -> d
 
     size = len(snapshot.brokers)
 
-    def total(prefix: str, name: str) -> FloatArray:
-        values = np.where(known, getattr(bundles, prefix + name)[visited], getattr(default, name))
+    def total(column: str) -> FloatArray:
+        values = np.where(known, getattr(bundles, column)[visited], getattr(default, BROKER_AVERAGES[column]))
         return frozen(np.bincount(owner, values, minlength=size).astype(np.float64, copy=False))
 
-    return {prefix + name: total(prefix, name) for prefix, _ in _TERMS for name in TRAFFIC_COLUMNS}
+    return {column: total(column) for column in columns}
 
 
 def with_broker_averages(snapshot: Snapshot) -> BrokerTable:
@@ -146,6 +154,6 @@ def with_known_rates(snapshot: Snapshot) -> Snapshot:
     brokers = snapshot.brokers
     if not any(np.isnan(getattr(brokers, name)).any() for name in _RATES):
         return snapshot
-    sums = broker_averages(snapshot)
+    sums = broker_averages(snapshot, columns=_RATES)
     filled: dict[str, Any] = {n: np.where(np.isnan(getattr(brokers, n)), sums[n], getattr(brokers, n)) for n in _RATES}
     return replace(snapshot, brokers=replace(brokers, **filled))
