@@ -54,6 +54,7 @@ _MEANINGS = {
     "bundles": "bundles assigned but not reported yet",
     "promised": "assigned to",
     "preallocated": "counted for, until it is reported",
+    "split": "counted for, though split, until a report",
     "affinities": "named as destination",
     "split_hits": "consecutive checks above a limit",
 }

@@ -216,6 +216,11 @@ class LeaderView:
 
     # Bundles that move and split
 
+    def reporter(self, bundle: int) -> str:
+        """Return the broker whose report that a modular leader knows lists a bundle, by its position; "" if none."""
+        by = -1 if self.extensible else int(self.reported_by[bundle])
+        return self.table.name[by] if by >= 0 else ""
+
     def before_cut(self) -> None:
         """Write down what a cut overwrites: measurements, and averages of brokers, which stay until the next report."""
         self.settle()

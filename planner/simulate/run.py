@@ -303,7 +303,7 @@ class Simulation:
         view = self._view(now)
         decision = automatic_modular.decide_cycle(view, config, explain=False)
         unload = config.flag("loadBalancerAutoUnloadSplitBundlesEnabled")
-        filters = ModularFilters(view, config, self._memory.modular.preallocated) if decision.splits else None
+        filters = self._memory.modular.filters(view, config) if decision.splits else None
         for order in decision.splits:
             leaves = False
             if unload and filters is not None:
@@ -365,9 +365,10 @@ class Simulation:
         exceeded: Exceeded | None = None,
     ) -> None:
         """Split a bundle, by its position, at boundaries in order inside it; look up children that are unloaded."""
-        cluster = self.cluster
-        name, broker, disconnected = cluster.names[bundle], cluster.server_of(bundle), self._disconnected(bundle, now)
-        children = cluster.split(bundle, boundaries)
+        cluster, name, disconnected = self.cluster, self.cluster.names[bundle], self._disconnected(bundle, now)
+        if reporter := cluster.leader_view.reporter(bundle):
+            self._memory = replace(self._memory, modular=self._memory.modular.after_split(name, reporter))
+        broker, children = cluster.server_of(bundle), cluster.split(bundle, boundaries)
         names = tuple(cluster.names[i] for i in children.tolist())
         self._events.append(
             Event(
@@ -484,7 +485,7 @@ class Simulation:
                 filters = (
                     ExtensibleFilters(view, self.config)
                     if self._extensible
-                    else ModularFilters(view, self.config, self._memory.modular.preallocated)
+                    else self._memory.modular.filters(view, self.config)
                 )
             found = self._place(name, view, filters)
             to = found.decision.selected if found is not None else None

@@ -344,7 +344,7 @@ class _Frame:
         if planned:
             plans = {move.bundle: (move.source, move.destination or "") for move in decision.moves}
             place = replace(place, placement=Plans(plans))
-        filters = ModularFilters(snapshot, self.config, place.preallocated)
+        filters = place.filters(snapshot, self.config)
         recent = dict(memory.shedding.recently_unloaded_bundles)
         affinities = dict(place.affinities)
         unloads: list[Unload] = []

@@ -75,6 +75,7 @@ def memory_to_json(memory: LeaderMemory) -> dict[str, Any]:
             "rotation": _state_to_json(place.rotation),
             "promised": dict(place.promised),
             "preallocated": dict(place.preallocated),
+            "split": dict(place.split),
             "affinities": dict(place.affinities),
         },
         "extensible": {"rotation": _state_to_json(memory.extensible.rotation)},

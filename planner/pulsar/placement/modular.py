@@ -42,6 +42,8 @@ class ModularMemory:
         rotation: State of the round robin that places bundles of namespaces excluded from shedding.
         promised: Broker that every further request for a bundle is answered with (`preallocatedBundleToBroker`).
         preallocated: Broker that a bundle counts for until it reports the bundle (`preallocatedBundleData`).
+        split: Broker that reported a bundle before it was split. There the bundle still counts as one of its namespace
+            (`brokerToNamespaceToBundleRange`) until the leader reads a report.
         affinities: Broker that an unload named as a bundle's destination; used up by the next request.
     """
 
@@ -49,6 +51,7 @@ class ModularMemory:
     rotation: Rotation = field(default_factory=Rotation)
     promised: Mapping[str, str] = field(default_factory=lambda: _NONE)
     preallocated: Mapping[str, str] = field(default_factory=lambda: _NONE)
+    split: Mapping[str, str] = field(default_factory=lambda: _NONE)
     affinities: Mapping[str, str] = field(default_factory=lambda: _NONE)
 
     def without_affinity(self, bundle: str) -> "ModularMemory":
@@ -63,7 +66,15 @@ class ModularMemory:
     def heeds_reports(self) -> bool:
         """Whether there is something that new load reports make the leader forget."""
         bound = isinstance(self.placement, Bindings) and self.placement.broker
-        return bool(self.promised or self.preallocated or bound)
+        return bool(self.promised or self.preallocated or self.split or bound)
+
+    def filters(self, snapshot: Snapshot, config: Settings) -> ModularFilters:
+        """Return the filters of this moment."""
+        return ModularFilters(snapshot, config, self.preallocated, self.split)
+
+    def after_split(self, bundle: str, broker: str) -> "ModularMemory":
+        """Return the memory after a bundle was split that a broker reported."""
+        return replace(self, split={**self.split, bundle: broker})
 
 
 @lru_cache(maxsize=64)
@@ -125,7 +136,7 @@ def select_broker(
         memory: What the leader remembers.
         config: Settings in force.
         seed: Decides where Pulsar draws at random.
-        filters: The filters of this moment, when many bundles are placed; they must know `memory.preallocated`.
+        filters: The filters of this moment, when many bundles are placed; `memory.filters` makes them.
         explain: Whether to give a reason for every broker.
 
     Returns:
@@ -136,7 +147,7 @@ def select_broker(
             is no candidate for AvgShedder.
         SettingError: There is no such placement strategy.
     """
-    prepared = filters if filters is not None else ModularFilters(snapshot, config, memory.preallocated)
+    prepared = filters if filters is not None else memory.filters(snapshot, config)
     steps = prepared.steps(bundle, explain=explain)
     namespace = bundle.rpartition("/")[0]
     in_turn = namespace in config.names(SHEDDING_EXCLUDED_NAMESPACES)
@@ -293,7 +304,7 @@ def after_refresh(memory: ModularMemory, snapshot: Snapshot) -> ModularMemory:
         if broker in here and not (broker in reporting and memory.preallocated.get(bundle) == broker)
     }
     placement = Bindings() if isinstance(memory.placement, Bindings) else memory.placement
-    return replace(memory, placement=placement, promised=promised, preallocated=preallocated)
+    return replace(memory, placement=placement, promised=promised, preallocated=preallocated, split=_NONE)
 
 
 def with_active_brokers(memory: ModularMemory, snapshot: Snapshot) -> ModularMemory:
@@ -311,4 +322,4 @@ def with_active_brokers(memory: ModularMemory, snapshot: Snapshot) -> ModularMem
         given if here.issuperset(given.values()) else {bundle: to for bundle, to in given.items() if to in here}
         for given in (memory.promised, memory.preallocated)
     )
-    return replace(memory, placement=placement, promised=promised, preallocated=preallocated)
+    return replace(memory, placement=placement, promised=promised, preallocated=preallocated, split=_NONE)

@@ -103,19 +103,27 @@ class GroupVerdict:
 class ModularFilters:
     """The filters at one moment; what no bundle changes is worked out once."""
 
-    def __init__(self, snapshot: Snapshot, config: Settings, preallocated: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        config: Settings,
+        preallocated: Mapping[str, str] | None = None,
+        split: Mapping[str, str] | None = None,
+    ) -> None:
         """Prepare the filters.
 
         Args:
             snapshot: The cluster; its registered brokers are the candidates.
             config: Settings in force.
             preallocated: Broker of each bundle that was promised and is not reported yet, by full bundle name.
+            split: Broker that reported each bundle that was split after the last report, by full bundle name.
         """
         self.snapshot = snapshot
         self.config = config
         brokers = snapshot.brokers
         self._promised = dict(preallocated or {})
         self.preallocated = self._to_known_brokers()
+        self._split = split or {}
         self._hashes = brokers.name_hashes
         registered = np.flatnonzero(brokers.registered)
         self._table_size = 16
@@ -274,7 +282,7 @@ class ModularFilters:
     # Even distribution
 
     def bundle_counts(self, namespace: str) -> Int64Array:
-        """Return how many bundles of a namespace each broker has: reported ones, and those on their way.
+        """Return how many bundles of a namespace each broker has: those on their way, and those reported, split or not.
 
         Shape (brokers,).
         """
@@ -291,6 +299,10 @@ class ModularFilters:
                 there = at >= 0
                 there[there] = self._is_reported(at[there]) & (self.snapshot.bundles.owner[at[there]] == brokers[there])
                 counts += np.bincount(brokers[~there], minlength=len(counts))
+            for bundle, broker in self._split.items():
+                known = broker in self.snapshot.brokers.position and self.preallocated.get(bundle) != broker
+                if known and bundle.rpartition("/")[0] == namespace:
+                    counts[self.snapshot.brokers.position[broker]] += 1
             self._bundle_counts[namespace] = frozen(counts)
         return self._bundle_counts[namespace]
 
