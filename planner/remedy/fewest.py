@@ -45,10 +45,18 @@ def fewest(trials: Trials, trial: Trial) -> Trial:
 
 
 def first_splits(trials: Trials, trial: Trial, number: int) -> Trial | None:
-    """Try the first splits of several."""
-    edits = unloaded_once([one for one in trial.action.edits[:number] if isinstance(one, BundleSplit)])
+    """Try the first splits of several; the children stay in place if they do with all of them."""
+    edits = tuple(one for one in trial.action.edits[:number] if isinstance(one, BundleSplit))
+    if any(one.unload for one in edits):
+        edits = unloaded_once(edits)
     found = trials.try_out(replace(trial.action, words=words_of(edits), edits=edits))
     return None if found is None else trials.confirmed(found)
+
+
+def in_place(trials: Trials, trial: Trial) -> Trial | None:
+    """Try the splits of a trial with the children left where they are; None where they are left there anyway."""
+    edits = tuple(replace(one, unload=False) if isinstance(one, BundleSplit) else one for one in trial.action.edits)
+    return None if edits == trial.action.edits else trials.try_out(replace(trial.action, edits=edits))
 
 
 def brings_most(trial: Trial, found: Trial, least: float = KEPT) -> bool:

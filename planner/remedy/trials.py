@@ -321,10 +321,12 @@ def _pays_for_more(one: Trial, other: Trial) -> bool:
     """
     more = beyond(one, other)
     first, further = one.after.topics - one.before.topics, other.after.topics - one.after.topics
-    if more.verdict.overload or more.verdict.balance != 1 or not more.is_worth_it or first <= 0 or further <= 0:
+    if more.verdict.overload or more.verdict.balance != 1 or not more.is_worth_it or further <= 0:
         return False
     if one.stays_apart and not other.stays_apart and further <= KEPT * one.after.all_topics:
         return True
+    if first <= 0:
+        return False
     brings = one.after.deviation_points - other.after.deviation_points
     return brings * first >= KEPT * (one.before.deviation_points - one.after.deviation_points) * further
 

@@ -15,8 +15,8 @@ from planner.explain.health import within
 from planner.explain.outcome import Outcome
 from planner.remedy.action import Action, both
 from planner.remedy.candidates import candidates, more_brokers, moves_after, of_finding, splits_in_parts
-from planner.remedy.fewest import MOST, brings_most, fewest, first_splits
-from planner.remedy.trials import Trial, Trials, beyond, by_gain, lasts
+from planner.remedy.fewest import MOST, brings_most, fewest, first_splits, in_place
+from planner.remedy.trials import KEPT, Trial, Trials, beyond, by_gain, lasts
 from planner.remedy.values import best_value, single_setting
 from planner.simulate.edits.registry import BundleMoves, NewBrokers
 from planner.simulate.judge import judge
@@ -369,12 +369,15 @@ def _followed(trials: Trials, singles: Sequence[Trial]) -> Iterator[Trial]:
     """Yield the best of what changes the cluster itself, each followed by the moves that are best after it.
 
     Splits only where these moves alone do not bring as much; several of them only where they help by themselves, or
-    are the parts of one heavy bundle.
+    are the parts of one heavy bundle. Children are moved from where they are placed, or from where their parent was,
+    so that only those that move disconnect clients.
     """
     changing = [one for one in singles if one.action.kind in _CHANGING and one.verdict.word != "worse"]
     changing = [one for one in changing if not one.splits or len(one.action.edits) == 1 or one.is_worth_it]
     parts = [one for one in map(trials.try_out, splits_in_parts(trials.snapshot)) if one is not None]
-    for one in (*by_gain(changing)[:_FOLLOWED], *parts):
+    changed = [*by_gain(changing)[:_FOLLOWED], *parts]
+    kept = [trial for one in changed if (trial := in_place(trials, one)) is not None]
+    for one in (*changed, *kept):
         for trial, moves in _with_few_splits(trials, one, list(_with_moves(trials, one))):
             alone = trials.try_out(moves) if one.splits else None
             if alone is None or _is_better(alone, trial):
@@ -382,7 +385,11 @@ def _followed(trials: Trials, singles: Sequence[Trial]) -> Iterator[Trial]:
 
 
 def _with_few_splits(trials: Trials, one: Trial, followed: list[tuple[Trial, Action]]) -> list[tuple[Trial, Action]]:
-    """Return a trial's followers, or those of its first splits only, where they bring most of what all of them do."""
+    """Return a trial's followers, or those of its first splits only.
+
+    That is where these bring most of what all of them do, or where what the others bring beyond them is not worth it.
+    As `by_gain` has it, at most half of the topics are spent on that: they reconnect, but bundles never merge.
+    """
     number = len(one.action.edits)
     if not one.splits or number < 2 or not followed:  # noqa: PLR2004 - nothing to leave out
         return followed
@@ -394,9 +401,9 @@ def _with_few_splits(trials: Trials, one: Trial, followed: list[tuple[Trial, Act
         enough = [
             (trial, moves)
             for trial, moves in instead
-            if brings_most(best, trial, MOST)
-            and (_is_better(one, trial) or not pays)
-            and judge(best.after, trial.after).disruption in {0, 1}
+            if (brings_most(best, trial, MOST) or not beyond(trial, best).is_worth_it)
+            and (_is_better(one, trial) or _evens_out(one, trial) or not pays)
+            and trial.after.topics - best.after.topics <= KEPT * best.after.all_topics
         ]
         if enough:
             return enough

@@ -22,9 +22,9 @@ TWICE = {
 def test_compare_puts_overload_first(page: Page) -> None:
     test = page("compare", snapshot=next(one.digest for one in samples() if one.file == "story.zip")[:12])
     assert not test.exception
-    assert "**AvgShedder** have more overload" in "\n".join(str(part.value) for part in test.markdown)
+    assert "**ThresholdShedder** has more overload" in "\n".join(str(part.value) for part in test.markdown)
     key = next(d.value for d in test.dataframe if "peak (%)" in d.value.columns)
-    assert [name.partition(" ")[0] for name in key["scenario"]][-2:] == ["AvgShedder", "TransferShedder"]
+    assert [name.partition(" ")[0] for name in key["scenario"]][-2:] == ["ThresholdShedder", "TransferShedder"]
     assert key["overloaded (broker min)"].iloc[0] == 0
     next(t for t in test.toggle if t.label == "All measures").set_value(True).run()
     frame = next(d.value for d in test.dataframe if "measure" in d.value.columns)
@@ -34,5 +34,5 @@ def test_compare_puts_overload_first(page: Page) -> None:
         for name, value in zip(key["scenario"], key[column], strict=True):
             (cell,) = (text for strategy, text in row.items() if name.startswith(strategy))
             assert float(cell.removeprefix("★ ").replace(",", "")) == pytest.approx(value, abs=0.051)
-    assert not frame["AvgShedder"].str.contains("★").any()
-    assert frame["ThresholdShedder"].str.contains("★").any()
+    assert not frame["ThresholdShedder"].str.contains("★").any()
+    assert frame["AvgShedder"].str.contains("★").any()

@@ -218,7 +218,10 @@ class TestTooFewBundles:
         assert tried.trial.after.topics <= 400
         answer = seen.fix()
         assert answer.best is not None
-        assert answer.best.after.end_peak_percent < 50, "the best one lowers the peak"
+        assert answer.pair is not None
+        assert answer.pair.after.end_peak_percent < 50, "the best one lowers the peak"
+        assert answer.pair.after.topics <= 200, "halves that stay where they are disconnect nobody"
+        assert not any(one.unload for one in answer.pair.action.edits if isinstance(one, BundleSplit))
 
     def test_they_are_why_brokers_stay_idle(self) -> None:
         assert "idle_broker" not in Asked(cluster(8, bundles("p/d", (1, 2, 3, 4), 70.0, topics=100))).codes

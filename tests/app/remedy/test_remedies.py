@@ -56,13 +56,13 @@ def story() -> tuple[Trials, Outcome]:
 def test_a_remedy_that_makes_it_worse_is_shown_and_not_offered(story: tuple[Trials, Outcome]) -> None:
     trials, outcome = story
     own = {one.code: one for one in diagnose(outcome)}
-    assert own["ema_lag"].changes
+    assert own["held_by_gate"].changes
     found = {one.finding.code: one for one in tried_findings(diagnose(outcome), trials)}
-    lag = found["ema_lag"]
-    assert lag.trial is not None
-    assert lag.trial.verdict.word == "worse"
-    assert lag.finding.changes == {}
-    assert lag.finding.tried.startswith("Tried: worse: ")
+    gate = found["held_by_gate"]
+    assert gate.trial is not None
+    assert gate.trial.verdict.word == "worse"
+    assert gate.finding.changes == {}
+    assert gate.finding.tried.startswith("Tried: worse: ")
     assert set(found) == set(own)
     assert [one.changes for one in diagnosed(outcome)] == [
         one.finding.changes for one in tried_findings(diagnose(outcome), trials)
