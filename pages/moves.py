@@ -103,9 +103,9 @@ def _moves(outcome: Outcome) -> None:
     table(frame, "moves", height=420, widths=EVENT_WIDTHS, formats=EVENT_FORMATS)
 
 
-def _before_after(outcome: Outcome) -> bool:
-    """Draw what the plan changes; return whether to show its commands."""
-    found, objections = outcome.before_after, outcome.gate.objections
+def _before_after(outcome: Outcome, *, planned: bool) -> bool:
+    """Draw what the plan changes; return whether to show its commands. What Pulsar does by itself needs no consent."""
+    found, objections = outcome.before_after, outcome.gate.objections if planned else ()
     wanted = True
     if objections:
         verdict = f"**This plan is worse than {outcome.gate.compared_with}.**"
@@ -118,19 +118,22 @@ def _before_after(outcome: Outcome) -> bool:
 
 def _commands(outcome: Outcome, asked: Asked) -> CommandOptions:
     trace = asked.whole
-    wanted = _before_after(outcome)
+    verdict = st.container()
     left, middle, right = st.columns(3, vertical_alignment="bottom")
     batch = address.number("batch", "Bundles per batch", 10, 1, 10_000, place=left)
     pause = address.number("pause", "Pause between batches (s)", 60, 0, 86_400, step=10, place=middle)
     hold = right.toggle("Hold shedding and splits during the plan", value=True, key="hold")
     options = CommandOptions(batch_bundles=batch, pause_s=pause, hold=hold)
-    if not wanted:
-        return options
     show_switched_off(trace.start)
     everything = _preview(asked)
     commands = commands_of(asked, options, everything=everything)
+    planned = any(command.words or command.by_hand for command in commands)
+    with verdict:
+        wanted = _before_after(outcome, planned=planned)
+    if not wanted:
+        return options
     st.caption("The planner never changes a cluster. Review these commands, then run them yourself.")
-    if not any(command.words or command.by_hand for command in commands):
+    if not planned:
         st.info("This scenario requires no commands.", icon=":material/check_circle:")
         return options
     st.markdown("**Steps**")

@@ -10,9 +10,7 @@ from planner.cluster.errors import ScenarioError
 from planner.cluster.ranges import equal_boundaries
 from planner.namespaces.population import Population
 from planner.namespaces.spread import shares
-
-MOST_BUNDLES = 65_536
-"""Most bundles of a namespace that are considered."""
+from planner.simulate.planned_spec import MOST_BUNDLES
 
 
 @dataclass(frozen=True, slots=True)

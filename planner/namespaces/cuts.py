@@ -11,9 +11,10 @@ import numpy as np
 from planner.cluster.arrays import FloatArray, Int64Array
 from planner.cluster.errors import ScenarioError
 from planner.cluster.ranges import FULL_HIGH
-from planner.namespaces.counts import MOST_BUNDLES, loads_of
+from planner.namespaces.counts import loads_of
 from planner.namespaces.population import Population
 from planner.namespaces.spread import least_share, reached_share
+from planner.simulate.planned_spec import MOST_BUNDLES
 
 NEAR: Final = 1.05
 """How many times the bound of single topics is near enough."""

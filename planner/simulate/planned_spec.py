@@ -18,7 +18,8 @@ _NUMBER = re.compile(r"%(?:0[0-9]{1,2})?d")
 """Without the zero, spaces would stand in names."""
 _MOST_TOPICS = 2_000_000
 _MOST_BROKERS = 2_000
-_MOST_BUNDLES = 65_536
+MOST_BUNDLES = 65_536
+"""Most bundles of a namespace that are considered."""
 _CLUSTER = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 
 
@@ -54,7 +55,7 @@ class PlannedTopics:
         _between("msg_rate_per_s", self.msg_rate_per_s, 0, 1e9)
         _between("message_bytes", self.message_bytes, 1, 1e7)
         _between("subscriptions", self.subscriptions, 0, 1_000)
-        _between("bundles", self.bundles, 1, _MOST_BUNDLES)
+        _between("bundles", self.bundles, 1, MOST_BUNDLES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -156,4 +156,4 @@ def with_known_rates(snapshot: Snapshot) -> Snapshot:
         return snapshot
     sums = broker_averages(snapshot, columns=_RATES)
     filled: dict[str, Any] = {n: np.where(np.isnan(getattr(brokers, n)), sums[n], getattr(brokers, n)) for n in _RATES}
-    return replace(snapshot, brokers=replace(brokers, **filled))
+    return snapshot.with_columns(brokers=replace(brokers, **filled))

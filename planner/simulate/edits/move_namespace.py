@@ -13,6 +13,7 @@ from planner.simulate.admin_commands import Command, creation_by_hand
 from planner.simulate.edits.edit import Ask, AtMinute, Edit, EditContext, Name, NamespaceName
 from planner.simulate.edits.running import Running
 from planner.simulate.event import Event
+from planner.simulate.planned_spec import MOST_BUNDLES
 
 _MOST = 100
 
@@ -47,7 +48,7 @@ class MoveNamespace(Edit):
     namespace: NamespaceName
     successor: Annotated[Name, Ask(label="Successor", start=_successor, help="tenant/namespace, a new name")]
     kind: Literal["move_namespace"] = "move_namespace"
-    bundles: Annotated[int, Field(ge=1, le=65_536), Ask(label="Bundles", start=16)] = 16
+    bundles: Annotated[int, Field(ge=1, le=MOST_BUNDLES), Ask(label="Bundles", start=16)] = 16
     batches: Annotated[int, Field(ge=1, le=_MOST), Ask(label="Batches", half=True)] = 4
     pause_min: Annotated[float, Field(gt=0, le=10_000), Ask(label="Pause (min)", half=True, least=1.0)] = 5.0
     at_min: AtMinute = 0.0

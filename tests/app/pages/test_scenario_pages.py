@@ -574,6 +574,15 @@ def test_a_plan_that_ends_worse_than_now_wants_a_tick(page: Page) -> None:
     assert [code for code in test.code if "namespaces unload" in code.value]
 
 
+def test_what_pulsar_does_by_itself_wants_no_tick(page: Page) -> None:
+    """Nobody asked for anything, and the page wanted consent to commands that there are none of."""
+    test = page("moves", snapshot=sample("split-range.json")[:12])
+    assert not [error for error in test.error if "worse than" in error.value]
+    assert not [box for box in test.checkbox if "Show the commands anyway" in box.label]
+    assert [box for box in test.toggle if box.label == "Include Pulsar's own moves and splits"]
+    assert any("This scenario requires no commands." in info.value for info in test.info)
+
+
 def test_a_tab_that_is_not_there_is_told(page: Page) -> None:
     test = page("moves", snapshot=sample()[:12], tab="nonsense")
     assert [note.value for note in test.warning] == ["“nonsense” is not a valid value for “Tab”; using Moves."]

@@ -99,7 +99,7 @@ def test_captures_have_to_be_of_one_cluster_in_order(busy: Snapshot) -> None:
 
 
 @pytest.mark.parametrize(
-    ("manager", "settings", "least_acting"),
+    ("manager", "settings", "least_acting", "seed"),
     [
         (
             LoadManager.MODULAR,
@@ -108,6 +108,7 @@ def test_captures_have_to_be_of_one_cluster_in_order(busy: Snapshot) -> None:
                 "loadBalancerBundleUnloadMinThroughputThreshold": 0.1,
             },
             14,
+            3,
         ),
         (
             LoadManager.MODULAR,
@@ -118,8 +119,9 @@ def test_captures_have_to_be_of_one_cluster_in_order(busy: Snapshot) -> None:
                 "loadBalancerAvgShedderHighThreshold": 10,
             },
             8,
+            1,
         ),
-        (LoadManager.MODULAR, {"loadBalancerLoadSheddingStrategy": UNIFORM}, 10),
+        (LoadManager.MODULAR, {"loadBalancerLoadSheddingStrategy": UNIFORM}, 10, 1),
         (
             LoadManager.EXTENSIBLE,
             {
@@ -128,14 +130,17 @@ def test_captures_have_to_be_of_one_cluster_in_order(busy: Snapshot) -> None:
                 "loadBalancerAutoBundleSplitEnabled": False,
             },
             4,
+            1,
         ),
     ],
     ids=["ThresholdShedder", "AvgShedder", "UniformLoadShedder", "TransferShedder"],
 )
 def test_a_simulated_cluster_is_followed(
-    manager: LoadManager, settings: dict[str, str | int | float | bool], least_acting: int
+    manager: LoadManager, settings: dict[str, str | int | float | bool], least_acting: int, seed: int
 ) -> None:
-    start = generate(ClusterSpec(brokers=6, bundles=120, topics=1200, load_manager=manager, ownership_skew=0.8), seed=1)
+    start = generate(
+        ClusterSpec(brokers=6, bundles=120, topics=1200, load_manager=manager, ownership_skew=0.8), seed=seed
+    )
     captures, real = watched(unwritten(start), Scenario(settings=settings, cycles=40, steps=(Step(SWING),), seed=1))
     _, cycles, _ = follow(captures)
     score = score_of(cycles)
