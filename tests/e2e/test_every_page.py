@@ -88,8 +88,8 @@ def test_no_page_of_a_large_cluster_is_longer_than_three_screens(
         address = f"{name.replace('_', '-')}?snapshot={digest[:12]}&scenario={scenario}{more}"
         page.goto(f"{server.url}/{address}")
         window.drawn(registry.page(name).title)
-        expect(page.get_by_role("button", name=re.compile("^Stop"))).to_have_count(0, timeout=90_000)
-        expect(page.get_by_text("hourglass_top")).to_have_count(0, timeout=90_000)
+        expect(page.get_by_role("button", name=re.compile("^Stop"))).to_have_count(0, timeout=180_000)
+        expect(page.get_by_text("hourglass_top")).to_have_count(0, timeout=180_000)
         window.drawn(registry.page(name).title)
         tall[f"{name}{more}"] = page.get_by_test_id("stMain").evaluate(_HEIGHT)
     assert {name: px for name, px in tall.items() if px > _THREE_SCREENS} == {}
