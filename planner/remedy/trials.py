@@ -316,14 +316,16 @@ def _pays_for_more(one: Trial, other: Trial) -> bool:
     """Say whether the further topics that another trial disconnects are worth what it brings beyond the first one.
 
     That is so where they even brokers out about as well as the first ones did, or where only so brokers end up even and
-    at most half of the topics are spent on it. What brings half a balance for the fewest topics is no answer then.
-    Beyond that disruption counts before balance: large plans whose last moves bring little stay behind.
+    at most half of the topics are spent on it, a quarter where the first one spares clients. What brings half a balance
+    for the fewest topics is no answer then. Beyond that disruption counts before balance: large plans whose last moves
+    bring little stay behind.
     """
     more = beyond(one, other)
     first, further = one.after.topics - one.before.topics, other.after.topics - one.after.topics
     if more.verdict.overload or more.verdict.balance != 1 or not more.is_worth_it or further <= 0:
         return False
-    if one.stays_apart and not other.stays_apart and further <= KEPT * one.after.all_topics:
+    most = KEPT if first > 0 else KEPT / 2
+    if one.stays_apart and not other.stays_apart and further <= most * one.after.all_topics:
         return True
     if first <= 0:
         return False
