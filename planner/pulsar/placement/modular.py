@@ -322,4 +322,4 @@ def with_active_brokers(memory: ModularMemory, snapshot: Snapshot) -> ModularMem
         given if here.issuperset(given.values()) else {bundle: to for bundle, to in given.items() if to in here}
         for given in (memory.promised, memory.preallocated)
     )
-    return replace(memory, placement=placement, promised=promised, preallocated=preallocated, split=_NONE)
+    return replace(memory, placement=placement, promised=promised, preallocated=preallocated)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from planner.cluster.snapshot import Snapshot
-from planner.pulsar.placement.modular import after_refresh, fresh_memory
+from planner.pulsar.placement.modular import after_refresh, fresh_memory, with_active_brokers
 from planner.pulsar.placement.modular_filters import ModularFilters
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.edits.split_bundle import SplitBundle
@@ -48,6 +48,7 @@ def test_new_reports_make_the_leader_forget_it() -> None:
     memory = fresh_memory(snapshot.settings).after_split(bundle, snapshot.brokers.name[0])
     assert memory.heeds_reports
     assert not after_refresh(memory, snapshot).split
+    assert with_active_brokers(memory, snapshot) == memory
 
 
 def test_halves_do_not_return_to_a_broker_that_still_counts_the_whole() -> None:
