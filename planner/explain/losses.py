@@ -53,4 +53,7 @@ def _how_many(found: Losses) -> str:
     number = len(found.simulated)
     if not found.left:
         return f"All {number:,} losses were simulated." if number > 1 else "The loss was simulated."
-    return f"The {number:,} losses with the highest estimates were simulated; {found.left:,} others were not."
+    left = f"; {count(found.left, 'other')} {'was' if found.left == 1 else 'were'} not."
+    if number == 1:
+        return f"The loss with the highest estimate was simulated{left}"
+    return f"The {number:,} losses with the highest estimates were simulated{left}"

@@ -31,6 +31,7 @@ from planner.pulsar.load.averages import BROKER_AVERAGES, with_known_rates
 from planner.pulsar.load.broker_load import averages as known_averages
 from planner.pulsar.load.top_bundles import reported_under, with_top_ranks
 from planner.pulsar.load.usage import max_usage, weighted_usage
+from planner.pulsar.placement.modular import Report
 from planner.pulsar.splitting.limits import DIVISIBLE_TOPICS, SplitLoads, limits_of
 from planner.simulate.leader_averages import TERMS, LeaderAverages
 from planner.simulate.load_model import (
@@ -122,6 +123,8 @@ class LeaderView:
         self._seen: ReportInputs | None = None
         """Latest measurements and their brokers; `measured` and `measured_by` lack them until `settle`."""
         self._unsettled: BoolArray = np.zeros(len(self.table), dtype=np.bool_)
+        self._lists_cut: BoolArray = np.zeros(len(self.table), dtype=np.bool_)
+        """Whose last report lists a bundle that was cut since. Shape (brokers,)."""
         self.bundles = bundles
         self.averages = None if self.extensible else LeaderAverages(bundles)
         self._limits = limits_of(config)
@@ -168,6 +171,7 @@ class LeaderView:
         self.dirty = np.append(self.dirty, np.zeros(count, dtype=np.bool_))
         self._unsettled = np.zeros(len(self.table), dtype=np.bool_)
         self._outdated = np.append(self._outdated, np.zeros(count, dtype=np.bool_))
+        self._lists_cut = np.append(self._lists_cut, np.zeros(count, dtype=np.bool_))
         if self.extensible:
             self.load_ema = np.append(self.load_ema, np.zeros(count))
             self.throughput_ema = np.append(self.throughput_ema, np.zeros(count))
@@ -195,7 +199,7 @@ class LeaderView:
     def _forget(self, broker: int) -> None:
         self.settle()
         self.measured_by[self.measured_by == broker] = -1
-        self.totals[:, broker], self._outdated[broker] = 0.0, False
+        self.totals[:, broker], self._outdated[broker], self._lists_cut[broker] = 0.0, False, False
         gone = self.reported_by == broker
         self.reported_by[gone], self._columns = -1, {}
         if self.extensible:
@@ -216,13 +220,13 @@ class LeaderView:
 
     # Bundles that move and split
 
-    def reporter(self, bundle: int) -> str:
-        """Return the broker whose report that a modular leader knows lists a bundle, by its position; "" if none."""
+    def report_of(self, bundle: int) -> Report | None:
+        """Return the report that lists a bundle, by its position, as far as a modular leader knows; None if none."""
         by = -1 if self.extensible else int(self.reported_by[bundle])
-        return self.table.name[by] if by >= 0 else ""
+        return Report(self.table.name[by], int(self.table.updated_at_ms[by])) if by >= 0 else None
 
     def before_cut(self) -> None:
-        """Write down what a cut overwrites: measurements, and averages of brokers, which stay until the next report."""
+        """Write down what a cut overwrites: measurements, and averages of brokers."""
         self.settle()
         if self.averages is not None and np.isnan(self.table.long_term_msg_rate_in_per_s).any():
             self.table = with_known_rates(self._view or self._make(0)).brokers
@@ -247,6 +251,8 @@ class LeaderView:
     def rebuilt(self, change: Renumbering) -> None:
         """Follow a renumbering; of new bundles nothing is known. What was measured before is settled already."""
         made, owners = change.made, np.unique(self.measured_by[change.gone])
+        listing = self.reported_by[change.gone]
+        self._lists_cut[listing[listing >= 0]] = True
 
         def follow(values: Any, unknown: int | None = None) -> Any:
             followed = change.follow(values)
@@ -382,7 +388,7 @@ class LeaderView:
         new: dict[str, Any] = {name: getattr(now, name)[who] for name in (*USAGE_COLUMNS, *LIMIT_COLUMNS)}
         new |= dict(zip((*_ROWS, "reported_bundles"), self.totals[:, who], strict=True))
         new |= {"updated_at_ms": at_ms, "has_load_data": True, "registered": True}
-        self.updated_ms[who] = at_ms
+        self.updated_ms[who], self._lists_cut[who] = at_ms, False
         if self.extensible:
             self._advance_ema(who, at_ms, weighted_usage(now, self.config, LoadManager.EXTENSIBLE)[who])
             new["weighted_max_ema"] = self.load_ema[who]
@@ -448,9 +454,9 @@ class LeaderView:
         if self.averages is not None:
             anew = np.zeros(0, dtype=np.int64) if rows is None else rows
             self.averages.refresh(samples, self.reported, self.reported_by >= 0, anew)
-            if not np.isnan(self.table.long_term_msg_rate_in_per_s).all():  # they are sums of those of bundles again
-                every = np.arange(len(self.table))
-                self.table = with_values(self.table, every, dict.fromkeys(BROKER_AVERAGES, np.nan))
+            sums = np.flatnonzero(~self._lists_cut)  # of others, the last report is read again, with what was cut
+            if not np.isnan(self.table.long_term_msg_rate_in_per_s[sums]).all():
+                self.table = with_values(self.table, sums, dict.fromkeys(BROKER_AVERAGES, np.nan))
 
     def write_back(self) -> None:
         """Take one more sample, and write averages to the metadata store, as the leader does now and then.

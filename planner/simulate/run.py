@@ -366,8 +366,8 @@ class Simulation:
     ) -> None:
         """Split a bundle, by its position, at boundaries in order inside it; look up children that are unloaded."""
         cluster, name, disconnected = self.cluster, self.cluster.names[bundle], self._disconnected(bundle, now)
-        if reporter := cluster.leader_view.reporter(bundle):
-            self._memory = replace(self._memory, modular=self._memory.modular.after_split(name, reporter))
+        if report := cluster.leader_view.report_of(bundle):
+            self._memory = replace(self._memory, modular=self._memory.modular.after_split(name, report))
         broker, children = cluster.server_of(bundle), cluster.split(bundle, boundaries)
         names = tuple(cluster.names[i] for i in children.tolist())
         self._events.append(

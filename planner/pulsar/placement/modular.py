@@ -18,6 +18,7 @@ from planner.cluster.load_manager import LoadManager
 from planner.cluster.names import LOAD_PLACEMENT_STRATEGY, LOAD_SHEDDING_STRATEGY, SHEDDING_EXCLUDED_NAMESPACES
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.tables import BrokerTable
 from planner.pulsar.manager.class_names import class_name
 from planner.pulsar.placement import avg, least_long_term_message_rate, round_robin
 from planner.pulsar.placement.avg import Bindings
@@ -34,6 +35,27 @@ _NONE: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
+class Report:
+    """A load report that the leader has read.
+
+    Attributes:
+        broker: Who wrote it.
+        at_ms: When, ms since 1970 (`BrokerTable.updated_at_ms`).
+    """
+
+    broker: str
+    at_ms: int
+
+    def is_latest(self, brokers: BrokerTable) -> bool:
+        """Return whether its broker is still there and has written none since."""
+        at = brokers.position.get(self.broker, -1)
+        return at >= 0 and bool(brokers.has_load_data[at]) and int(brokers.updated_at_ms[at]) == self.at_ms
+
+
+_NO_REPORTS: Mapping[str, Report] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
 class ModularMemory:
     """What the leader remembers of bundles that it placed.
 
@@ -42,8 +64,8 @@ class ModularMemory:
         rotation: State of the round robin that places bundles of namespaces excluded from shedding.
         promised: Broker that every further request for a bundle is answered with (`preallocatedBundleToBroker`).
         preallocated: Broker that a bundle counts for until it reports the bundle (`preallocatedBundleData`).
-        split: Broker that reported a bundle before it was split. There the bundle still counts as one of its namespace
-            (`brokerToNamespaceToBundleRange`) until the leader reads a report.
+        split: The report that lists a bundle that was split. The bundle still counts for that broker as one of its
+            namespace (`brokerToNamespaceToBundleRange`) until the leader reads a newer report of that broker.
         affinities: Broker that an unload named as a bundle's destination; used up by the next request.
     """
 
@@ -51,7 +73,7 @@ class ModularMemory:
     rotation: Rotation = field(default_factory=Rotation)
     promised: Mapping[str, str] = field(default_factory=lambda: _NONE)
     preallocated: Mapping[str, str] = field(default_factory=lambda: _NONE)
-    split: Mapping[str, str] = field(default_factory=lambda: _NONE)
+    split: Mapping[str, Report] = field(default_factory=lambda: _NO_REPORTS)
     affinities: Mapping[str, str] = field(default_factory=lambda: _NONE)
 
     def without_affinity(self, bundle: str) -> "ModularMemory":
@@ -70,11 +92,12 @@ class ModularMemory:
 
     def filters(self, snapshot: Snapshot, config: Settings) -> ModularFilters:
         """Return the filters of this moment."""
-        return ModularFilters(snapshot, config, self.preallocated, self.split)
+        split = {bundle: report.broker for bundle, report in self.split.items()}
+        return ModularFilters(snapshot, config, self.preallocated, split)
 
-    def after_split(self, bundle: str, broker: str) -> "ModularMemory":
-        """Return the memory after a bundle was split that a broker reported."""
-        return replace(self, split={**self.split, bundle: broker})
+    def after_split(self, bundle: str, report: Report) -> "ModularMemory":
+        """Return the memory after a bundle was split that a report lists."""
+        return replace(self, split={**self.split, bundle: report})
 
 
 @lru_cache(maxsize=64)
@@ -277,7 +300,8 @@ def after_refresh(memory: ModularMemory, snapshot: Snapshot) -> ModularMemory:
 
     Promises to brokers that report, and to brokers that left, are forgotten; one to a broker without a report is kept.
     The bundle goes on counting for a broker that reports only if the leader itself owns the bundle and the broker does
-    not report it yet. AvgShedder loses its bindings, as their keys are averages that take another sample.
+    not report it yet. A split bundle counts until its own broker reports: until then, the leader reads that broker's
+    last report again. AvgShedder loses its bindings, as their keys are averages that take another sample.
 
     Differs where a bundle is reported by nobody: Pulsar goes on counting it with the averages that it had when it was
     promised, and finds its binding by them, while the snapshot has none any more.
@@ -304,7 +328,8 @@ def after_refresh(memory: ModularMemory, snapshot: Snapshot) -> ModularMemory:
         if broker in here and not (broker in reporting and memory.preallocated.get(bundle) == broker)
     }
     placement = Bindings() if isinstance(memory.placement, Bindings) else memory.placement
-    return replace(memory, placement=placement, promised=promised, preallocated=preallocated, split=_NONE)
+    split = {bundle: report for bundle, report in memory.split.items() if report.is_latest(brokers)}
+    return replace(memory, placement=placement, promised=promised, preallocated=preallocated, split=split)
 
 
 def with_active_brokers(memory: ModularMemory, snapshot: Snapshot) -> ModularMemory:

@@ -116,7 +116,7 @@ class ModularFilters:
             snapshot: The cluster; its registered brokers are the candidates.
             config: Settings in force.
             preallocated: Broker of each bundle that was promised and is not reported yet, by full bundle name.
-            split: Broker that reported each bundle that was split after the last report, by full bundle name.
+            split: Broker whose last report lists a bundle that was split since, by full bundle name.
         """
         self.snapshot = snapshot
         self.config = config

@@ -38,8 +38,12 @@ def test_what_if_shows_the_number_of_the_review(story: Snapshot) -> None:
     outcome = Outcome(simulate(story, with_loss(own(story), worst.broker)))
     assert outcome.summary.peak_usage_percent == worst.peak_percent
     assert f"{worst.highest_percent:.0f} %" in losses_text(found)
-    assert "were simulated" in losses_text(found)
-    estimate = review_losses(story)
+    left = f"{found.left} others were not" if found.left > 1 else "1 other was not"
+    assert f"simulated; {left}." in losses_text(found)
+
+
+def test_a_simulated_loss_exceeds_its_estimate(story: Snapshot) -> None:
+    worst, estimate = simulate_losses(story, own(story), budget_s=600).simulated[0], review_losses(story)
     assert worst.highest_percent > float(estimate.peak_usage.max()) * 100 + 10  # what the estimate left out
 
 

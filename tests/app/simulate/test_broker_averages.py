@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.units import MS_PER_MIN
 from planner.pulsar.load.averages import broker_averages, with_broker_averages
 from planner.pulsar.placement.least_long_term_message_rate import long_term_rates
 from planner.simulate.assumptions import Assumptions
@@ -47,7 +48,7 @@ def test_those_of_a_capture_are_the_same_whether_it_tells_them() -> None:
         np.testing.assert_allclose(long_term_rates(one.view), long_term_rates(other.view), rtol=1e-12)
 
 
-def test_a_split_changes_them_with_the_next_report() -> None:
+def test_a_split_changes_them_with_the_next_report_of_that_broker() -> None:
     snapshot = small()
     cluster = Cluster(snapshot, Assumptions(), snapshot.info.load_manager, snapshot.settings)
     before = long_term_rates(cluster.leader_view.view(1)).tolist()
@@ -58,6 +59,13 @@ def test_a_split_changes_them_with_the_next_report() -> None:
         view = cluster.leader_view.view(2)
         assert not view.bundles.has_data[busiest : busiest + 2].any()
         assert long_term_rates(view).tolist() == before != _summed_up(view)
-    cluster.report(np.array([snapshot.bundles.owner[busiest]]), 60_000)
-    after = cluster.leader_view.view(60_000)
+    mine = int(snapshot.bundles.owner[busiest])
+    others = np.flatnonzero(np.arange(len(snapshot.brokers)) != mine)
+    later_ms = snapshot.info.captured_at_ms + 20 * MS_PER_MIN
+    assert cluster.report(others, later_ms)
+    between = cluster.leader_view.view(later_ms)
+    assert long_term_rates(between)[mine] == before[mine] > _summed_up(between)[mine]
+    assert long_term_rates(between)[others].tolist() == np.array(_summed_up(between))[others].tolist()
+    assert cluster.report(np.array([mine]), later_ms)
+    after = cluster.leader_view.view(later_ms)
     assert long_term_rates(after).tolist() == _summed_up(after) != before

@@ -1,11 +1,11 @@
-"""A bundle that was split still counts for the broker that reported it, until the leader reads a report."""
+"""A bundle that was split still counts for the broker that reported it, until the leader reads a newer one of it."""
 
 from dataclasses import replace
 
 import numpy as np
 
 from planner.cluster.snapshot import Snapshot
-from planner.pulsar.placement.modular import after_refresh, fresh_memory, with_active_brokers
+from planner.pulsar.placement.modular import Report, after_refresh, fresh_memory, with_active_brokers
 from planner.pulsar.placement.modular_filters import ModularFilters
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.edits.split_bundle import SplitBundle
@@ -43,12 +43,21 @@ def test_it_counts_once_where_it_was_promised_too() -> None:
     assert both.tolist() == once.tolist()
 
 
-def test_new_reports_make_the_leader_forget_it() -> None:
+def test_only_a_report_of_its_broker_makes_the_leader_forget_it() -> None:
     snapshot, bundle = _alone()
-    memory = fresh_memory(snapshot.settings).after_split(bundle, snapshot.brokers.name[0])
+    brokers = snapshot.brokers
+    memory = fresh_memory(snapshot.settings).after_split(bundle, Report(brokers.name[0], int(brokers.updated_at_ms[0])))
     assert memory.heeds_reports
-    assert not after_refresh(memory, snapshot).split
     assert with_active_brokers(memory, snapshot) == memory
+    for at, kept in ((0, False), (1, True)):
+        updated_at_ms = brokers.updated_at_ms.copy()
+        updated_at_ms[at] += 60_000
+        reported = snapshot.with_columns(brokers=replace(brokers, updated_at_ms=updated_at_ms))
+        assert bool(after_refresh(memory, reported).split) is kept
+    has_load_data = brokers.has_load_data.copy()
+    has_load_data[0] = False
+    gone = snapshot.with_columns(brokers=replace(brokers, has_load_data=has_load_data))
+    assert not after_refresh(memory, gone).split
 
 
 def test_halves_do_not_return_to_a_broker_that_still_counts_the_whole() -> None:

@@ -119,7 +119,7 @@ def test_captures_have_to_be_of_one_cluster_in_order(busy: Snapshot) -> None:
                 "loadBalancerAvgShedderHighThreshold": 10,
             },
             8,
-            1,
+            2,
         ),
         (LoadManager.MODULAR, {"loadBalancerLoadSheddingStrategy": UNIFORM}, 10, 1),
         (
