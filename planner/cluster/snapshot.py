@@ -333,9 +333,18 @@ class Snapshot:
 
         Shape (bundles reported,).
         """
-        listed = np.flatnonzero(self.bundles.has_stats & (self.bundles.owner >= 0))
+        return frozen(self._in_reports(self.bundles.owner >= 0))
+
+    def reported_by(self, brokers: Int64Array) -> Int64Array:
+        """Return `reported` of some brokers, by position. Shape (bundles they report,)."""
+        asked = np.zeros(len(self.brokers) + 1, dtype=np.bool_)  # the last one is of bundles without an owner, -1
+        asked[brokers] = True
+        return self._in_reports(asked[self.bundles.owner])
+
+    def _in_reports(self, of: BoolArray) -> Int64Array:
+        listed = np.flatnonzero(self.bundles.has_stats & of)
         order = grouped_map_order(self.bundle_name_hashes[listed], self.bundles.owner[listed], concurrent=True)
-        return frozen(listed[order])
+        return listed[order]
 
     def bundles_of(self, broker: int) -> Int64Array:
         """Return positions of the bundles that a broker owns, in table order. Shape (bundles of the broker,)."""

@@ -26,11 +26,13 @@ def best_value(trials: Trials, trial: Trial, outcome: Outcome) -> Trial:
     name = single_setting(trial)
     config = trials.scenario.settings_over(trials.snapshot)
     found = (trials.try_out(action) for action in values_of(name, config, outcome)) if name else ()
-    own = trials.confirmed(trial)
     others = [one for one in found if one is not None and one.action.key != trial.action.key and one.is_worth_it]
-    if own.offered:
-        others = [one for one in others if judge(own.after, one.after).word == "better"]
-    for one in by_gain(others):
+    better = [one for one in others if judge(trial.after, one.after).word == "better"]
+    best = by_gain(better)[:1]
+    if best and best[0] is by_gain(others)[0] and trials.confirmed(best[0]).offered:
+        return trials.confirmed(best[0])  # whether its own value is offered makes no difference then
+    own = trials.confirmed(trial)
+    for one in by_gain(better if own.offered else others):
         confirmed = trials.confirmed(one)
         if confirmed.offered:
             return confirmed

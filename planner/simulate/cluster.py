@@ -350,7 +350,7 @@ class Cluster:
 
     def _cut(self, rows: Int64Array, edges: Sequence[int]) -> Int64Array:
         """Put new bundles in place of some that cover the same range; return their positions. Shape (new bundles,)."""
-        self.leader_view.before_cut()
+        self.leader_view.before_cut(rows)
         traffic, before = self.traffic, self.traffic.base
         change = traffic.cut(rows, edges)
         made, new = change.made.tolist(), []

@@ -27,7 +27,7 @@ from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.tables import TRAFFIC_COLUMNS, BrokerTable, BundleTable
 from planner.cluster.units import MS_PER_MIN
-from planner.pulsar.load.averages import BROKER_AVERAGES, with_known_rates
+from planner.pulsar.load.averages import BROKER_AVERAGES, LONG_TERM_RATES, broker_averages
 from planner.pulsar.load.broker_load import averages as known_averages
 from planner.pulsar.load.top_bundles import reported_under, with_top_ranks
 from planner.pulsar.load.usage import max_usage, weighted_usage
@@ -225,11 +225,16 @@ class LeaderView:
         by = -1 if self.extensible else int(self.reported_by[bundle])
         return Report(self.table.name[by], int(self.table.updated_at_ms[by])) if by >= 0 else None
 
-    def before_cut(self) -> None:
-        """Write down what a cut overwrites: measurements, and averages of brokers."""
+    def before_cut(self, bundles: Int64Array) -> None:
+        """Write down what a cut of bundles, by position, overwrites: measurements, and averages of their brokers."""
         self.settle()
-        if self.averages is not None and np.isnan(self.table.long_term_msg_rate_in_per_s).any():
-            self.table = with_known_rates(self._view or self._make(0)).brokers
+        if self.averages is None:
+            return
+        by = np.unique(self.reported_by[bundles]).astype(np.int64)
+        unknown = by[(by >= 0) & np.isnan(self.table.long_term_msg_rate_in_per_s[by])]
+        if len(unknown):
+            sums = broker_averages(self._view or self._make(0), columns=LONG_TERM_RATES, brokers=unknown)
+            self.table = with_values(self.table, unknown, {name: values[unknown] for name, values in sums.items()})
 
     def ownership_changed(self, brokers: Int64Array, bundles: Int64Array) -> None:
         """Note that bundles came to or left brokers, which will show in what these measure next."""

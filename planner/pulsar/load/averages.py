@@ -112,7 +112,10 @@ BROKER_AVERAGES: Mapping[str, str] = {prefix + name: name for prefix, _ in _TERM
 
 
 def broker_averages(
-    snapshot: Snapshot, default: Traffic = DEFAULT_TRAFFIC, columns: Iterable[str] = BROKER_AVERAGES
+    snapshot: Snapshot,
+    default: Traffic = DEFAULT_TRAFFIC,
+    columns: Iterable[str] = BROKER_AVERAGES,
+    brokers: Int64Array | None = None,
 ) -> dict[str, FloatArray]:
     """Return the sums of the bundle averages of each broker (`TimeAverageBrokerData`).
 
@@ -123,12 +126,13 @@ def broker_averages(
         snapshot: The cluster.
         default: What a bundle without averages counts.
         columns: Which of the eight columns `short_term_…` and `long_term_…` of `BrokerTable`.
+        brokers: Whose sums are needed, by position: those of others stay 0; of all by default. Shape (needed,).
 
     Returns:
         These columns. Shape (brokers,).
     """
     bundles = snapshot.bundles
-    visited = snapshot.reported
+    visited = snapshot.reported if brokers is None else snapshot.reported_by(brokers)
     owner, known = bundles.owner[visited], bundles.has_data[visited]
 
     size = len(snapshot.brokers)
@@ -146,14 +150,16 @@ def with_broker_averages(snapshot: Snapshot) -> BrokerTable:
     return replace(snapshot.brokers, **columns)
 
 
-_RATES: tuple[str, ...] = ("long_term_msg_rate_in_per_s", "long_term_msg_rate_out_per_s")
+LONG_TERM_RATES: tuple[str, ...] = ("long_term_msg_rate_in_per_s", "long_term_msg_rate_out_per_s")
 
 
 def with_known_rates(snapshot: Snapshot) -> Snapshot:
     """Return the snapshot with unknown long-term message rates of brokers summed up, so that it is done only once."""
     brokers = snapshot.brokers
-    if not any(np.isnan(getattr(brokers, name)).any() for name in _RATES):
+    if not any(np.isnan(getattr(brokers, name)).any() for name in LONG_TERM_RATES):
         return snapshot
-    sums = broker_averages(snapshot, columns=_RATES)
-    filled: dict[str, Any] = {n: np.where(np.isnan(getattr(brokers, n)), sums[n], getattr(brokers, n)) for n in _RATES}
+    sums = broker_averages(snapshot, columns=LONG_TERM_RATES)
+    filled: dict[str, Any] = {
+        n: np.where(np.isnan(getattr(brokers, n)), sums[n], getattr(brokers, n)) for n in LONG_TERM_RATES
+    }
     return snapshot.with_columns(brokers=replace(brokers, **filled))
