@@ -136,15 +136,15 @@ def grouped_map_order(
         Positions into `hashes`: by map, then in the order of visit.
     """
     sizes = _table_sizes(np.bincount(groups) if counts is None else counts, concurrent=concurrent)
-    bucket = _spread(hashes) & (sizes - 1).astype(np.uint32)[groups]
-    order = np.lexsort((bucket, groups))
+    group = groups.astype(np.int64)
+    bucket = group * sizes.max(initial=0) + (_spread(hashes) & (sizes - 1).astype(np.uint32)[groups])
+    order = _sorted(bucket)
     if not concurrent or (sizes <= _FIRST_SIZE).all():
         return order
-    bucket, owner = bucket[order], groups[order]
-    if not ((bucket[1:] == bucket[:-1]) & (owner[1:] == owner[:-1])).any():  # no two keys are in one bucket
+    in_order = bucket[order]
+    if not (in_order[1:] == in_order[:-1]).any():  # no two keys are in one bucket
         return order
-    ranks = _ranks_in_buckets(hashes, groups.astype(np.int64), sizes)
-    return order[np.lexsort((ranks[order], bucket, owner))]
+    return _order(bucket, _ranks_in_buckets(hashes, group, sizes), len(hashes))
 
 
 def _ranks_in_buckets(hashes: IntArray, groups: Int64Array, sizes: Int64Array) -> Int64Array:

@@ -233,8 +233,9 @@ class Trials:
 
     def confirmed(self, trial: Trial) -> Trial:
         """Return a trial that is worth it with `steady` filled in; others as they are."""
-        if not trial.is_worth_it or trial.steady is not None:
-            return trial
+        known = self._trials.get(trial.action.key) or trial
+        if not trial.is_worth_it or known.steady is not None:
+            return replace(trial, steady=known.steady)
         steady = all(self._holds(trial, variant) for variant in self._variants())
         found = replace(trial, steady=steady)
         self._trials[trial.action.key] = found

@@ -103,7 +103,7 @@ def tried_findings(findings: Iterable[Finding], trials: Trials) -> tuple[Tried, 
             continue
         trial = None if action is None else trials.try_out(action)
         if trial is not None:
-            finding, trial = _at_its_best(finding, trials.confirmed(trial), trials)  # noqa: PLW2901 - its remedy, tried
+            finding, trial = _at_its_best(finding, trial, trials)  # noqa: PLW2901 - its remedy, tried
         found.append(_tried(finding, trial, trials))
     best = by_gain([one.trial for one in found if one.trial is not None and one.trial.offered])
     place = {id(trial): at for at, trial in enumerate(best)}
@@ -134,11 +134,13 @@ def _topics_first(found: Sequence[Tried]) -> tuple[Tried, ...]:
 
 
 def _at_its_best(finding: Finding, trial: Trial, trials: Trials) -> tuple[Finding, Trial]:
-    """Return a finding with its remedy in the form that helps most, as Fix it has it, and what came of that.
+    """Return a finding with its remedy in the form that helps most, as Fix it has it, and what came of that, confirmed.
 
     New brokers come with moves onto them where only so they help, splits are as few as bring most of their gain, and a
     setting has the best of the values that are tried.
     """
+    name = "" if finding.edits else single_setting(trial)
+    trial = trial if name else trials.confirmed(trial)
     if trial.action.kind == "brokers" and not trial.offered:
         filled = _filled(trials, trial)
         if filled is None:
@@ -146,7 +148,7 @@ def _at_its_best(finding: Finding, trial: Trial, trials: Trials) -> tuple[Findin
         best, moves = filled
         words = f"{moves.words[:1].lower()}{moves.words[1:]}"
         said = f"Pulsar moves too little onto them by itself, so {words} as well (Best plan)."
-    elif (name := single_setting(trial)) and not finding.edits:
+    elif name:
         best = best_value(trials, trial, trials.unchanged())
         said = f"Of the values that were tried, {conf_value(best.action.settings[name])} does best."
     else:
