@@ -108,8 +108,7 @@ def _before_after(outcome: Outcome, *, planned: bool) -> bool:
     found, objections = outcome.before_after, outcome.gate.objections if planned else ()
     wanted = True
     if objections:
-        verdict = f"**This plan is worse than {outcome.gate.compared_with}.**"
-        st.error(f"{verdict} {' '.join(objections)}", icon=":material/dangerous:")
+        st.error(f"**{outcome.gate.headline}** {' '.join(objections)}", icon=":material/dangerous:")
         wanted = st.checkbox("Show the commands anyway", key=f"worse-{outcome.digest[:16]}")
     rows = [{"measure": row.measure, "now": row.now, "after the plan": row.after} for row in found.rows]
     table(pd.DataFrame(rows), "before-after", height="content")

@@ -109,8 +109,8 @@ def _print_script(asked: "Asked", options: "CommandOptions", gate: "Gate", *, ev
     made_at_ms, trace = time.time_ns() // NS_PER_MS, asked.whole
     if doubt := doubt_about(trace.start, trace.scenario).sentence:
         warn(doubt)
-    for sentence in gate.objections:
-        sys.stderr.write(f"warning: this plan is worse. {sentence}\n")
+    if gate.objections:
+        warn(f"{gate.headline} {' '.join(gate.objections)}")
     sys.stderr.write(printed([asked.sentence]))
     sys.stdout.write(plan_script(asked, options, made_at_ms=made_at_ms, everything=everything, gate=gate))
 

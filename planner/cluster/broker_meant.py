@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from ipaddress import AddressValueError, IPv6Address
 from typing import Final
 
-_SCHEME: Final = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*://")
+SCHEME: Final = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*://")
+"""What an address begins with, such as `http://`."""
 _PORT: Final = re.compile(r":[0-9]{1,5}$")
 
 
@@ -16,7 +17,7 @@ def broker_meant(name: str, brokers: Sequence[str]) -> str:
         name: The name that no broker has.
         brokers: The ids of the brokers, host:port.
     """
-    text = _SCHEME.sub("", name.strip(" \t\r\n\"'`")).rstrip("/")
+    text = SCHEME.sub("", name.strip(" \t\r\n\"'`")).rstrip("/")
     hosts = {broker: _bare(broker.rpartition(":")[0]) for broker in brokers}
     for wanted in (_bare(text), _bare(_PORT.sub("", text))):
         found = [broker for broker, host in hosts.items() if host == wanted]

@@ -8,16 +8,13 @@ import numpy as np
 
 from planner.cluster.snapshot import Snapshot
 from planner.explain.diagnosis import diagnose
-from planner.explain.finding import Finding
+from planner.explain.finding import MEASUREMENT, Finding
 from planner.explain.health import within
 from planner.explain.outcome import Outcome
 from planner.explain.unlike import beyond_at_first, beyond_limits, unseen_usage
 from planner.pulsar.load.usage import RESOURCES, deciding_resource, weighted_usage
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario
-
-MEASUREMENT = "impossible_measurement"
-"""The finding about what cannot be right."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from planner.cluster.setting import SettingValue
 from planner.simulate.admin_commands import PROGRAM
@@ -11,6 +11,9 @@ from planner.simulate.edits.edit import Edit
 
 Severity: TypeAlias = Literal["high", "medium", "low"]
 """`high`: clients suffer; `medium`: the cluster does not get or stay balanced; `low`: it could be tidier."""
+
+MEASUREMENT: Final = "impossible_measurement"
+"""The code of the findings about what cannot be right."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,12 +26,20 @@ class Gate:
         nothing: The result of that, while what only happens (traffic, brokers that die) happens all the same.
         verdict: What the judge says of the scenario compared with that.
         objections: What speaks against it, one sentence each; none when nothing does.
+        planned: Whether a person decided something in the scenario.
     """
 
     compared_with: str
     nothing: Result
     verdict: Verdict
     objections: tuple[str, ...]
+    planned: bool
+
+    @property
+    def headline(self) -> str:
+        """What is worse than what, as a sentence; empty where nothing speaks against it."""
+        which = "This plan" if self.planned else "What Pulsar does by itself"
+        return f"{which} is worse than {self.compared_with}." if self.objections else ""
 
 
 def doing_nothing(trace: Trace) -> Scenario:
@@ -67,12 +75,12 @@ def gate(trace: Trace, result: Result) -> Gate:
     on_purpose = any(edit.emptied() or edit.recreated() for edit in trace.scenario.edits if not edit.happens)
     verdict = (judge_overload if on_purpose else judge)(nothing, result)
     if verdict.word != "worse":
-        return Gate(compared_with, nothing, verdict, ())
+        return Gate(compared_with, nothing, verdict, (), planned=not still)
     said = verdict.text.removeprefix("Worse: ")
     sentences = [f"Compared with {compared_with}: {said}"]
     if way := _on_the_way(trace):
         sentences.append(way)
-    return Gate(compared_with, nothing, verdict, tuple(sentences))
+    return Gate(compared_with, nothing, verdict, tuple(sentences), planned=not still)
 
 
 def _idle(trace: Trace, *, still: bool) -> Trace:

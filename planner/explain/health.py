@@ -11,7 +11,7 @@ from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count, percent, times
 from planner.explain.core_patterns import only_cores_apart
-from planner.explain.finding import Finding
+from planner.explain.finding import MEASUREMENT, Finding
 from planner.explain.gate_patterns import APART
 from planner.explain.outcome import Outcome
 from planner.explain.topic_patterns import hottest_topics, topic_dominates
@@ -156,7 +156,7 @@ def health(
 
 def _doubt(outcome: Outcome | None, findings: Sequence[Finding]) -> str:
     """Return that the usage may be untrue; empty where nothing is wrong about the most used broker."""
-    wrong = [one for one in findings if one.code == "impossible_measurement" and one.severity == "high"]
+    wrong = [one for one in findings if one.code == MEASUREMENT and one.severity == "high"]
     if not wrong:
         return ""
     usage = outcome.reported_usage[0] if outcome is not None else np.empty(0)

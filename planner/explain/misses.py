@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from planner.cluster.broker_meant import ipv6
+from planner.cluster.broker_meant import SCHEME, ipv6
 from planner.explain.isolation import literal
 from planner.pulsar.load.java_pattern import java_pattern
 
@@ -18,7 +18,6 @@ _GLOB: Final = re.compile(r"(?<![.\\)\]}\w])\*|(?<=[\w-])\*")
 _NUMBERS: Final = re.compile(r"[0-9]+")
 """What alone differs in the names of brokers of a kind: another number is another broker, not a mistake."""
 _PORT: Final = re.compile(r":(?:\d+|\.[*+]|\\d[*+]|\[0-9\][*+]?|\(.*\)|\{.*\})$")
-_ADDRESS: Final = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*://|/+$")
 _AROUND: Final = " \t\r\n\"'`"
 _SPACED: Final = re.compile(r"[,;\s]+")
 _SPECIAL: Final = re.compile(r"[*+?|()\[\]{}^$]")
@@ -70,7 +69,7 @@ def matches(names: Sequence[str], *expressions: str) -> bool:
 
 _STEPS: Final[tuple[tuple[str, Callable[[str], str]], ...]] = (
     ("it has blanks or quotes around it", lambda text: text.strip(_AROUND)),
-    ("it is an address", lambda text: _ADDRESS.sub("", text)),
+    ("it is an address", lambda text: SCHEME.sub("", text).rstrip("/")),
     ("it has a port, and Pulsar matches the host alone", lambda text: _PORT.sub("", text)),
     ("it ends with a dot", lambda text: text[:-1] if text.endswith(".") and not text.endswith("\\.") else text),
     ("its backslashes are doubled", lambda text: text.replace("\\\\", "\\")),

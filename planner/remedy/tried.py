@@ -8,8 +8,8 @@ from planner.cluster.setting import conf_value
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count
 from planner.explain.diagnosis import diagnose
-from planner.explain.doubt import MEASUREMENT, doubt_of, untrue
-from planner.explain.finding import Finding
+from planner.explain.doubt import doubt_of, untrue
+from planner.explain.finding import MEASUREMENT, Finding
 from planner.explain.gate_patterns import APART
 from planner.explain.health import within
 from planner.explain.outcome import Outcome

@@ -73,7 +73,7 @@ def _facts(asked: Asked, made_at_ms: int, found: Gate | None) -> Facts:
     trace = asked.whole
     warning = doubt_about(trace.start, trace.scenario).sentence
     if found is not None and found.objections:
-        warning = f"This plan is worse than {found.compared_with}. {' '.join(found.objections)} {warning}".strip()
+        warning = f"{found.headline} {' '.join(found.objections)} {warning}".strip()
     link = scenario_part(trace.scenario, snapshot_digest(trace.start))
     return facts_of(trace.start, question=question_of(trace), link=link, made_at_ms=made_at_ms, warning=within(warning))
 

@@ -215,7 +215,7 @@ def _verdict(trace: Trace) -> Iterator[str]:
     if doubt.sentence:
         yield f"**{_text(doubt.sentence)}**"
     if gate.objections:
-        yield f"**The plan is worse than {gate.compared_with}.** {_text(' '.join(gate.objections))}"
+        yield f"**{gate.headline}** {_text(' '.join(gate.objections))}"
     elif not doubt.everywhere:
         one, two = found.before, found.after
         yield (

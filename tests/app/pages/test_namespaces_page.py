@@ -145,7 +145,7 @@ def test_a_job_that_fails_says_why(page: Page, tmp_path: Path, monkeypatch: pyte
 
 
 def test_cuts_that_are_not_steady_do_not_bring_nothing() -> None:
-    advice = advice_on(load_sample(STORY), "hooli/orders")
+    advice = advice_on(load_sample(next(one for one in samples() if one.file == "split-range.json")), "example/split")
     assert advice.cut is not None
     assert advice.cut.is_worth_it
     assert not advice.edits

@@ -20,17 +20,17 @@ def digest(file: str) -> str:
 
 def test_a_remedy_that_helps_is_one_click_away(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("planner.web.registry.go", lambda _: None)
-    test = page("what_if", snapshot=digest("story.zip")[:12])
-    start = "Set loadBalancerHistoryResourcePercentage = "
+    test = page("what_if", snapshot=digest("uniform-shedder-throughput.json")[:12])
+    start = "Set maxUnloadPercentage = "
     button = next(b for b in test.button if b.label.startswith(start))
-    tried = "Tried: better: peak 90.4 to 76.2 %, broker-minutes above the limit 19 to 0"
+    tried = "Tried: trade-off: highest usage 58.1 to 50.0 %, deviation 8.1 to 0.0 points"
     assert any(tried in text.value for text in test.text)
     wanted = button.label.removeprefix(start)
     button.click().run()
     assert not test.exception
     scenario = decode_link(test.query_params["scenario"]).scenario
     assert scenario is not None
-    assert str(scenario.settings["loadBalancerHistoryResourcePercentage"]) == wanted
+    assert str(scenario.settings["maxUnloadPercentage"]) == wanted
 
 
 def test_a_remedy_that_does_not_help_has_no_button(page: Page) -> None:
