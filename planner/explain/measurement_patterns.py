@@ -22,7 +22,7 @@ from planner.cluster.pulsar_json import RESOURCES as COLUMNS
 from planner.cluster.tables import BrokerTable
 from planner.cluster.text import count
 from planner.cluster.units import MS_PER_MIN
-from planner.explain.finding import MEASUREMENT, Finding, listed
+from planner.explain.finding import Finding, listed
 from planner.explain.gate_patterns import APART
 from planner.explain.outcome import Outcome
 from planner.explain.shedding_patterns import limits_of
@@ -152,7 +152,7 @@ def _above_limit(case: Outcome) -> Iterator[Finding]:
         beside = f" Others have {few.usual:g} cores; with as many, the usage of {listed(fitting)} is possible."
         edits = [MachineChange(brokers=tuple(fitting), cores=few.usual)]
     yield Finding(
-        code=MEASUREMENT,
+        code="impossible_measurement",
         title=(
             f"All {len(odd)} brokers report more {_CALLED[resource]} usage than their limits"
             if all_of_them
@@ -187,7 +187,7 @@ def _without_limit(case: Outcome) -> Iterator[Finding]:
         if not odd or not matters:
             continue
         yield Finding(
-            code=MEASUREMENT,
+            code="impossible_measurement",
             title=f"The {_CALLED[resource]} limit of {odd[0]} is {limit[table.position[odd[0]]]:g}",
             evidence=(
                 f"{listed(odd)} use{'s' if len(odd) == 1 else ''} {_CALLED[resource]}, but the reported limit is"
@@ -209,7 +209,7 @@ def _without_cpu(case: Outcome) -> Iterator[Finding]:
         return
     most = float(table.msg_rate_per_s()[table.position[odd[0]]])
     yield Finding(
-        code=MEASUREMENT,
+        code="impossible_measurement",
         title=f"{odd[0]} reports no CPU usage",
         evidence=(
             f"{listed(odd)} report{'s' if len(odd) == 1 else ''} 0 % CPU; {odd[0]} handles {most:,.0f} msg/s meanwhile."
@@ -233,7 +233,7 @@ def _ahead(case: Outcome) -> Iterator[Finding]:
     names = tuple(start.brokers.name[at] for at in odd)
     whose = "the clock of the machine that captured" if len(odd) == len(start.brokers) else "the clock of that broker"
     yield Finding(
-        code=MEASUREMENT,
+        code="impossible_measurement",
         title=f"The load report of {names[0]} is from the future",
         evidence=(
             f"The report of {names[0]} is {minutes[odd[0]]:,.0f} min younger than the capture"
