@@ -77,7 +77,7 @@ def gate(trace: Trace, result: Result) -> Gate:
     if verdict.word != "worse":
         return Gate(compared_with, nothing, verdict, (), planned=not still)
     said = verdict.text.removeprefix("Worse: ")
-    sentences = [f"Compared with {compared_with}: {said}"]
+    sentences = [f"{said[:1].upper()}{said[1:]}"]
     if way := _on_the_way(trace):
         sentences.append(way)
     return Gate(compared_with, nothing, verdict, tuple(sentences), planned=not still)
