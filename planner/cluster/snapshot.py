@@ -388,20 +388,27 @@ class Snapshot:
         """Return a snapshot with other tables, or other fields, which keeps what was worked out and still holds."""
         return replace(self, **changes).sharing(self)
 
-    def naming(self, names: tuple[str, ...], hashes: IntArray, position: Mapping[str, int] | None = None) -> "Snapshot":
-        """Take over the names of the bundles, their hashes and their positions from who keeps them up to date.
+    def naming(
+        self,
+        names: tuple[str, ...],
+        hashes: IntArray,
+        position: Mapping[str, int] | None = None,
+        reported: Int64Array | None = None,
+    ) -> "Snapshot":
+        """Take over the names of the bundles, and what follows from them, from who keeps them up to date.
 
         Args:
             names: As `bundle_names`.
             hashes: As `bundle_name_hashes`.
             position: As `bundle_position`; None to leave that for when it is asked for.
+            reported: As `reported`; None likewise.
 
         Returns:
             This snapshot.
         """
         self.__dict__.update(bundle_names=names, bundle_name_hashes=hashes)
-        if position is not None:
-            self.__dict__["bundle_position"] = position
+        known = {"bundle_position": position, "reported": reported}
+        self.__dict__.update({name: value for name, value in known.items() if value is not None})
         return self
 
     def sharing(self, known: "Snapshot | None") -> "Snapshot":

@@ -45,6 +45,7 @@ from planner.simulate.load_model import (
     with_values,
 )
 from planner.simulate.renumbering import Renumbering, Room
+from planner.simulate.report_order import ReportOrder
 
 if TYPE_CHECKING:
     from planner.simulate.cluster import Cluster
@@ -127,6 +128,7 @@ class LeaderView:
         """Whose last report lists a bundle that was cut since. Shape (brokers,)."""
         self.bundles = bundles
         self.averages = None if self.extensible else LeaderAverages(bundles)
+        self._order = None if self.extensible else ReportOrder(snapshot)
         self._limits = limits_of(config)
         self._most_bundles = config.integer(NAMESPACE_MAXIMUM_BUNDLES)
         self._large: BoolArray = self._may_exceed(slice(None))
@@ -283,8 +285,9 @@ class LeaderView:
                 columns[name] = frozen(getattr(self.truth.traffic, name).astype(getattr(self.bundles, name).dtype))
                 continue
             columns[name] = frozen(follow(getattr(self.bundles, name), -1 if name == "top_rank" else None))
-        if self.averages is not None:
+        if self.averages is not None and self._order is not None:
             self.averages.rebuilt(change)
+            self._order.rebuilt(change)
         self._large, self._has_room = follow(self._large, 0), None
         self.bundles, self._columns = replace(self.bundles, **columns), {}
         self.touch()
@@ -519,9 +522,10 @@ class LeaderView:
                 listed = (self.reported_by >= 0) & (self.reported_by == cluster.owners())
                 columns |= {"has_stats": self._kept("has_stats", listed), "owner": cluster.owners()}
             self._table = replace(self.bundles, **columns)
-        return self._snapshot(at_ms, self._table)
+        order = None if self._order is None else self._order.of(self.reported_by, cluster.hashes)
+        return self._snapshot(at_ms, self._table, order)
 
-    def _snapshot(self, at_ms: int, bundles: BundleTable) -> Snapshot:
+    def _snapshot(self, at_ms: int, bundles: BundleTable, reported: Int64Array | None = None) -> Snapshot:
         cluster = self.truth
         return Snapshot(
             replace(cluster.info, captured_at_ms=at_ms),
@@ -531,7 +535,7 @@ class LeaderView:
             bundles,
             cluster.traffic.topics,
             cluster.policies,
-        ).naming(cluster.names, cluster.hashes, cluster.position)
+        ).naming(cluster.names, cluster.hashes, cluster.position, reported)
 
     def _reported_columns(self) -> dict[str, Any]:
         columns = self._columns
