@@ -8,7 +8,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.simulate.renumbering import Renumbering
 
 _UNKNOWN = -2
-"""Who reports a bundle whose place is not known: no broker, and not nobody either."""
+"""Stands for the broker of a bundle whose place is not known; -1 for none."""
 
 
 class ReportOrder:
