@@ -150,7 +150,9 @@ def _at_its_best(finding: Finding, trial: Trial, trials: Trials) -> tuple[Findin
         said = f"Pulsar moves too little onto them by itself, so {words} as well (Best plan)."
     elif name:
         best = best_value(trials, trial, trials.unchanged())
-        said = f"Of the values that were tried, {conf_value(best.action.settings[name])} does best."
+        stays = best.offered and finding.code not in trials.gone(best)
+        end = ", although the finding stays" if stays else ""
+        said = f"Of the values that were tried, {conf_value(best.action.settings[name])} does best{end}."
     else:
         best = fewest(trials, trial)
         few = len(best.action.edits)
