@@ -17,6 +17,9 @@ pytestmark = pytest.mark.e2e
 TOPIC = "persistent://acme/orders/nobody-listed-this"
 _FEW, _SOME = 2, 4
 
+_READ_MS = 120_000
+"""Time for what a page simulates in the background, while other tests take both cores."""
+
 
 class Asker:
     """A newcomer with a mouse."""
@@ -54,7 +57,7 @@ class Asker:
         field.press("Enter")
 
     def reads(self, text: str) -> None:
-        expect(self.main).to_contain_text(text)
+        expect(self.main).to_contain_text(text, timeout=_READ_MS)
 
     def takes(self, button: str) -> bytes:
         with self.page.expect_download() as waiting:

@@ -567,7 +567,7 @@ def test_losses_of_the_cluster_as_it_is_owe_nothing_to_the_scenario(page: Page) 
 def test_a_plan_that_ends_worse_than_now_wants_a_tick(page: Page) -> None:
     test = page("moves", snapshot=sample("split-range.json")[:12], everything="1")
     assert not test.exception
-    assert any("This plan is worse than" in error.value for error in test.error)
+    assert any("What Pulsar does by itself is worse than" in error.value for error in test.error)
     assert not [code for code in test.code if "namespaces unload" in code.value]
     (tick,) = [box for box in test.checkbox if "Show the commands anyway" in box.label]
     tick.check().run()
