@@ -42,3 +42,4 @@ def test_compare_puts_overload_first(page: Page) -> None:
             (cell,) = (text for strategy, text in row.items() if name.startswith(strategy))
             assert float(cell.removeprefix("★ ").replace(",", "")) == pytest.approx(value, abs=0.051)
     assert frame[names[0]].str.contains("★").any()
+    assert not frame["AvgShedder"].str.contains("★").any()
