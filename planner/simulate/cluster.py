@@ -94,7 +94,8 @@ class Cluster:
         self._owners: IntArray | None = None
         self.traffic = Traffic(snapshot, base, assumptions)
         self.condition = Condition(self)
-        self.leader_view = LeaderView(self, snapshot.with_columns(info=self.info), config)
+        seen = snapshot if self.info == snapshot.info else snapshot.with_columns(info=self.info)
+        self.leader_view = LeaderView(self, seen, config)
 
     def _touch(self) -> None:
         """Forget what was worked out; something has changed."""

@@ -133,12 +133,12 @@ def broker_averages(
     """
     bundles = snapshot.bundles
     visited = snapshot.reported if brokers is None else snapshot.reported_by(brokers)
-    owner, known = bundles.owner[visited], bundles.has_data[visited]
-
-    size = len(snapshot.brokers)
+    owner, size = bundles.owner[visited].astype(np.intp), len(snapshot.brokers)
+    unknown = np.flatnonzero(~bundles.has_data[visited])
 
     def total(column: str) -> FloatArray:
-        values = np.where(known, getattr(bundles, column)[visited], getattr(default, BROKER_AVERAGES[column]))
+        values = getattr(bundles, column)[visited]
+        values[unknown] = getattr(default, BROKER_AVERAGES[column])
         return frozen(np.bincount(owner, values, minlength=size).astype(np.float64, copy=False))
 
     return {column: total(column) for column in columns}
