@@ -21,7 +21,7 @@ from planner.share.follow import STATES, follow, new_brokers
 from planner.share.hand_over import commands_of, plan_markdown, plan_script, preview_lines
 from planner.share.report import Chart, markdown_report
 from planner.share.script import SECTIONS, command_list
-from planner.share.step_table import steps_json
+from planner.share.step_table import is_step, steps_json
 from planner.simulate.event import Event
 from planner.simulate.measures import blast_radius
 from planner.simulate.moves import disconnections
@@ -126,7 +126,7 @@ def _commands(outcome: Outcome, asked: Asked) -> CommandOptions:
     show_switched_off(trace.start)
     everything = _preview(asked)
     commands = commands_of(asked, options, everything=everything)
-    planned = any(command.words or command.by_hand for command in commands)
+    planned = any(map(is_step, commands))
     with verdict:
         wanted = _before_after(outcome, planned=planned)
     if not wanted:

@@ -103,14 +103,14 @@ def _print_script(asked: "Asked", options: "CommandOptions", gate: "Gate", *, ev
     """Print the script, and on standard error what speaks against it and what it leaves to Pulsar."""
     from planner.cluster.units import NS_PER_MS
     from planner.explain.doubt import doubt_about
-    from planner.share.hand_over import plan_script
+    from planner.share.hand_over import commands_of, objection, plan_script
     from planner.share.plan_text import printed
 
     made_at_ms, trace = time.time_ns() // NS_PER_MS, asked.whole
     if doubt := doubt_about(trace.start, trace.scenario).sentence:
         warn(doubt)
-    if gate.objections:
-        warn(f"{gate.headline} {' '.join(gate.objections)}")
+    if against := objection(commands_of(asked, options, everything=everything), gate):
+        warn(against)
     sys.stderr.write(printed([asked.sentence]))
     sys.stdout.write(plan_script(asked, options, made_at_ms=made_at_ms, everything=everything, gate=gate))
 

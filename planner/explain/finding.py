@@ -48,6 +48,11 @@ class Finding:
     edits: tuple[Edit, ...] = ()
     tried: str = ""
 
+    @property
+    def remedy_label(self) -> str:
+        """What the remedy is called: what usually helps, where it was tried on this cluster and is not offered."""
+        return "Usual remedy" if self.tried and not (self.changes or self.edits) else "Remedy"
+
 
 def admin(*words: str) -> str:
     """Return a command of `pulsar-admin` as a shell reads it."""

@@ -218,9 +218,9 @@ def _declined(plan: Plan, verdict: Verdict) -> str:
         return ""
     found = f"Tried: {count(len(plan.moves), 'move')} to {plan.peak * 100:.1f} %."
     if gain_points(plan) < LEAST_POINTS:
-        return f"{found} Not offered, because that gains less than one point."
+        return f"{found} Not recommended: that gains less than one point."
     if verdict.word == "worse":
-        return f"{found} Not offered: {verdict.text}"
+        return f"{found} Not recommended: {verdict.text[:1].lower()}{verdict.text[1:]}"
     return ""
 
 

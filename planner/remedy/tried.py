@@ -167,7 +167,8 @@ def _tried(finding: Finding, trial: Trial | None, trials: Trials) -> Tried:
     if trial is None:
         return Tried(replace(finding, changes={}, edits=()), None)
     gone = " The finding is gone." if trial.offered and finding.code in trials.gone(trial) else ""
-    said = replace(finding, tried=f"{trial.text}{gone}")
+    plainly = "" if trial.offered or trial.but else "Not recommended. "
+    said = replace(finding, tried=f"{plainly}{trial.text}{gone}")
     return Tried(said if trial.offered else replace(said, changes={}, edits=()), trial)
 
 

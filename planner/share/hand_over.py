@@ -16,7 +16,7 @@ from planner.share.commands import CommandOptions, changed_settings, plan_comman
 from planner.share.link import scenario_part
 from planner.share.script import command_script
 from planner.share.script_head import Facts, facts_of, head_lines
-from planner.share.step_table import steps_markdown
+from planner.share.step_table import is_step, steps_markdown
 from planner.simulate.admin_commands import Command
 from planner.simulate.trace import Trace
 
@@ -56,7 +56,8 @@ def plan_script(
         everything: Also what only the load balancer does.
         gate: The simulation beside doing nothing; where it is worse, the script says so before it asks.
     """
-    commands, facts = commands_of(asked, options, everything=everything), _facts(asked, made_at_ms, gate)
+    commands = commands_of(asked, options, everything=everything)
+    facts = _facts(asked, made_at_ms, objection(commands, gate))
     return command_script(commands, plan_title(asked), options.program, asked.whole.start.info.cluster, facts)
 
 
@@ -64,16 +65,22 @@ def plan_markdown(
     asked: Asked, options: CommandOptions, *, made_at_ms: int, everything: bool = False, gate: Gate | None = None
 ) -> str:
     """Return the head and the steps of the script as Markdown, for a change ticket; see `plan_script`."""
-    commands, facts = commands_of(asked, options, everything=everything), _facts(asked, made_at_ms, gate)
+    commands = commands_of(asked, options, everything=everything)
+    facts = _facts(asked, made_at_ms, objection(commands, gate))
     head = head_lines(commands, asked.whole.start.info.cluster, facts)
     return steps_markdown(commands, plan_title(asked), head)
 
 
-def _facts(asked: Asked, made_at_ms: int, found: Gate | None) -> Facts:
+def objection(commands: Iterable[Command], gate: Gate | None) -> str:
+    """Return what speaks against carrying commands out; empty for nothing, or where there is nothing to carry out."""
+    if gate is None or not gate.objections or not any(map(is_step, commands)):
+        return ""
+    return f"{gate.headline} {' '.join(gate.objections)}"
+
+
+def _facts(asked: Asked, made_at_ms: int, against: str) -> Facts:
     trace = asked.whole
-    warning = doubt_about(trace.start, trace.scenario).sentence
-    if found is not None and found.objections:
-        warning = f"{found.headline} {' '.join(found.objections)} {warning}".strip()
+    warning = f"{against} {doubt_about(trace.start, trace.scenario).sentence}".strip()
     link = scenario_part(trace.scenario, snapshot_digest(trace.start))
     return facts_of(trace.start, question=question_of(trace), link=link, made_at_ms=made_at_ms, warning=within(warning))
 

@@ -296,7 +296,7 @@ def _diagnosis(findings: Sequence[Finding]) -> Iterator[str]:
         yield "No findings."
     for finding in findings:
         lines = [f"**{_text(finding.title)}** ({finding.severity})", _text(finding.evidence)]
-        lines.append(f"*Remedy:* {_text(finding.remedy)}")
+        lines.append(f"*{finding.remedy_label}:* {_text(finding.remedy)}")
         if finding.tried:
             lines.append(_text(finding.tried))
         if finding.changes:

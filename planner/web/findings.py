@@ -106,7 +106,7 @@ def _card(view: state.Current, tried: Tried, key: str) -> None:
     finding = tried.finding
     st.markdown(f"{_ICONS[finding.severity]} **{plain(short(finding.title))}** · {_WORDS[finding.severity]}")
     st.text(short(finding.evidence))
-    st.text(short(f"Remedy: {finding.remedy}"))
+    st.text(short(f"{finding.remedy_label}: {finding.remedy}"))
     if finding.tried:
         st.text(short(finding.tried))
     with st.container(horizontal=True, vertical_alignment="center"):

@@ -366,7 +366,7 @@ def test_a_cluster_is_checked_with_tried_remedies(capsys: pytest.CaptureFixture[
     assert main(["lint", "story.zip", "--json"]) == 1
     found = json.loads(capsys.readouterr().out)["findings"]
     assert {"ema_lag", "split_cascade", "fighting_strategies"} <= {one["code"] for one in found}
-    assert all(one["tried"].startswith("Tried: ") for one in found)
+    assert all("Tried: " in one["tried"] for one in found)
     assert all(one["command"] for one in found)
     assert main(["lint", "story.zip", "--severity", "high"]) == 0
 
@@ -375,7 +375,7 @@ def test_a_file_is_tried_on_a_cluster(conf: Path, capsys: pytest.CaptureFixture[
     assert main(["lint", str(conf), "--snapshot", "real-modular.json", "--json"]) == 1
     found = {one["code"]: one for one in json.loads(capsys.readouterr().out)["findings"]}
     assert found["namespaces_born_full"]["line"] == 5
-    assert found["namespaces_born_full"]["tried"].startswith("Tried: ")
+    assert "Tried: " in found["namespaces_born_full"]["tried"]
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ def test_a_worse_plan_is_tried_and_not_offered() -> None:
     spec = ClusterSpec(brokers=5, namespaces=3, bundles=30, topics=200, msg_rate_per_s=60_000, ownership_skew=0.8)
     found = offer_of(best_plan(generate(spec, 3), Question(moves=8, splits=0, rounds=2)))
     assert found.tried.startswith("Tried: 8 moves to ")
-    assert "Not offered: Worse" in found.tried
+    assert "Not recommended: worse" in found.tried
     assert 0 < len(found.plan.moves) < 8
     assert found.verdict is not None
     assert found.verdict.word in {"better", "trade-off"}

@@ -83,3 +83,14 @@ def test_a_best_plan(page: Page, files: Files, capsys: pytest.CaptureFixture[str
     assert review.index("\n\nQuestion: bring the highest usage down.") < review.index("\n| 1 | pause |")
     assert review.count(" | move | example/orders/") == 3
     assert json.loads(files["best-plan.json"]())["steps"] == json.loads(printed(capsys, *words, "--json"))["steps"]
+
+
+def test_nothing_is_worse_where_there_is_nothing_to_carry_out(capsys: pytest.CaptureFixture[str]) -> None:
+    """Moves says what is worse of commands only; the command line and the script warned without any."""
+    link = encode_link(Scenario(cycles=30), PIP.digest, "a name")
+    words = ("plan", "--snapshot", "split-range.json", "--scenario", link, "--commands")
+    for option in ((), ("--everything",)):
+        assert main([*words, *option]) == 0
+        told = capsys.readouterr()
+        for text in (told.out.lower(), told.err.lower()):
+            assert ("what pulsar does by itself is worse than" in text) == bool(option)

@@ -177,7 +177,7 @@ class TestFixIt:
         if answer.best is None:
             assert answer.lucky is not None
             assert "helps here, but not reliably" in answer.sentence
-            assert "Not offered" in fix_text(answer)
+            assert "Not recommended: under another seed" in fix_text(answer)
 
     @pytest.mark.skipif(not CASES.is_dir(), reason="the cases lie beside the repository")
     def test_a_wrong_measurement_is_told_though_its_broker_sheds(self) -> None:

@@ -62,7 +62,8 @@ def test_a_remedy_that_makes_it_worse_is_shown_and_not_offered(story: tuple[Tria
     assert gate.trial is not None
     assert gate.trial.verdict.word == "worse"
     assert gate.finding.changes == {}
-    assert gate.finding.tried.startswith("Tried: worse: ")
+    assert gate.finding.tried.startswith("Not recommended. Tried: worse: ")
+    assert gate.finding.remedy_label == "Usual remedy"
     assert set(found) == set(own)
     assert [one.changes for one in diagnosed(outcome)] == [
         one.finding.changes for one in tried_findings(diagnose(outcome), trials)
