@@ -3,6 +3,7 @@
 import math
 import re
 import reprlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
@@ -26,8 +27,17 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
 _PRINTABLE_BITS = 1024
 _TRUE = {"true": True, "false": False}
 
-OF_TYPE: Final = "Use a value of type"
-"""How the remedy of a value of another type begins."""
+_AS_ITS_TYPE: Final[Mapping[SettingKind, str]] = {
+    "boolean": "Use true or false",
+    "int": "Use a whole number",
+    "long": "Use a whole number",
+    "double": "Use a plain number",
+    "optional double": "Use a plain number, or none",
+    "string": "Use text",
+    "names": "Use names with commas between them",
+}
+OF_TYPE: Final = tuple(_AS_ITS_TYPE.values())
+"""How the remedy of a value of another type may begin."""
 
 
 def _bound(value: float) -> str:
@@ -90,9 +100,8 @@ class Setting:
             low = -math.inf if self.minimum is None else self.minimum
             high = math.inf if self.maximum is None else self.maximum
             if not low <= parsed <= high:
-                unit = f" ({self.unit})" if self.unit else ""
                 allowed = f"from {_bound(low)} to {_bound(high)}" if high < math.inf else f"of {_bound(low)} or more"
-                raise self._refuse(value, f"Use a number {allowed}{unit}.")
+                raise self._refuse(value, f"Use a number {allowed}{self._in_unit}.")
         named = parsed if isinstance(parsed, tuple) else (parsed,)
         if self.choices and any(isinstance(n, str) and n not in self.choices for n in named):
             raise self._refuse(value, f"Choose from {', '.join(self.choices)}.")
@@ -123,18 +132,25 @@ class Setting:
                 return tuple(part.strip() for part in inner.split(",") if part.strip())
             case "names", list() | tuple() | set() | frozenset() if all(isinstance(v, str) for v in value):
                 return tuple(value)
-        raise self._refuse(value, f"{OF_TYPE} {self.kind}.")
+        raise self._of_type(value)
 
     def _number(self, given: str | float, value: object) -> float:
         try:
             number = float(given)
         except ValueError:
-            raise self._refuse(value, f"{OF_TYPE} {self.kind}.") from None
+            raise self._of_type(value) from None
         except OverflowError:
             number = math.nan
         if not math.isfinite(number):
             raise self._refuse(value, "Use a finite number.")
         return number
+
+    @property
+    def _in_unit(self) -> str:
+        return f" ({self.unit})" if self.unit else ""
+
+    def _of_type(self, value: object) -> SettingError:
+        return self._refuse(value, f"{_AS_ITS_TYPE[self.kind]}{self._in_unit}.")
 
     def _refuse(self, value: object, remedy: str) -> SettingError:
         huge = isinstance(value, int) and value.bit_length() > _PRINTABLE_BITS

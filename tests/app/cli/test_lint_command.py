@@ -227,7 +227,7 @@ def test_what_a_value_can_be_instead_is_said(tmp_path: Path, capsys: pytest.Capt
     assert main(["lint", str(path)]) == 1
     said = capsys.readouterr().out
     assert "Use a number of 0 or more (fraction). The default is 0.9." in said
-    assert "Use a value of type int. The default is 1." in said
+    assert "Use a whole number (min). The default is 1." in said
     assert "hunter2" not in said
 
 

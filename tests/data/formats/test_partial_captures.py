@@ -390,7 +390,8 @@ class TestSettings:
             )
         snapshot = snapshot_of_capture(files)
         assert only_warning(snapshot) == (
-            "loadBalancerSheddingIntervalMinutes: 'soon' is not a valid value of this setting. Use a value of type int."
+            "loadBalancerSheddingIntervalMinutes: 'soon' is not a valid value of this setting."
+            " Use a whole number (min)."
             " The default, 1, is shown."
         )
 

@@ -305,3 +305,19 @@ class TestSettings:
             config.number("loadBalancerEnabled")
         with pytest.raises(KeyError):
             config["loadBalancerNothing"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "remedy"),
+    [
+        ("loadBalancerBrokerThresholdShedderPercentage", "15%", "Use a whole number (percentage points)."),
+        ("loadBalancerSheddingEnabled", "on", "Use true or false."),
+        ("loadBalancerHistoryResourcePercentage", "0,9", "Use a plain number (fraction)."),
+        ("loadBalancerLoadSheddingStrategy", 5, "Use text."),
+    ],
+)
+def test_a_value_of_another_type_is_told_in_words(name: str, value: object, remedy: str) -> None:
+    """It said 'a value of type int', which tells an operator who wrote 15% nothing."""
+    with pytest.raises(SettingError) as caught:
+        REFERENCE.settings[name].parse(value)
+    assert caught.value.remedy == remedy
