@@ -313,7 +313,7 @@ class TestSettings:
         ("loadBalancerBrokerThresholdShedderPercentage", "15%", "Use a whole number (percentage points)."),
         ("loadBalancerSheddingEnabled", "on", "Use true or false."),
         ("loadBalancerHistoryResourcePercentage", "0,9", "Use a plain number (fraction)."),
-        ("loadBalancerLoadSheddingStrategy", 5, "Use text."),
+        ("loadBalancerLoadSheddingStrategy", 5, "Use text (class)."),
     ],
 )
 def test_a_value_of_another_type_is_told_in_words(name: str, value: object, remedy: str) -> None:
