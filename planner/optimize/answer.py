@@ -126,16 +126,18 @@ def best_plan(snapshot: Snapshot, question: Question, *, cancelled: Callable[[],
 def peak_without_groups(plan: Plan, cancelled: Callable[[], bool] = lambda: False) -> float | None:
     """Return the result of the search without anti-affinity groups, in the unit of the bound.
 
-    None where groups are not what keeps a plan from its bound: there is none, or it is there.
+    None where groups are not what keeps a plan from its bound: there is none, it is there, or the result is worse
+    without them, as where they keep a bundle from being a repair.
     """
     policies = plan.snapshot.policies
     if not policies.anti_affinity_group or plan.gap_percent <= (_GOOD_ENOUGH_FACTOR - 1) * 100:
         return None
     free = replace(plan.snapshot, policies=replace(policies, anti_affinity_group={}))
     try:
-        return best_plan(free, plan.question, cancelled=cancelled).value
+        found = best_plan(free, plan.question, cancelled=cancelled).value
     except ScenarioError:
         return None
+    return found if found <= plan.value + EPSILON else None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
