@@ -140,7 +140,8 @@ def with_alternative(offer: Offer, cancelled: Callable[[], bool] = lambda: False
     for fewer, seen in _smaller(plan, _SIZES, cancelled):
         if left_alone(fewer, seen) and verdict_of(seen, idle(seen)).word != "worse":
             return replace(offer, alternative=Alternative(fewer, {}))
-    useful = stability.keeps and stability.keeps != LEFT_OFF and not stability.divided
+    undone = stability.divided or stability.risen_in
+    useful = stability.keeps and stability.keeps != LEFT_OFF and not undone
     return replace(offer, alternative=Alternative(None, stability.keeps)) if useful else offer
 
 

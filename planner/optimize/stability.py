@@ -29,6 +29,8 @@ CYCLES: Final = 30
 """Cycles without an unload after which a plan is called stable."""
 
 _TRIES = 6
+_RISE = 0.01
+"""Rise of the highest usage, as a fraction, from which on splits undo what a plan gained."""
 LEFT_OFF: Final[Mapping[str, SettingValue]] = MappingProxyType({SHEDDING_ENABLED: False})
 """Setting that keeps a plan where no threshold does."""
 
@@ -40,7 +42,8 @@ class Stability:
     """What the load balancer makes of a plan.
 
     Attributes:
-        stable: In `CYCLES` cycles nothing was shed, and nothing split that the plan had moved.
+        stable: In `CYCLES` cycles nothing was shed, nothing split that the plan had moved, and the highest usage never
+            rose by a point.
         cycle: The first cycle that shed something, from 1; 0 where none did.
         shed: Everything that was shed in those cycles, in order.
         undone: How many of these bundles the plan had moved.
@@ -49,6 +52,9 @@ class Stability:
         keeps: Settings with which nothing is shed, so that the plan stays; none where it is stable anyway.
         was_off: Shedding is off in the cluster; all this is what happens once it is on.
         divided: Cycles, from 1, in which a bundle was split that the plan had moved, one for each such bundle.
+        risen_in: The cycle, from 1, in which splits alone bring the highest usage a point above that after the plan;
+            where something is shed, with the settings that keep the plan. 0 where they never do.
+        risen_to: The highest that it is from then on, as a fraction.
     """
 
     stable: bool
@@ -60,12 +66,16 @@ class Stability:
     keeps: Mapping[str, SettingValue]
     was_off: bool = False
     divided: tuple[int, ...] = ()
+    risen_in: int = 0
+    risen_to: float = 0.0
 
     @property
     def lasting(self) -> str:
         """Whether Pulsar undoes the plan, in a few words for a headline."""
         if self.stable:
             return f"Pulsar leaves it alone for {CYCLES} cycles"
+        if not self.shed and not self.divided:
+            return f"Pulsar's own splits raise it to {self.risen_to * 100:.1f} % from cycle {self.risen_in}"
         first = min(self.divided, default=self.cycle)
         if not self.undone and not self.divided:
             return f"Pulsar sheds other bundles from cycle {first}"
@@ -87,6 +97,11 @@ class Stability:
         if self.splits:
             theirs = f", {len(self.divided):,} of which the plan had moved" if self.divided else ""
             splits = f" Pulsar splits {count(self.splits, 'bundle')} automatically{theirs}."
+            if self.risen_in and not self.shed:
+                splits += (
+                    f" Because of where the parts go, the highest usage rises to {self.risen_to * 100:.1f} % from cycle"
+                    f" {self.risen_in}."
+                )
         if not self.shed:
             stable = "Stable" if self.stable else "Not stable"
             return f"{stable}: with the current settings, nothing is shed in {CYCLES} cycles.{splits}"
@@ -99,6 +114,9 @@ class Stability:
                 f"{text} No single threshold prevents this; the script can leave shedding off (--leave-shedding-off)."
             )
         changes = ", ".join(f"{name} = {value}" for name, value in self.keeps.items())
+        if self.risen_in:
+            rise = f"Pulsar's own splits then raise the highest usage to {self.risen_to * 100:.1f} %"
+            return f"{text} To stop the shedding, set {changes}; {rise} from cycle {self.risen_in}."
         return f"{text} To {'stop the shedding' if self.divided else 'make the plan stable'}, set {changes}."
 
 
@@ -142,8 +160,8 @@ def watch(plan: Plan, cancelled: Callable[[], bool] = lambda: False) -> Watched:
 
 
 def left_alone(plan: Plan, watched: Watched) -> bool:
-    """Say whether a plan is stable: nothing is shed, and nothing split that it had moved."""
-    return not _shed(watched) and not _split_of_moved(plan, watched)
+    """Say whether a plan is stable: nothing is shed, nothing split that it had moved, and it keeps what it gained."""
+    return not _shed(watched) and not _split_of_moved(plan, watched) and not _risen(watched)[0]
 
 
 def without_plan(watched: Watched, cancelled: Callable[[], bool] = lambda: False) -> Result:
@@ -166,10 +184,11 @@ def stability_of(
     seen = watched or watch(plan, cancelled)
     shed = _shed(seen)
     moved = {move.bundle for move in plan.moves}
-    keeps = _keeping(seen, cancelled) if shed else _NO_CHANGE
+    keeps, kept = _keeping(seen, cancelled) if shed else (_NO_CHANGE, seen.trace)
     divided = _split_of_moved(plan, seen)
+    risen_in, risen_to = (0, 0.0) if keeps == LEFT_OFF else _risen(replace(seen, trace=kept))
     return Stability(
-        stable=not shed and not divided,
+        stable=not shed and not divided and not risen_in,
         cycle=shed[0][0] if shed else 0,
         shed=tuple(event for _, event in shed),
         undone=len({event.bundle for _, event in shed} & moved),
@@ -178,6 +197,8 @@ def stability_of(
         keeps=keeps,
         was_off=seen.was_off,
         divided=divided,
+        risen_in=risen_in,
+        risen_to=risen_to,
     )
 
 
@@ -198,15 +219,28 @@ def _split_of_moved(plan: Plan, watched: Watched) -> tuple[int, ...]:
     )
 
 
-def _keeping(watched: Watched, cancelled: Callable[[], bool]) -> Mapping[str, SettingValue]:
-    """Return settings with which nothing is shed: what flips the decision about each broker that sheds, one by one."""
+def _risen(watched: Watched) -> tuple[int, float]:
+    """Return the cycle, from 1, in which the highest usage is a point above that after the plan, and what it rises to.
+
+    Zeros where it never is. The parts of a bundle that was split may all go to one broker.
+    """
+    highest = [float(cycle.state.usage.max(initial=0.0)) for cycle in watched.after]
+    number = next((at for at, usage in enumerate(highest, start=1) if usage >= highest[0] + _RISE), 0)
+    return (number, max(highest)) if number else (0, 0.0)
+
+
+def _keeping(watched: Watched, cancelled: Callable[[], bool]) -> tuple[Mapping[str, SettingValue], Trace]:
+    """Return settings with which nothing is shed, and the last simulation with some.
+
+    They are what flips the decision about each broker that sheds, one by one.
+    """
     start, trace = watched.start, watched.trace
     shedder, _ = effective_shedder(start.info.load_manager, start.settings)
     changes: dict[str, str | int | float | bool] = {}
     for _ in range(_TRIES):
         cycle = next((one for one in trace.cycles if any(event.kind == "shed" for event in one.events)), None)
         if cycle is None:
-            return dict(changes)
+            return dict(changes), trace
         if cancelled():
             break
         sources = [event.source for event in cycle.events if event.kind == "shed"]
@@ -226,8 +260,8 @@ def _keeping(watched: Watched, cancelled: Callable[[], bool]) -> Mapping[str, Se
         changes[first.setting] = _enough(first, start.settings, again=first.setting in changes)
         trace = _on_disk(start, replace(trace.scenario, settings=changes), cancelled)
     if changes and not any(event.kind == "shed" for event in trace.events) and trace.complete:
-        return dict(changes)
-    return LEFT_OFF
+        return dict(changes), trace
+    return LEFT_OFF, trace
 
 
 def _enough(change: Change, config: Settings, *, again: bool) -> int | float:

@@ -75,7 +75,7 @@ def test_what_is_said_of_a_plan_is_what_it_opens_as() -> None:
     trace = simulate(start, scenario_of(offer.plan, waves_of(offer.plan, 1000), held=False))
     shed = [event for event in trace.events if event.kind == "shed"]
     assert tuple(event.bundle for event in shed) == tuple(event.bundle for event in offer.stability.shed)
-    assert offer.stability.stable == (not shed and not offer.stability.divided)
+    assert offer.stability.stable == (not shed and not offer.stability.divided and not offer.stability.risen_in)
     assert offer.verdict is not None
     assert ("thrashing" in offer.verdict.text) is (thrashing_percent(relocations(trace)) > 0)
     assert f"sheds {len(shed)} bundle" in offer.stability.sentence or not shed
