@@ -1,6 +1,6 @@
 """The best plan: moves against the highest usage, with what no plan can beat; brokers before and after."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -13,6 +13,8 @@ from planner.optimize.plan import Plan
 _GREEN = CATEGORICAL[2]
 _LINE_POINTS: Final = 5.0
 """Points of usage that a line of a label is high."""
+_LINE_PX, _LETTER_PX, _MARK_PX, _NARROW_PX = 13, 6.3, 8, 280
+"""Height of a line of a label, width of its letters, half of a mark, and width of the figure in a narrow window."""
 _ABOVE = {"y": 1.02, "yanchor": "bottom", "x": 0}
 
 
@@ -55,10 +57,11 @@ def frontier_figure(
             marker={"color": WARNING, "size": 11, "symbol": "diamond"},
             hovertemplate=f"%{{text}}<br>{hover}<extra></extra>",
         )
-        for name, at, peak in _stacked(others):
-            left = at > max(moves[-1], *(number for number, _ in others.values())) * 0.8
+        most = max(moves[-1], *(number for number, _ in others.values()))
+        for name, at, peak, left, shift_px in _apart(_stacked(others), most):
             side = {"xanchor": "right", "xshift": -10} if left else {"xanchor": "left", "xshift": 10}
-            figure.add_annotation(x=at, y=peak, text=name, showarrow=False, font={"size": 11}, **side)
+            look = {"showarrow": False, "font": {"size": 11}, "yshift": shift_px}
+            figure.add_annotation(x=at, y=peak, text=name, **look, **side)
     figure.add_hline(y=limit_percent, line={"color": MUTED, "width": 1, "dash": "dash"})
     titles = {"x_title": "bundles moved", "y_title": "highest usage (%)"}
     return finish(figure, height=360, **titles, legend=_ABOVE, from_zero=True, margin_t=52)
@@ -75,6 +78,30 @@ def _stacked(others: Mapping[str, tuple[int, float]]) -> Iterator[tuple[str, int
             groups.append([name])
     for names in groups:
         yield "<br>".join(names), *others[names[0]]
+
+
+def _apart(labels: Iterable[tuple[str, int, float]], most_moves: int) -> Iterator[tuple[str, int, float, bool, int]]:
+    """Yield labels with their places, the side of their marks, and how far to move each up so that none lie on others.
+
+    Args:
+        labels: Each with its place.
+        most_moves: The end of the axis of moves.
+    """
+    found, scale = list(labels), _NARROW_PX / max(most_moves, 1)
+    marks = [(at * scale, peak / _LINE_POINTS * _LINE_PX) for _, at, peak in found]
+    taken = [(x - _MARK_PX, x + _MARK_PX, y - _MARK_PX, y + _MARK_PX) for x, y in marks]
+    for (name, at, peak), (across, up) in zip(found, marks, strict=True):
+        lines = name.split("<br>")
+        width, height = max(map(len, lines)) * _LETTER_PX, len(lines) * _LINE_PX
+        left = across + width > _NARROW_PX and across > width
+        start = across - width - _MARK_PX if left else across + _MARK_PX
+        for step in (0, -1, 1, -2, 2, -3, 3):
+            low = up + step * _LINE_PX - height / 2
+            box = (start, start + width, low, low + height)
+            if not any(box[0] < b and a < box[1] and box[2] < d and c < box[3] for a, b, c, d in taken):
+                break
+        taken.append(box)
+        yield name, at, peak, left, step * _LINE_PX
 
 
 def before_after_figure(names: Sequence[str], before: FloatArray, after: FloatArray, limit_percent: float) -> go.Figure:

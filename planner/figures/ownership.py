@@ -73,4 +73,4 @@ def ownership_map(
     below = {"y": 0, "yref": "container", "yanchor": "bottom"}
     finish(figure, height=height, legend=below, showlegend=bool(owners), margin_t=8 if owners else 64)
     name_rows(figure, namespaces)
-    return hash_axis(figure, parts=2, tickangle=0, showgrid=False)
+    return hash_axis(figure, parts=2, autotickangles=[0, -35], showgrid=False)
