@@ -106,13 +106,25 @@ def navigation() -> StreamlitPage:
     return st.navigation(menu, position="top")
 
 
+_OF_THE_CLUSTER = ("snapshot", "moment", "scenario")
+"""Parts of an address that every page about a cluster has.
+
+A page that has to add them to its address is more steps of the browser's history, and another tab lacks the scenario.
+"""
+
+
+def _same_cluster() -> dict[str, str]:
+    parts = address.parts()
+    return {name: parts[name] for name in _OF_THE_CLUSTER if name in parts}
+
+
 def link(name: str, label: str, icon: str = "", **parts: str) -> None:
     """Draw a link to a page, with parts of an address; it shows the same cluster as the page in view."""
-    if SHOWS_AFTER.get():
-        parts = {**page(name).after_scenario, **parts}
+    after = page(name).after_scenario if SHOWS_AFTER.get() else {}
+    parts = {**_same_cluster(), **after, **parts}
     st.page_link(streamlit_page(name), label=label, icon=icon or page(name).icon, query_params=parts or None)
 
 
 def go(name: str, *, keep: bool = False) -> None:
-    """Go to a page; the parts of the address go along when they are to be kept."""
-    st.switch_page(streamlit_page(name), query_params=address.parts() if keep else None)
+    """Go to a page about the same cluster; with `keep` all parts of the address go along."""
+    st.switch_page(streamlit_page(name), query_params=address.parts() if keep else _same_cluster())

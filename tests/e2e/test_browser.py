@@ -345,3 +345,24 @@ def test_back_and_forward_go_through_choices(server: Server, visitor: Window) ->
     expect(box).to_have_value(seen[0])
     page.go_forward()
     expect(box).to_have_value(seen[1])
+
+
+def test_a_link_or_a_button_to_another_page_is_one_step_back(server: Server, visitor: Window) -> None:
+    """A page that had to add the cluster to its address stood in the history up to four times."""
+    window = visitor()
+    start = f"{server.url}/?snapshot={samples()[0].digest[:12]}"
+    page = window.open(start, "The next cycle")
+    steps = page.evaluate("history.length")
+    page.get_by_role("link", name="All losses").click()
+    window.settled("Each row is a simulation")
+    assert page.evaluate("history.length") == steps + 1
+    page.go_back()
+    expect(page.get_by_role("heading", name="Overview")).to_be_visible()
+    assert page.url == start
+    window.settled("The next cycle")
+    page.get_by_role("button", name="Drain a broker").click()
+    window.settled("bundles shed")
+    expect(page.get_by_role("heading", name="What-if")).to_be_visible()
+    assert page.evaluate("history.length") == steps + 2, "one for the scenario, one for the page"
+    page.go_back()
+    expect(page.get_by_role("heading", name="Overview")).to_be_visible()

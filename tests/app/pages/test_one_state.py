@@ -199,14 +199,15 @@ def test_links_lead_to_the_cluster_that_the_page_shows(page: Page, monkeypatch: 
 
     monkeypatch.setattr("streamlit.page_link", drawn)
     opened = encode_link(SCENARIO, digest(), "PIP")
-    page("overview", scenario=opened, q="broker-1")
-    assert (parts["The plan"], parts["All losses"]) == (None, None)
+    own = page("overview", scenario=opened, q="broker-1").query_params["scenario"]
+    about = {"snapshot": digest()[:12], "scenario": own if isinstance(own, str) else own[0]}
+    assert (parts["The plan"], parts["All losses"]) == (about, about)
     assert "with" not in (parts["Broker"] or {})
     parts.clear()
     shown_after = page("overview", scenario=opened, q="broker-1", **{"with": "1"})
-    assert (parts["The plan"], parts["All losses"]) == ({"with": "1"}, {"when": "end"})
+    assert (parts["The plan"], parts["All losses"]) == ({**about, "with": "1"}, {**about, "when": "end"})
     assert (parts["Broker"] or {})["with"] == "1"
-    assert parts["Edit"] is None
+    assert parts["Edit"] == about
     review = page("failure_review", scenario=opened, when="end")
     figures, losses = ({one.label: one.value for one in test.metric} for test in (shown_after, review))
     assert figures["Highest usage"] == losses["Highest usage"]
