@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -12,11 +13,14 @@ from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE
 from planner.explain.cluster_patterns import left_out, of_other_managers
 from planner.explain.core_patterns import balanced_with_usual_cores, usage_with_usual_cores
 from planner.explain.finding import Finding
-from planner.explain.gate_patterns import APART
-from planner.explain.health import usage_with_weights_of_1
+from planner.explain.gate_patterns import APART, held_brokers
+from planner.explain.health import is_not_simulated, usage_with_weights_of_1
+from planner.explain.isolation import allowed_brokers
 from planner.explain.outcome import Outcome
 from planner.explain.topic_patterns import topic_dominates
 from planner.pulsar.placement.filters import isolate
+from planner.simulate.scene import Scene
+from planner.simulate.what_if import Target
 
 Scope: TypeAlias = Callable[[Finding, Finding, Outcome], bool]
 """Says of a cause and what may follow from it whether they concern the same thing."""
@@ -67,7 +71,14 @@ def _first_broker(cause: Finding, other: Finding, case: Outcome) -> bool:
 
 
 def _doubtful(cause: Finding, other: Finding, case: Outcome) -> bool:
-    """Say whether wrong measurements make the other finding doubtful: that all are full is not, if the others are."""
+    """Say whether wrong measurements make the other finding doubtful: that all are full is not, if the others are.
+
+    A measurement by which nothing is decided, such as a heap without weight or a clock, makes nothing doubtful.
+    """
+    if cause.severity == "low":
+        return False
+    if other.code == "used_by_others":
+        return _first_broker(cause, other, case)
     if other.code != "out_of_capacity":
         return _brokers(cause, other, case)
     sure = [at for at, name in enumerate(case.series.brokers) if name not in cause.brokers]
@@ -122,6 +133,15 @@ def _another_decides(cause: Finding, other: Finding, case: Outcome) -> bool:
     return other.code not in _OF_THRESHOLD or case.load_manager is LoadManager.MODULAR
 
 
+def _own_decides(cause: Finding, other: Finding, case: Outcome) -> bool:
+    """Say whether an own class decides what is shed, so that what another one would decide is no finding.
+
+    Under the extensible load manager it may be a name that cannot be loaded as well, and TransferShedder decides then.
+    """
+    del other
+    return is_not_simulated(cause) and case.load_manager is LoadManager.MODULAR
+
+
 def _same_setting(cause: Finding, other: Finding, case: Outcome) -> bool:
     """Say whether a value of the cause is what the gate waits for, of which no single one opens it at once."""
     del case
@@ -170,11 +190,24 @@ def _bundles_or_gate(cause: Finding, other: Finding, case: Outcome) -> bool:
 
 def _no_value_opens(cause: Finding, other: Finding, case: Outcome) -> bool:
     """Say whether both concern a broker whose gate no single value opens, though a remedy of the cause may."""
-    return bool(cause.changes) and not (other.changes or other.edits) and _brokers(cause, other, case)
+    if not cause.changes or other.edits or not _brokers(cause, other, case):
+        return False
+    return not other.changes or (len(other.changes) > 1 and _opens(cause, other, case))
+
+
+def _opens(cause: Finding, gate: Finding, case: Outcome) -> bool:
+    """Say whether the remedy of a cause opens a gate."""
+    held = next((one for one in held_brokers(case) if one.broker == gate.brokers[0]), None)
+    if held is None:
+        return False
+    scene = Scene.of_running(case.trace, held.cycle)
+    return Target(broker=held.broker).may_be_shed(scene.decide(scene.config.changed(**cause.changes)).unloads)
 
 
 def _alone_there(cause: Finding, other: Finding, case: Outcome) -> bool:
-    """Say whether a topic that no split divides is why no value opens the gate of its broker."""
+    """Say whether a topic that no split divides is why no value opens the gate of its broker, or nothing is shed."""
+    if other.code == "idle_broker":
+        return not case.summary.shed and any(map(partial(topic_dominates, case), cause.brokers[:1]))
     if other.changes or other.edits or not other.brokers or other.brokers[0] not in cause.brokers:
         return False
     return topic_dominates(case, other.brokers[0])
@@ -204,10 +237,16 @@ def _left_without(cause: Finding, other: Finding, case: Outcome) -> bool:
 
 
 def _brokers_or_idle(cause: Finding, other: Finding, case: Outcome) -> bool:
-    """Say whether both concern a broker; others stay idle while a gate that a value opens lets nothing be shed."""
+    """Say whether both concern a broker; others stay idle while a gate that can be opened lets nothing be shed."""
     if other.code != "idle_broker":
         return _brokers(cause, other, case)
-    return bool(cause.changes) and not case.summary.shed
+    return bool(cause.changes or cause.edits or _by_policy(cause, case)) and not case.summary.shed
+
+
+def _by_policy(gate: Finding, case: Outcome) -> bool:
+    """Say whether isolation policies leave the bundles that a gate holds no other broker."""
+    spaces = {bundle.rpartition("/")[0] for bundle in gate.bundles}
+    return bool(spaces) and all(set(allowed_brokers(case.last, space)) <= set(gate.brokers) for space in spaces)
 
 
 def _namespace_gate_or_idle(cause: Finding, other: Finding, case: Outcome) -> bool:
@@ -240,10 +279,12 @@ def _range(bundle: str) -> tuple[str, int, int]:
 
 EXPLAINS: Final[Mapping[str, tuple[frozenset[str], Scope]]] = {
     "other_load_manager": (_OF_SHEDDING | {"split_cascade", "split_refused", "own_class"}, _anywhere),
+    "own_class": (_OF_SHEDDING, _own_decides),
     "class_not_loaded": (_OF_THRESHOLD | {"fighting_strategies", "strategy_replaced"}, _another_decides),
     "strategy_replaced": (_OF_THRESHOLD, _another_decides),
     "impossible_measurement": (
-        (_OF_SHEDDING | {"out_of_capacity", "policy_full"}) - {"strategy_replaced", "fighting_strategies"},
+        (_OF_SHEDDING | {"out_of_capacity", "policy_full", "used_by_others"})
+        - {"strategy_replaced", "fighting_strategies"},
         _doubtful,
     ),
     "weight_above_one": (_OF_SHEDDING | {"fewer_cores", "out_of_capacity", "policy_full"}, _by_the_weight),
@@ -292,6 +333,7 @@ EXPLAINS: Final[Mapping[str, tuple[frozenset[str], Scope]]] = {
     ),
     "unlike_machines": (frozenset({"held_by_gate", "idle_broker"}), _left_without),
     "topics_refused": (frozenset({"held_by_gate", "idle_broker"}), _nowhere_else),
+    "topics_full": (frozenset({"held_by_gate", "idle_broker"}), _nowhere_else),
     "policy_full": (
         frozenset(
             {
@@ -317,8 +359,8 @@ EXPLAINS: Final[Mapping[str, tuple[frozenset[str], Scope]]] = {
     "share_above_one": (frozenset({"clients_cut_off", "ping_pong", "unload_storm"}), _anywhere),
     "resource_not_counted": (frozenset({"no_resource_counts"}), _anywhere),
     "avg_held_back": (frozenset({"held_by_gate"}), _no_value_opens),
-    "key_skew": (frozenset({"held_by_gate"}), _alone_there),
-    "hot_topic": (frozenset({"held_by_gate"}), _alone_there),
+    "key_skew": (frozenset({"held_by_gate", "idle_broker"}), _alone_there),
+    "hot_topic": (frozenset({"held_by_gate", "idle_broker"}), _alone_there),
     "held_by_gate": (
         _OF_THRESHOLD | {"avg_held_back", "idle_broker"},
         _brokers_or_idle,
@@ -336,9 +378,19 @@ EXPLAINS: Final[Mapping[str, tuple[frozenset[str], Scope]]] = {
 
 
 def without_consequences(found: Sequence[Finding], case: Outcome) -> list[Finding]:
-    """Return findings without those that follow from another one; a consequence explains nothing itself."""
+    """Return findings without those that follow from another one; a consequence explains nothing itself.
+
+    The first cause of each keeps it in `Finding.explains`.
+    """
     left = list(found)
     for code, (follow, same) in EXPLAINS.items():
         causes = [finding for finding in left if finding.code == code]
-        left = [one for one in left if one.code not in follow or not any(same(cause, one, case) for cause in causes)]
+        why = [next((c for c in causes if one.code in follow and same(c, one, case)), None) for one in left]
+        gone = [(of, (one, *one.explains)) for one, of in zip(left, why, strict=True) if of is not None]
+        told = [tuple(each for of, those in gone if of is cause for each in those) for cause in left]
+        left = [
+            replace(one, explains=(*one.explains, *more)) if more else one
+            for one, of, more in zip(left, why, told, strict=True)
+            if of is None
+        ]
     return left

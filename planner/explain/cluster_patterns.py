@@ -202,7 +202,7 @@ def topics_full(case: Outcome) -> Iterator[Finding]:
         severity="high" if every and extensible else "low" if every else "medium",
         brokers=tuple(names),
         settings=(BROKER_MAX_TOPICS,),
-        changes={} if every and not case.summary.unserved else {BROKER_MAX_TOPICS: raised(most)},
+        changes={} if every and not (extensible or case.summary.unserved) else {BROKER_MAX_TOPICS: raised(most)},
     )
 
 

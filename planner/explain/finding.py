@@ -33,6 +33,7 @@ class Finding:
         changes: Values to try, by setting; empty when the remedy is no setting, or was tried and is not offered.
         edits: The edits of a scenario that carry the remedy out, in this order; empty when it is none.
         tried: What the remedy achieved when it was simulated on this cluster; empty where it was not.
+        explains: The findings that were left out because they follow from this one.
     """
 
     code: str
@@ -47,6 +48,7 @@ class Finding:
     changes: Mapping[str, SettingValue] = field(default_factory=dict)
     edits: tuple[Edit, ...] = ()
     tried: str = ""
+    explains: "tuple[Finding, ...]" = field(default=(), repr=False, compare=False)
 
     @property
     def remedy_label(self) -> str:

@@ -27,7 +27,8 @@ from planner.pulsar.manager.cycle import ANTI_AFFINITY, FRAME_GATES, ISOLATED, S
 from planner.pulsar.manager.pairing import running_placement
 from planner.pulsar.shedding.profile import ROOM, Gate
 from planner.simulate.edits.registry import BundleSplit, GroupChange
-from planner.simulate.what_if import Change, draws_of, opening_of, rule_behind
+from planner.simulate.scene import Scene
+from planner.simulate.what_if import Change, Target, draws_of, opening_of, rule_behind
 
 APART: Final = 0.15
 """From which difference on between the most and the least used broker a cluster counts as unbalanced."""
@@ -75,6 +76,21 @@ class Held:
     code: ReasonCode
     text: str
     bundles: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Behind:
+    """The gate that stands behind another one.
+
+    Attributes:
+        held: What holds the broker then.
+        setting: The setting that opens the first gate.
+        value: The value of it with which the other gate shows.
+    """
+
+    held: Held
+    setting: str
+    value: SettingValue
 
 
 def held_brokers(case: Outcome) -> tuple[Held, ...]:
@@ -182,6 +198,10 @@ def held_by_gate(case: Outcome) -> Iterator[Finding]:
     whole = _unreported(case, first)
     if first.code is ISOLATED or (opening is None and _stays_by_policy(case, whole)):
         yield _isolated(case, whole, severity, others)
+        return
+    second = _behind(case, first) if opening is None else None
+    if second is not None and second.held.code is ISOLATED:
+        yield _isolated(case, second.held, severity, others, _choosing(case, second))
         return
     if opening is None and (own := _internal(case, first, severity)) is not None:
         yield own
@@ -308,6 +328,63 @@ def _opening(case: Outcome, held: Sequence[Held]) -> _Opening | None:
             found = opening_of(case.trace, first.cycle, first.broker, first.gate.settings, {name: False})
             if found is not None:
                 return _Opening(first.broker, found, {name: False})
+    return _both_openings(case, first)
+
+
+def _both_openings(case: Outcome, held: Held) -> _Opening | None:
+    """Return values of several settings that open a gate, and the one behind it, together; None where none do."""
+    second = _behind(case, held)
+    if second is not None and second.held.gate.passes:
+        return None
+    trace, cycle, broker = case.trace, held.cycle, held.broker
+    scene = Scene.of_running(trace, cycle)
+    gates = [held.gate, *([second.held.gate] if second is not None else [])]
+    names = dict.fromkeys(name for gate in gates for name in (*gate.settings, *gate.beside) if name in scene.config)
+    wide = {name: value for name in names if (value := _wide_open(scene, name)) != scene.config[name]}
+
+    def sheds(values: Mapping[str, SettingValue]) -> bool:
+        return Target(broker=broker).may_be_shed(scene.decide(scene.config.changed(**values)).unloads)
+
+    if not wide or not sheds(wide):
+        return None
+    for name in reversed(list(wide)):
+        if sheds(fewer := {one: value for one, value in wide.items() if one != name}):
+            wide = fewer
+    first, *others = wide
+    for name in others:
+        rest = {one: value for one, value in wide.items() if one != name}
+        if (nearer := opening_of(trace, cycle, broker, (name,), rest)) is not None:
+            wide[name] = _with_room(nearer, trace.settings)
+    also = {name: wide[name] for name in others}
+    found = opening_of(trace, cycle, broker, (first,), also)
+    return _Opening(broker, found, also) if found is not None else None
+
+
+def _wide_open(scene: Scene, name: str) -> SettingValue:
+    """Return the value of a setting that holds least back; the present one where it is not known."""
+    if scene.config.of(name).kind == "names":
+        return ()
+    low_high = scene.bounds.get(name)
+    return scene.eager.get(name, low_high[1] if low_high else scene.config[name])
+
+
+def _behind(case: Outcome, held: Held) -> _Behind | None:
+    """Return the gate that holds a broker once a value of a setting has opened the first one; None for no other."""
+    return case.once(f"behind {held.broker} {held.code.code}", lambda: _look_behind(case, held))
+
+
+def _look_behind(case: Outcome, held: Held) -> _Behind | None:
+    scene = Scene.of_running(case.trace, held.cycle)
+    every = {**case.profile.gates, **FRAME_GATES}
+    for setting in [name for name in held.gate.settings if name in scene.config]:
+        wide = _wide_open(scene, setting)
+        for value in (wide,) if wide != scene.config[setting] else scene.bounds.get(setting) or ():
+            decision = scene.decide(scene.config.changed(**{setting: value}))
+            reasons = _gate_reasons(scene.view, decision, every)
+            if found := reasons.get(held.broker) or reasons.get(""):
+                second = _worst(held.broker, held.cycle, found, every)
+                if second.gate is not held.gate:
+                    return _Behind(second, setting, value)
     return None
 
 
@@ -315,11 +392,15 @@ def _remedy(case: Outcome, held: Held, opening: _Opening | None) -> tuple[str, d
     """Return what to do, and the settings that do it."""
     if opening is not None:
         change = opening.change
-        what = f"Empty {change.setting}" if change.value == () else f"Set {change.setting} {_relation(change)}"
+        least = case.trace.settings.of(change.setting).minimum
+        what = f"Empty {change.setting}" if change.value == () else f"Set {change.setting} {_relation(change, least)}"
         value = _with_room(change, case.trace.settings)
         usual = ", its default" if value == case.trace.settings.of(change.setting).default else ""
         such = "" if value == change.value else f", such as {value}{usual}"
-        also = "".join(f", and {name} to {conf_value(given)}" for name, given in opening.given.items())
+        also = "".join(
+            f", and {name} to {conf_value(given)}" if given != () else f", and empty {name}"
+            for name, given in opening.given.items()
+        )
         changes = {change.setting: value, **opening.given}
         words = f"{what}{such} (now {_now(change)}){also}: the next cycle then {_sheds(case, held, opening, changes)}."
         return words, changes
@@ -329,6 +410,12 @@ def _remedy(case: Outcome, held: Held, opening: _Opening | None) -> tuple[str, d
         if behind is not None:
             why = behind.text.removeprefix("stays: ")
             return f"No value of {names} opens it alone: a chosen bundle stays, as {why}.", {}
+        second = _behind(case, held)
+        if second is not None:
+            what = " or ".join(second.held.gate.settings) or second.held.gate.what
+            why = f"as {what.removeprefix('that ')}" if what.startswith("that ") else f"because of {what}"
+            waits = " That passes by itself." if second.held.gate.passes else ""
+            return f"No value of {names} opens it alone, {why}: {second.held.text}.{waits}", {}
         return f"No value of {names} opens it alone. See the page Why for the other rules.", {}
     if held.code is SAME_BROKER:
         return f"{_why_again(case, held)}Move its bundles by command (page Best plan).", {}
@@ -383,8 +470,10 @@ def _with_room(change: Change, config: Settings) -> SettingValue:
     return roomy if abs(value) >= _COUNTED or isinstance(value, float) else value
 
 
-def _relation(change: Change) -> str:
+def _relation(change: Change, least: float | None) -> str:
     value = change.text.partition(change.relation)[2].strip()
+    if change.relation == "<=" and change.value == least:  # no value is less
+        return f"to {value}"
     return {"<=": f"to {value} or less", ">=": f"to {value} or more"}.get(change.relation, f"to {value}")
 
 
@@ -417,8 +506,22 @@ def none_with_policies(case: Outcome) -> bool:
     return known and not config.flag(SHEDDING_BUNDLES_WITH_POLICIES_ENABLED)
 
 
-def _isolated(case: Outcome, held: Held, severity: Severity, others: str) -> Finding:
-    """Return that the isolation policies leave the bundles of a full broker no other one."""
+def _choosing(case: Outcome, behind: _Behind) -> Change | None:
+    """Return the value of a first gate with which the strategy chooses bundles that another gate then keeps."""
+    held = behind.held
+    return opening_of(case.trace, held.cycle, held.broker, (behind.setting,), chosen=True)
+
+
+def _isolated(case: Outcome, held: Held, severity: Severity, others: str, first: Change | None = None) -> Finding:
+    """Return that the isolation policies leave the bundles of a full broker no other one.
+
+    Args:
+        case: The outcome.
+        held: The broker, with the bundles that the policies keep.
+        severity: How bad it is.
+        others: A sentence about other brokers.
+        first: The value of a setting without which the strategy does not choose them either; None where it does.
+    """
     namespaces = tuple(dict.fromkeys(bundle.rpartition("/")[0] for bundle in held.bundles))
     policies = policies_of(case.last, namespaces)
     even = even_usage_percent(case.last, case.trace.settings)
@@ -434,7 +537,11 @@ def _isolated(case: Outcome, held: Held, severity: Severity, others: str) -> Fin
             f"{SHEDDING_BUNDLES_WITH_POLICIES_ENABLED} is off, so that none of its {bundles} is shed. They could not"
             " move either way"
         )
-    switch = f", and set {SHEDDING_BUNDLES_WITH_POLICIES_ENABLED} to true" if off else ""
+    changes: dict[str, SettingValue] = {SHEDDING_BUNDLES_WITH_POLICIES_ENABLED: True} if off else {}
+    if first is not None:
+        selects = f"With a {first.setting} that lets it shed, {when} would select {bundles}, and all would stay"
+        changes = {first.setting: _with_room(first, case.trace.settings)}
+    switch = "".join(f", and set {name} to {conf_value(value)}" for name, value in changes.items())
     return Finding(
         code="held_by_gate",
         title=f"The isolation {plural} {named} keep{'s' if len(policies) == 1 else ''} bundles on {held.broker}",
@@ -446,11 +553,11 @@ def _isolated(case: Outcome, held: Held, severity: Severity, others: str) -> Fin
         remedy=(
             f"Add brokers to the {plural} {named}"
             + (f", such as {listed(edits[0].primary[len(policies[0].primary) :])}" if edits else "")
-            + (f"{switch}." if off else ". No setting moves these bundles.")
+            + (f"{switch}." if changes else ". No setting moves these bundles.")
         ),
         severity=severity,
         brokers=(held.broker,),
         bundles=held.bundles,
-        changes={SHEDDING_BUNDLES_WITH_POLICIES_ENABLED: True} if off else {},
+        changes=changes,
         edits=edits,
     )

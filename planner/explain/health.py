@@ -6,15 +6,22 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE, LOAD_BALANCER_ENABLED, SHEDDING_ENABLED
+from planner.cluster.names import (
+    BROKER_OVERLOADED_THRESHOLD_PERCENTAGE,
+    LOAD_BALANCER_ENABLED,
+    LOAD_MANAGER_CLASS_NAME,
+    LOAD_SHEDDING_STRATEGY,
+    SHEDDING_ENABLED,
+)
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count, percent, times
 from planner.explain.core_patterns import only_cores_apart
 from planner.explain.finding import MEASUREMENT, Finding
-from planner.explain.gate_patterns import APART
+from planner.explain.gate_patterns import APART, held_brokers
 from planner.explain.outcome import Outcome
 from planner.explain.topic_patterns import hottest_topics, topic_dominates
+from planner.explain.unlike import unseen_usage
 from planner.pulsar.load.usage import weighted_usage
 from planner.simulate.usage_model import Standing
 
@@ -62,6 +69,8 @@ _OF_A_TOPIC = ("key_skew", "hot_topic")
 """Findings about a single topic, which no gate that opens divides."""
 _UNLESS_A_NOTE = frozenset({"topics_refused"})
 """Causes that keep brokers apart only where they are more than a note."""
+_DECIDES_SHEDDING = frozenset({LOAD_MANAGER_CLASS_NAME, LOAD_SHEDDING_STRATEGY})
+"""Settings whose classes decide what is shed."""
 _ROUNDING = 1e-9
 _LATELY = 10
 """Cycles at the end without anything shed, after which no rule calls for more."""
@@ -149,7 +158,7 @@ def health(
     if hidden is not None:
         return Health("bad", "Overloaded", f"{hidden.title}. Load balancing sees {between}.")
     if highest - least >= APART:
-        doubt = doubt or _by_cores(snapshot, config, findings)
+        doubt = doubt or _by_cores(snapshot, config, findings) or _unseen(snapshot, outcome, findings)
         return Health("warning", "Unbalanced", f"{between}.{doubt or _mended(outcome, findings, 'apart')}")
     return _balanced(between, findings)
 
@@ -192,6 +201,16 @@ def _by_cores(snapshot: Snapshot, config: Settings, findings: Sequence[Finding])
     return f" But this may be untrue: {within(many.title)}."
 
 
+def _unseen(snapshot: Snapshot, outcome: Outcome | None, findings: Sequence[Finding]) -> str:
+    """Return that the least used broker may only look so, as its usage is not seen; empty where that is not so."""
+    usage = outcome.reported_usage[0] if outcome is not None else np.empty(0)
+    if outcome is None or not np.isfinite(usage).any():
+        return ""
+    least = {outcome.series.brokers[int(np.nanargmin(usage))]} & unseen_usage(snapshot.brokers)
+    odd = next((one for one in findings if one.code == MEASUREMENT and not least.isdisjoint(one.brokers)), None)
+    return f" But this may be untrue: {within(odd.title)}." if odd is not None else ""
+
+
 def _balanced(between: str, findings: Sequence[Finding]) -> Health:
     """Return how a cluster is whose brokers are alike enough."""
     high = [finding for finding in findings if finding.severity == "high"]
@@ -224,10 +243,27 @@ def within(title: str) -> str:
     return title if first == "Pulsar" or first[1:] != first[1:].lower() else title[:1].lower() + title[1:]
 
 
+def _what_else(outcome: Outcome) -> str:
+    """Return why brokers stay as they are where no finding says it."""
+    if any(unload.carried_out for cycle in outcome.trace.cycles[-_LATELY:] for unload in cycle.unloads):
+        return "it sheds too little"
+    if held := held_brokers(outcome):
+        return f"{held[0].broker} is held back ({held[0].text.removeprefix('stays: ')})"
+    return f"no rule of {outcome.shedder} calls for more"
+
+
+def is_not_simulated(finding: Finding) -> bool:
+    """Say whether a finding tells that what is shed is decided by rules that are not simulated."""
+    own = finding.code == "own_class" and finding.severity != "low"
+    return finding.code == "other_load_manager" or (own and not _DECIDES_SHEDDING.isdisjoint(finding.settings))
+
+
 def _mended(outcome: Outcome | None, findings: Sequence[Finding], what: Literal["over", "apart"]) -> str:
     """Say whether Pulsar fixes it on its own, or why not."""
     if outcome is None:
         return ""
+    if (unknown := next(filter(is_not_simulated, findings), None)) is not None:
+        return f" What Pulsar does about it is unknown: {within(unknown.title)}."
     after, cycles = outcome.before_after.after, len(outcome.trace.cycles)
     if not outcome.series.present[-1].any():
         return " No broker is left at the end."
@@ -244,8 +280,13 @@ def _mended(outcome: Outcome | None, findings: Sequence[Finding], what: Literal[
         if (one.code not in _OF_A_BROKER or (busiest in one.brokers and (one.severity != "low" or one in gates)))
         and (one.code not in _UNLESS_A_NOTE or one.severity != "low")
     }
+    # A gate that follows from another finding has its place.
+    behind = [(one, gate) for one in findings for gate in one.explains if gate.code == "held_by_gate"]
+    if not gates and (first := next((one for one, gate in behind if busiest in gate.brokers), None)):
+        by_code["held_by_gate"] = first
     # What holds back another broker explains less, but a rule calls for more.
-    cause = next((by_code[code] for code in _CAUSES if code in by_code), gates[0] if gates else None)
+    others = [*gates, *(one for one, _ in behind)]
+    cause = next((by_code[code] for code in _CAUSES if code in by_code), others[0] if others else None)
     topic = next((by_code[code] for code in _OF_A_TOPIC if code in by_code), None)
     if topic is not None and cause in gates and _is_left_by_a_topic(outcome, busiest, what):
         cause = topic
@@ -261,6 +302,5 @@ def _mended(outcome: Outcome | None, findings: Sequence[Finding], what: Literal[
     elif cause is not None:
         reason = within(cause.title)
     else:
-        still = any(cycle.unloads for cycle in outcome.trace.cycles[-_LATELY:])
-        reason = "it sheds too little" if still else f"no rule of {outcome.shedder} calls for more"
+        reason = _what_else(outcome)
     return f" Pulsar will not fix this on its own ({left}): {reason}."

@@ -147,6 +147,10 @@ def _above_limit(case: Outcome) -> Iterator[Finding]:
     edits = [MachineChange(brokers=brokers, nic_gbps=speed) for speed, brokers in alike.items()]
     all_of_them = above[row, table.registered & table.has_load_data].all() and len(odd) > 1
     about = "" if all_of_them else " about this broker"
+    decisive = any(above[RESOURCES.index(decides[at]), at] for at in odd)
+    which = "with it every share of that broker: what is shed from it, and where its bundles go"
+    if not decisive:
+        which = "nothing here is decided by it"
     few = few_cores(table) if resource == "cpu" else None
     if few is not None and (fitting := _fitting(table, few, odd)):
         beside = f" Others have {few.usual:g} cores; with as many, the usage of {listed(fitting)} is possible."
@@ -160,11 +164,11 @@ def _above_limit(case: Outcome) -> Iterator[Finding]:
         ),
         evidence=(
             f"{name} uses {used:,.0f} {_UNIT[resource]} of {limit:,.0f} ({percents[row, odd[0]]:.0f} %), which cannot"
-            f" be.{others} One of the two numbers is wrong, and with it every share of that broker: what is shed from"
-            f" it, and where its bundles go.{beside}"
+            f" be.{others} One of the two numbers is wrong, and {which}.{beside}"
         ),
-        remedy=f"{_CHECK[resource]} Then capture again: until it is right, no prediction{about} holds.",
-        severity="high" if any(above[RESOURCES.index(decides[at]), at] for at in odd) else "low",
+        remedy=_CHECK[resource]
+        + (f" Then capture again: until it is right, no prediction{about} holds." if decisive else ""),
+        severity="high" if decisive else "low",
         brokers=tuple(table.name[at] for at in odd),
         settings=(OVERRIDE_BROKER_NIC_SPEED_GBPS,) if resource.startswith("bandwidth") else (),
         edits=tuple(edits),
@@ -241,7 +245,7 @@ def _ahead(case: Outcome) -> Iterator[Finding]:
             + f": {whose} is wrong. Pulsar cannot tell then whether a report is outdated."
         ),
         remedy="Synchronize the clocks (NTP), then capture again.",
-        severity="medium",
+        severity="low",
         brokers=names,
     )
 

@@ -53,6 +53,8 @@ def policy_matches_no_broker(case: Outcome) -> Iterator[Finding]:
 
 def _no_broker(end: Snapshot, policy: IsolationPolicy, misses: Sequence[Miss]) -> Finding:
     primary, secondary = (allowed_hosts(end, part) for part in (policy.primary, policy.secondary))
+    unused = secondary if not policy.min_limit else ()
+    secondary = secondary if policy.min_limit else ()
     spaces = [name for name in end.namespaces if isolation_policy(end.policies, name) is policy]
     mine = np.flatnonzero(np.isin(end.bundles.namespace, [end.namespaces.index(name) for name in spaces]))
     unowned = int((end.bundles.owner[mine] < 0).sum())
@@ -71,6 +73,7 @@ def _no_broker(end: Snapshot, policy: IsolationPolicy, misses: Sequence[Miss]) -
             if len(mine)
             else "No bundle of this snapshot belongs to its namespaces."
         )
+        left += f" With a min_limit of 0, secondary brokers ({listed(unused)}) are never used." if unused else ""
     causes = "; ".join(f"{one.expression}{f' ({one.why})' if one.why else ''}" for one in misses[:3])
     better = {one.expression: one.better for one in misses if one.better}
     fixed = [_replaced(part, better) for part in (policy.primary, policy.secondary)]

@@ -372,7 +372,7 @@ def held_back(case: Outcome) -> Iterator[Finding]:
         return
     yield Finding(
         code="avg_held_back",
-        title=f"{case.shedder} sheds nothing because of its minimums",
+        title=held.title or f"{case.shedder} sheds nothing because of its minimums",
         evidence=held.evidence,
         remedy=held.remedy.words,
         severity="medium",
@@ -534,7 +534,7 @@ def _that_sheds(case: Outcome, remedy: Remedy) -> Remedy:
 
 def usage_not_compared(case: Outcome) -> Iterator[Finding]:
     """A broker is hot by its usage, and the strategy compares only traffic, which calls for nothing."""
-    if case.profile.measure == "usage" or held_brokers(case) or case.trace.cycles[-1].unloads:
+    if case.profile.measure == "usage" or case.trace.cycles[-1].unloads:
         return
     usage, config = case.reported_usage[-1], case.trace.settings
     limit = config.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
@@ -544,6 +544,9 @@ def usage_not_compared(case: Outcome) -> Iterator[Finding]:
     if highest <= limit and highest - least < APART:
         return
     hottest = case.series.brokers[int(np.nanargmax(usage))]
+    held = {one.broker for one in held_brokers(case)}
+    if hottest in held:
+        return
     off = case.profile.for_switched_off(config)
     remedy = _that_sheds(case, off) if off else _default_pair(case)
     compares = "nothing" if off else f"only {case.profile.judges_by}"
@@ -551,6 +554,8 @@ def usage_not_compared(case: Outcome) -> Iterator[Finding]:
         f"{' and '.join(off.changes)} are 0."
         if off
         else f"{case.profile.judges_by} differs too little between the brokers for its settings."
+        if not held
+        else f"by {case.profile.judges_by}, {listed(sorted(held))} is to shed, and not {hottest}."
     )
     yield Finding(
         code="usage_not_compared",

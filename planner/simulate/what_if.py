@@ -180,7 +180,13 @@ def what_if(trace: Trace, cycle: int, target: Target, shedders: Sequence[Shedder
 
 
 def opening_of(
-    trace: Trace, cycle: int, broker: str, names: Sequence[str], given: Mapping[str, SettingValue] | None = None
+    trace: Trace,
+    cycle: int,
+    broker: str,
+    names: Sequence[str],
+    given: Mapping[str, SettingValue] | None = None,
+    *,
+    chosen: bool = False,
 ) -> Change | None:
     """Return the nearest value of the first of some settings that makes a cycle shed from a broker.
 
@@ -192,10 +198,15 @@ def opening_of(
         broker: Broker id.
         names: Settings to try, each alone.
         given: What is set besides.
+        chosen: Whether it is enough that the strategy chooses a bundle, wherever placement then puts it.
     """
     scene = Scene.of_running(trace, cycle)
     target, config = Target(broker=broker), scene.config.changed(**given or {})
-    flips = cache(lambda config: target.may_be_shed(scene.decide(config).unloads))
+
+    @cache
+    def flips(config: Settings) -> bool:
+        return target.is_shed(scene.chosen(config)) if chosen else target.may_be_shed(scene.decide(config).unloads)
+
     for name in [one for one in names if one in config]:
         found: list[Change] = []
         if name == SHEDDING_EXCLUDED_NAMESPACES:

@@ -6,7 +6,7 @@ Both must be configured together. Its bindings are part of the state here.
 
 import math
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -22,10 +22,10 @@ from planner.cluster.names import MAX_UNLOAD_PERCENTAGE, MIN_UNLOAD_MESSAGE, MIN
 from planner.cluster.releases import Release, Switch
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
-from planner.cluster.text import count
 from planner.cluster.units import MIB
 from planner.pulsar.load.usage import USAGE_WEIGHTS, weighted_usage
 from planner.pulsar.placement.avg import PLANNED_DESTINATIONS, BundleKey, bundle_keys
+from planner.pulsar.shedding.avg_held_back import held_back
 from planner.pulsar.shedding.avg_reasons import (
     BY_SIZE,
     CLOSE,
@@ -44,7 +44,7 @@ from planner.pulsar.shedding.avg_reasons import (
     UNSORTED,
 )
 from planner.pulsar.shedding.needs import MESSAGE_RATES, THROUGHPUT, USAGE
-from planner.pulsar.shedding.profile import ROOM, Counters, Gate, HeldBack, NeverReached, Profile, Quiet, Remedy, Tally
+from planner.pulsar.shedding.profile import Counters, Gate, NeverReached, Profile, Remedy, Tally
 from planner.pulsar.shedding.selection import (
     BUNDLE_GATES,
     SHORT_TERM,
@@ -283,43 +283,6 @@ def _pairs_of(decision: SheddingDecision) -> list[tuple[int, int]]:
     return sorted(pairs, key=lambda pair: scores[pair[0]])
 
 
-def _held_back(quiet: Iterable[Quiet], config: Settings) -> HeldBack | None:
-    """Return that pairs were hit often enough, and the share of their difference is below the minimums."""
-    held: list[tuple[float, float, str, int]] = []
-    for one in quiet:
-        for part in one.decision.reasons:
-            if part.code == TOO_LITTLE:
-                rows = zip(part.brokers.tolist(), part.values.tolist(), strict=True)
-                numbers = [(one.brokers[at], dict(zip(part.code.fields, row, strict=True))) for at, row in rows]
-                held += [(v["msg_per_s"], v["mib_per_s"], broker, one.cycle) for broker, v in numbers]
-    if not held:
-        return None
-    rate, size, _, cycle = max(held)
-    least, share = config.integer(MIN_UNLOAD_MESSAGE), config.number(MAX_UNLOAD_PERCENTAGE)
-    least_size = config.integer(MIN_UNLOAD_MESSAGE_THROUGHPUT)
-    evidence = (
-        f"In {count(len({h[3] for h in held}), 'cycle')}, a pair had enough hits but nothing was shed. In cycle"
-        f" {cycle}, {share * 100:g} % of the difference is {rate:.0f} msg/s (minUnloadMessage: {least}) and"
-        f" {size:.1f} MiB/s (minUnloadMessageThroughput: {least_size / MIB:.1f} MiB/s)."
-    )
-    changes: dict[str, int | float] = {}
-    if rate >= 1:
-        changes[MIN_UNLOAD_MESSAGE] = min(math.ceil(rate * (1 - ROOM)) - 1, least)
-        remedy = f"Lower minUnloadMessage to {changes[MIN_UNLOAD_MESSAGE]}"
-    else:
-        changes[MIN_UNLOAD_MESSAGE_THROUGHPUT] = max(math.ceil(size * MIB * (1 - ROOM)) - 1, 0)
-        remedy = f"Lower minUnloadMessageThroughput to {changes[MIN_UNLOAD_MESSAGE_THROUGHPUT]}"
-    if share < 0.5:  # noqa: PLR2004 - half the difference evens a pair out
-        changes[MAX_UNLOAD_PERCENTAGE] = 0.5
-        remedy += ", and raise maxUnloadPercentage to 0.5, which balances a pair completely"
-    return HeldBack(
-        evidence=evidence,
-        remedy=Remedy(f"{remedy}.", changes),
-        brokers=tuple(dict.fromkeys(h[2] for h in sorted(held, reverse=True))),
-        settings=(MIN_UNLOAD_MESSAGE, MIN_UNLOAD_MESSAGE_THROUGHPUT, MAX_UNLOAD_PERCENTAGE),
-    )
-
-
 def _tally(kind: Literal["Low", "High"]) -> Tally:
     apart = f"loadBalancerAvgShedder{kind}Threshold"
     return Tally(
@@ -375,7 +338,7 @@ _PROFILE = Profile(
         "Hits are counted per broker, not per pair, and high hits also count as low hits.",
     ),
     judges_by="resource usage of pairs of brokers",
-    held_back=_held_back,
+    held_back=held_back,
     gates={
         TOO_LITTLE: Gate("the minimum to move", (MIN_UNLOAD_MESSAGE, MIN_UNLOAD_MESSAGE_THROUGHPUT)),
         COUNTING: Gate(

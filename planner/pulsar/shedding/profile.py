@@ -82,12 +82,14 @@ class HeldBack:
         remedy: What to change.
         brokers: Those held back, the one with the most to move first.
         settings: The minimums, and what goes with them.
+        title: What holds them back, in a line, where it is not the minimums.
     """
 
     evidence: str
     remedy: Remedy
     brokers: tuple[str, ...]
     settings: tuple[str, ...]
+    title: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,6 +112,9 @@ _RATE = _Reasons(
         "{value:.1f} msg/s; {limit:.0f} bundles are already chosen, the maximum per cycle",
     ),
 )
+_NONE_ALLOWED = ReasonCode(
+    "uniform.none_allowed", "it has the most traffic, but at most {limit:.0f} bundles may leave in a cycle"
+)
 _THROUGHPUT = _Reasons(
     per_unit=MIB,
     donor=ReasonCode(
@@ -241,6 +244,7 @@ _PROFILE = Profile(
         _THROUGHPUT.too_little: Gate("the minimum to move", (MIN_UNLOAD_MESSAGE_THROUGHPUT,)),
         **dict.fromkeys([one.single for one in _MEASURES], ONLY_BUNDLE),
         **dict.fromkeys([one.no_fit for one in _MEASURES], _SHARE),
+        _NONE_ALLOWED: Gate("the most bundles of a cycle", (_MAX_UNLOAD_BUNDLE_NUM_PER_SHEDDING,)),
         **BUNDLE_GATES,
     },
     calmer=_calmer,
@@ -367,7 +371,8 @@ def _shed(
         if len(rows):
             reasons.append(block(kind, donor, donors.bundles[rows], (values[rows], than[rows])))
     if not taken:
-        reasons.append(block(said.no_fit, donor, values=(quota / unit,)))
+        none = block(_NONE_ALLOWED, donor, values=(most_bundles,))
+        reasons.append(none if most_bundles == 0 else block(said.no_fit, donor, values=(quota / unit,)))
         return []
     reasons.append(block(said.donor, donor, values=(*compared, quota / unit), others=spread.lowest))
     return moves_of(snapshot, said.taken, donors.bundles[taken], (values[taken], limits[taken] / unit))

@@ -237,7 +237,13 @@ def test_bundles_that_carry_nothing(idle: int, *, told: bool) -> None:
 
 def finding_of(code: str, of_brokers: Sequence[str] = (), bundles: Sequence[str] = ()) -> Finding:
     return Finding(
-        code=code, title=code, evidence="", remedy="", severity="low", brokers=tuple(of_brokers), bundles=tuple(bundles)
+        code=code,
+        title=code,
+        evidence="",
+        remedy="",
+        severity="medium",
+        brokers=tuple(of_brokers),
+        bundles=tuple(bundles),
     )
 
 
