@@ -90,7 +90,7 @@ def configuration(
         broker=broker,
         misspelt=found.misspelt,
         foreign=tuple(found.foreign),
-        invalid={name: wrong for name, wrong in found.invalid.items() if name not in found.values},
+        invalid=found.invalid,
         meant=found.meant,
         read_false=found.read_false,
         variables=found.variables,
@@ -130,11 +130,13 @@ class _Sorted:
             return
         text, means_true = _read(name, default[1] if default else written)
         self.read_false.pop(name, None)
-        if self.values.get(name, text) != text:
+        if self.values.get(name, text) != text or name in self.invalid:
             self.repeated[name] = None
+        self.invalid.pop(name, None)
         if not text and self.form == "file":
             self.values.pop(name, None)
         elif wrong := _refusal(name, text):
+            self.values.pop(name, None)
             self.invalid[name] = wrong
             self.meant[name] = number_meant(_setting(name), text)
         else:

@@ -120,3 +120,25 @@ def test_a_value_out_of_range_of_a_running_broker_is_said_to_be_in_force() -> No
     assert f"{name} cannot have the value given there; it was left out." in "".join(spelling([starts]))
     wrong = configuration([(name, "much")], Source("some.json"), "runtime")
     assert "cannot have the value given there" in "".join(spelling([wrong]))
+
+
+@pytest.mark.parametrize(
+    ("lines", "value", "invalid"),
+    [
+        ((f"{EVERY}=2", f"{EVERY}=3 # half"), None, True),
+        ((f"{EVERY}=abc", f"{EVERY}=3"), "3", False),
+        ((f"{EVERY}=abc", f"{EVERY}="), None, False),
+    ],
+)
+def test_of_several_lines_only_the_last_is_judged(
+    lines: tuple[str, str],
+    value: str | None,
+    invalid: bool,
+    tmp_path: Path,  # noqa: FBT001 - a case
+) -> None:
+    found = read(tmp_path, "\n".join(lines) + "\n")
+    assert found.values.get(EVERY) == value
+    assert (EVERY in found.invalid) == invalid
+    codes = [one.code for one in lint_file(tmp_path / "broker.conf")]
+    assert ("invalid_value" in codes) == invalid
+    assert "setting_twice" in codes
