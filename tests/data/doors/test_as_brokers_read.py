@@ -133,8 +133,8 @@ def test_a_value_out_of_range_of_a_running_broker_is_said_to_be_in_force() -> No
 def test_of_several_lines_only_the_last_is_judged(
     lines: tuple[str, str],
     value: str | None,
-    invalid: bool,
-    tmp_path: Path,  # noqa: FBT001 - a case
+    invalid: bool,  # noqa: FBT001 - a case
+    tmp_path: Path,
 ) -> None:
     found = read(tmp_path, "\n".join(lines) + "\n")
     assert found.values.get(EVERY) == value
