@@ -118,7 +118,7 @@ def _held(case: Outcome) -> tuple[Held, ...]:
         lasting = tuple(one for one in held if not one.gate.passes or not case.summary.shed)
         if lasting and all(one.gate.passes for one in lasting):  # a counter: look at a cycle in which it is full
             passing = passing or lasting
-        elif lasting or not (passing or any(one.gate.skips for one in held)):
+        elif lasting or not (passing or any(one.gate.skips or one.gate.passes for one in held)):
             return lasting
     return passing
 
@@ -193,7 +193,11 @@ def held_by_gate(case: Outcome) -> Iterator[Finding]:
     example = f", such as {first.bundles[0]}" if first.bundles else ""
     severity: Severity = "high" if usage[first.broker] > limit else "medium"
     opening = None if first.code is ISOLATED else _opening(case, like)
-    names = (opening.change.setting,) if opening is not None and first.gate.beside else first.gate.settings
+    names = first.gate.settings
+    if opening is not None and (
+        first.gate.beside or (names and not {opening.change.setting, *opening.given} & set(names))
+    ):
+        names = (opening.change.setting,)
     what = names[0] if names else first.gate.what
     whole = _unreported(case, first)
     if first.code is ISOLATED or (opening is None and _stays_by_policy(case, whole)):

@@ -6,6 +6,7 @@ from typing import Literal
 
 import numpy as np
 
+from planner.cluster.names import SHEDDING_EXCLUDED_NAMESPACES
 from planner.cluster.snapshot import Snapshot
 from planner.optimize.bound import alone, at_rung, ladder, room
 from planner.optimize.counted import counted
@@ -31,7 +32,7 @@ class Constraint:
         without_percent: The lower bound without it, in percent.
     """
 
-    kind: Literal["isolation policy", "anti-affinity group", "bundle", "budget"]
+    kind: Literal["isolation policy", "anti-affinity group", "excluded namespace", "bundle", "budget"]
     name: str
     without_percent: float
 
@@ -46,12 +47,13 @@ class Constraint:
 def constraint_of(plan: Plan) -> Constraint | None:
     """Return the constraint without which the bound of a plan is lowest; None where none makes a point.
 
-    Isolation policies are asked one by one and groups all at once, then one bundle alone, then the budget.
+    Isolation policies are asked one by one, groups and excluded namespaces all at once, then one bundle alone, then the
+    budget.
     """
     least = plan.peak_bound - LEAST_POINTS / 100
     if plan.question.under_percent is not None or least <= 0:
         return None
-    named = [*_policies(plan), *_groups(plan)]
+    named = [*_policies(plan), *_groups(plan), *_excluded(plan)]
     if plan.alone >= 0:
         named.append(Constraint("bundle", plan.at_start.bundle_names[plan.alone], plan.without_it * 100))
     found = min(named, key=lambda one: one.without_percent, default=None)
@@ -85,6 +87,17 @@ def _groups(plan: Plan) -> Iterator[Constraint]:
     if int(model.movable.sum()) <= MOST_QUICKLY:
         without = leaving(model, State(model), low=0.0, high=plan.peak).bound
         yield Constraint("anti-affinity group", some_of(names), without * 100)
+
+
+def _excluded(plan: Plan) -> Iterator[Constraint]:
+    """Yield the namespaces that are excluded from shedding, together, where they raise the bound without groups."""
+    settings, known = plan.at_start.settings, plan.at_start.namespaces
+    names = [name for name in settings.names(SHEDDING_EXCLUDED_NAMESPACES) if name in known]
+    if not names:
+        return
+    without = _ungrouped(replace(plan.at_start, settings=settings.changed(**{SHEDDING_EXCLUDED_NAMESPACES: ()})), plan)
+    if without <= _ungrouped(plan.at_start, plan) - LEAST_POINTS / 100:
+        yield Constraint("excluded namespace", some_of(names), without * 100)
 
 
 def _ungrouped(snapshot: Snapshot, plan: Plan) -> float:

@@ -497,6 +497,8 @@ def _joint(scene: Scene, flips: _Flipped) -> tuple[Change, ...]:
     """Return the fewest changes found that flip a decision together, each no further than needed; empty if none do."""
     config, bounds = scene.config, scene.bounds
     values = {n: v for n, v in scene.eager.items() if n in bounds and v != config[n]}
+    if config.names(SHEDDING_EXCLUDED_NAMESPACES):
+        values[SHEDDING_EXCLUDED_NAMESPACES] = ()
     if not values or not flips(config.changed(**values)):
         return ()
     for name in list(values):
@@ -507,7 +509,8 @@ def _joint(scene: Scene, flips: _Flipped) -> tuple[Change, ...]:
     for name in values:
         others = config.changed(**{n: v for n, v in values.items() if n != name})
         side = _eager_side(values[name], config[name])
-        nearest = [c for c in _flips_of(name, bounds[name], others, flips) if c.relation == side]
+        found = _flips_of(name, bounds[name], others, flips) if name in bounds else []
+        nearest = [change for change in found if change.relation == side]
         change = nearest[0] if nearest else Change(name, "=", values[name], config[name])
         values[name] = change.value
         changes.append(change)

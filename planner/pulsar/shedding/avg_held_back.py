@@ -56,7 +56,7 @@ def held_back(quiet: Iterable[Quiet], config: Settings) -> HeldBack | None:
     by_rate = [one for one in held if one.msg_per_s >= 1]
     by_size = [one for one in held if one.mib_per_s > 0]
     if not by_rate and not by_size:
-        return _less_traffic(held)
+        return _nothing(held, config)
     top = max(by_rate) if by_rate else max(by_size, key=lambda one: one.mib_per_s)
     least, share = config.integer(MIN_UNLOAD_MESSAGE), config.number(MAX_UNLOAD_PERCENTAGE)
     least_size = config.integer(MIN_UNLOAD_MESSAGE_THROUGHPUT)
@@ -98,9 +98,19 @@ def _shares(one: Quiet) -> list[_Share]:
     return found
 
 
-def _less_traffic(held: Sequence[_Share]) -> HeldBack:
-    """Return that the busier broker of each pair has less traffic than the other one, so that nothing moves."""
+def _nothing(held: Sequence[_Share], config: Settings) -> HeldBack:
+    """Return that no share is above 0: it is 0 itself, or the busier broker of each pair has no more traffic."""
     top = max(held)
+    if config.number(MAX_UNLOAD_PERCENTAGE) <= 0:
+        return HeldBack(
+            evidence=f"In {_cycles(held)}, a pair had enough hits but nothing was shed: the share to move is 0.",
+            remedy=Remedy(
+                f"Set {MAX_UNLOAD_PERCENTAGE} to 0.5, which balances a pair completely.", {MAX_UNLOAD_PERCENTAGE: 0.5}
+            ),
+            brokers=_brokers(held),
+            settings=(MAX_UNLOAD_PERCENTAGE,),
+            title=f"AvgShedder moves nothing, as {MAX_UNLOAD_PERCENTAGE} is 0",
+        )
     return HeldBack(
         evidence=(
             f"In {_cycles(held)}, a pair had enough hits but nothing was shed. In cycle {top.cycle}, the share of the"

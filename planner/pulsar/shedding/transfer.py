@@ -671,6 +671,7 @@ _PROFILE = Profile(
         _REPORTED: (0, 10_000),
     },
     eager={
+        _REPORTED: 10_000,
         SHEDDING_BUNDLES_WITH_POLICIES_ENABLED: True,
         _SHEDDING_DELAY_IN_SECONDS: 0,
         BROKER_LOAD_DATA_TTL_IN_SECONDS: 1_000_000,

@@ -9,10 +9,14 @@ from planner.cluster.snapshot import Snapshot
 from planner.explain.finding import Finding
 from planner.explain.health import Health, health
 from planner.explain.outcome import Outcome
+from planner.optimize.answer import best_plan
+from planner.optimize.constraint import constraint_of
+from planner.optimize.question import Question
 from planner.simulate.assumptions import Assumptions
 from planner.simulate.run import simulate
 from planner.simulate.scenario import unchanged
 from planner.simulate.usage_model import standing
+from planner.simulate.what_if import Target, what_if
 from tests.app.remedy.operator_reports import CLASS, PLACEMENT, SHEDDING, Asked, Row, bundles, cluster, isolation
 from tests.app.remedy.test_more_reports import with_brokers
 
@@ -97,6 +101,27 @@ def test_two_gates_are_opened_together(case: str) -> None:
         assert not shed_from(snapshot, "b1:8080", left)
 
 
+@pytest.mark.parametrize("case", TWO_GATES)
+def test_why_knows_what_a_finding_offers(case: str) -> None:
+    """The page Why must not say that no setting opens what a finding opens."""
+    snapshot, names = TWO_GATES[case]
+    trace = Asked(snapshot).outcome.trace
+    answer = what_if(trace, len(trace.cycles) - 1, Target(broker="b1:8080"))[0]
+    assert [{change.setting for change in one.changes} for one in answer.answers] == [names]
+
+
+def test_a_bound_names_the_excluded_namespace() -> None:
+    snapshot, _ = TWO_GATES["threshold, minimum and exclusion"]
+    said = [one.sentence for one in [constraint_of(best_plan(snapshot, Question()))] if one is not None]
+    assert [one.partition(":")[0] for one in said] == ["The excluded namespace “p/a” sets the lower bound"]
+
+
+def test_shedding_waits_for_the_load_data_of_every_broker() -> None:
+    made = hot(bundles("p/d", (1,) * 8, 9.0) + OTHERS, manager="extensible")
+    text = verdict(Asked(with_brokers(made, has_load_data={2: False}))).text
+    assert "Once there is load data of b3:8080, Pulsar fixes this on its own" in text
+
+
 def test_a_grace_period_behind_a_gate_is_named_and_passes() -> None:
     rows = bundles("vip/a", (1,) * 8, 9.0) + bundles("p/d", (3,) * 4, 1.0)
     found = only(Asked(hot(rows, policies=isolation(["b.*"]))), "held_by_gate")
@@ -137,6 +162,27 @@ class TestAvgShedder:
         assert found.title == "AvgShedder moves nothing, as b1:8080 uses more than b2:8080 and carries no more"
         assert "-2000 msg/s" in found.evidence
         assert "minUnload" not in found.remedy
+
+    def test_a_share_of_nothing_is_named(self) -> None:
+        rows = bundles("p/d", (1,) * 8, 11.0, msg_per_s=3_000.0) + bundles("p/e", (2, 3) * 4, 1.0, msg_per_s=300.0)
+        found = only(Asked(hot(rows, {**AVG, "maxUnloadPercentage": 0.0})), "avg_held_back")
+        assert found.title == "AvgShedder moves nothing, as maxUnloadPercentage is 0"
+        assert found.changes == {"maxUnloadPercentage": 0.5}
+
+    def test_a_gate_behind_its_counters_is_named_though_bundles_were_shed_before(self) -> None:
+        rows = bundles("p/d", (1,) * 8, 11.0, msg_per_s=3_000.0) + bundles("p/e", (2, 3) * 4, 2.0, msg_per_s=300.0)
+        asked = Asked(hot(rows, AVG, cpu_percent=(80, 20, 20)))
+        assert asked.outcome.summary.shed == 2
+        assert "maxUnloadPercentage holds it back" in verdict(asked).text
+        found = only(asked, "held_by_gate")
+        assert shed_from(asked.snapshot, "b1:8080", found.changes) == 3
+
+
+def test_the_setting_that_opens_a_gate_is_the_one_that_is_named() -> None:
+    rows = bundles("p/d", (1,) * 8, 11.0, msg_per_s=3_000.0) + bundles("p/e", (2, 3) * 4, 1.0, msg_per_s=300.0)
+    found = only(Asked(hot(rows, {**UNIFORM, "maxUnloadPercentage": 0.0})), "held_by_gate")
+    assert found.title == "b1:8080 is above the threshold, but maxUnloadPercentage holds it back"
+    assert set(found.changes) == {"maxUnloadPercentage"}
 
 
 def no_broker() -> Snapshot:
