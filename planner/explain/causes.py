@@ -225,7 +225,8 @@ def _nowhere_else(cause: Finding, other: Finding, case: Outcome) -> bool:
         usage = case.reported_usage[-1]
         return bool(np.isfinite(usage).any()) and case.series.brokers[int(np.nanargmin(usage))] in cause.brokers
     here = [name for name, there in zip(table.name, table.registered.tolist(), strict=True) if there]
-    spaces = {bundle.rpartition("/")[0] for bundle in other.bundles}
+    mine = [view.bundle_names[at] for at in view.bundles_of(table.position[other.brokers[0]]).tolist()]
+    spaces = {bundle.rpartition("/")[0] for bundle in other.bundles or mine}
     left = [isolate(view.policies, space, here, lambda name: name not in cause.brokers) for space in spaces]
     return bool(left) and all(one.unable and set(one.candidates) <= {other.brokers[0]} for one in left)
 

@@ -14,6 +14,7 @@ from planner.cluster.names import (
     AVERAGE_RESOURCE_USAGE_DIFFERENCE_THRESHOLD_PERCENTAGE,
     BROKER_MAX_TOPICS,
     BROKER_OVERLOADED_THRESHOLD_PERCENTAGE,
+    DISTRIBUTE_BUNDLES_EVENLY_ENABLED,
     OVERRIDE_BROKER_NIC_SPEED_GBPS,
     PREFER_LATER_VERSIONS,
     SHEDDING_ENABLED,
@@ -113,6 +114,9 @@ def unlike_machines(case: Outcome) -> Iterator[Finding]:
     nothing = f" {PREFER_LATER_VERSIONS} is on, so that nothing is placed on {listed(older)}." if older else ""
     if others:
         nothing += f" Bundles go only to brokers with the load manager of the leader: none to {listed(others)}."
+    even = case.load_manager is LoadManager.MODULAR and case.trace.settings.flag(DISTRIBUTE_BUNDLES_EVENLY_ENABLED)
+    if nothing and even:
+        nothing += f" Where {DISTRIBUTE_BUNDLES_EVENLY_ENABLED} leaves only these, Pulsar takes all brokers again."
     or_off = f" Until then, set {PREFER_LATER_VERSIONS} to false." if older else ""
     changes: dict[str, SettingValue] = {PREFER_LATER_VERSIONS: False} if older and not nic else {}
     alone = not limits and not managers  # machines are alike, and an upgrade is under way

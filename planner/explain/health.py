@@ -17,7 +17,7 @@ from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count, percent, times
 from planner.explain.core_patterns import only_cores_apart
-from planner.explain.finding import MEASUREMENT, Finding, listed
+from planner.explain.finding import MEASUREMENT, Finding
 from planner.explain.gate_patterns import APART, held_brokers
 from planner.explain.outcome import Outcome
 from planner.explain.topic_patterns import hottest_topics, topic_dominates
@@ -212,7 +212,9 @@ def _unseen(snapshot: Snapshot, outcome: Outcome | None, findings: Sequence[Find
 
 
 def _balanced(between: str, findings: Sequence[Finding]) -> Health:
-    """Return how a cluster is whose brokers are alike enough."""
+    """Return how a cluster is whose brokers are alike enough, as far as they report."""
+    if (silent := next((one for one in findings if one.code == "report_missing"), None)) is not None:
+        return Health("warning", "At risk", f"Balanced as far as is known ({between}): {within(silent.title)}.")
     high = [finding for finding in findings if finding.severity == "high"]
     # A gate matters only once something has driven the brokers apart, which the other finding says.
     worst = next((finding for finding in high if finding.code != "held_by_gate"), high[0] if high else None)
@@ -271,8 +273,8 @@ def _mended(outcome: Outcome | None, findings: Sequence[Finding], what: Literal[
     if after.over_threshold == 0 and (what == "over" or apart < APART):
         settled = outcome.summary.settled_after_cycles
         when = f"within {count(cycles, 'cycle')}" if settled is None else f"by cycle {settled}"
-        silent = next((one.brokers for one in findings if one.code == "report_missing"), ())
-        once = f"Once there is load data of {listed(silent)}, " if silent else ""
+        silent = next((one.title for one in findings if one.code == "report_missing"), "")
+        once = f"Once there is {silent.removeprefix('There is no ')}, " if silent else ""
         return f" {once}Pulsar fixes this on its own {when}; it sheds {count(outcome.summary.shed, 'bundle')}."
     busiest = outcome.series.brokers[int(np.nanargmax(outcome.series.usage[-1]))]
     gates = [one for one in findings if one.code == "held_by_gate"]

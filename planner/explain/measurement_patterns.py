@@ -102,22 +102,34 @@ def report_outdated(case: Outcome) -> Iterator[Finding]:
 
 
 def report_missing(case: Outcome) -> Iterator[Finding]:
-    """A registered broker has no load data: TransferShedder waits for it. In the simulation it reports at once."""
+    """A registered broker has no load data: what it uses is unknown. In the simulation it reports at once."""
     table = case.trace.start.brokers
     names = tuple(table.name[at] for at in np.flatnonzero(table.registered & ~table.has_load_data).tolist())
-    if case.load_manager is not LoadManager.EXTENSIBLE or not names or len(names) == int(table.registered.sum()):
+    if not names or len(names) == int(table.registered.sum()):
         return
-    yield Finding(
-        code="report_missing",
-        title=f"There is no load data of {listed(names)}",
-        evidence=(
+    if case.load_manager is LoadManager.EXTENSIBLE:
+        title = f"There is no load data of {listed(names)}"
+        evidence = (
             f"If the leader has none either, {case.shedder} skips every cycle (NoLoadData), and placement passes such a"
             " broker over. The simulation lets it report at once, so that what is shed here is not certain."
-        ),
-        remedy=(
-            "If it has just started, capture again in a minute. Otherwise look in its log for errors when it writes"
-            " load data, and restart it if need be."
-        ),
+        )
+        give = "If it has just started, capture again in a minute."
+    else:
+        title = f"There is no load report of {listed(names)}"
+        evidence = (
+            "So its usage and its bundles are unknown, and averages leave it out. If the leader has none either, it"
+            " sheds nothing from there, and placement fails where such a broker is a candidate. The simulation lets it"
+            " report at once, so that what is shed here is not certain."
+        )
+        give = (
+            f"If only the files lack it, add the answer of http://{names[0]}/admin/v2/broker-stats/load-report. If it"
+            " has just started, capture again in a minute."
+        )
+    yield Finding(
+        code="report_missing",
+        title=title,
+        evidence=evidence,
+        remedy=(f"{give} Otherwise look in its log for errors when it writes load data, and restart it if need be."),
         severity="medium",
         brokers=names,
     )

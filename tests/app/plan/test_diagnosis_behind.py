@@ -1,6 +1,7 @@
 """What stands behind a gate, what a verdict says where a finding explains a gate, and what doubts nothing."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import pytest
@@ -29,6 +30,7 @@ MOST_TOPICS: Final = "loadBalancerBrokerMaxTopics"
 MOST_BUNDLES: Final = "maxUnloadBundleNumPerShedding"
 UNIFORM: Final = {SHEDDING: CLASS["UniformLoadShedder"]}
 AVG: Final = {SHEDDING: CLASS["AvgShedder"], PLACEMENT: CLASS["AvgShedder"]}
+EXTENSIBLE_CLASS: Final = "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl"
 _AT_MS: Final = 1_800_000_000_000
 
 
@@ -120,6 +122,22 @@ def test_shedding_waits_for_the_load_data_of_every_broker() -> None:
     made = hot(bundles("p/d", (1,) * 8, 9.0) + OTHERS, manager="extensible")
     text = verdict(Asked(with_brokers(made, has_load_data={2: False}))).text
     assert "Once there is load data of b3:8080, Pulsar fixes this on its own" in text
+
+
+def test_a_broker_whose_report_is_missing_is_not_called_healthy() -> None:
+    """The other two are idle, and the hot one is the one that nothing is known of."""
+    asked = Asked(with_brokers(hot(bundles("p/d", (1,) * 8, 9.0) + OTHERS), has_load_data={0: False}))
+    found = verdict(asked)
+    assert found.word == "At risk"
+    assert found.text.endswith("there is no load report of b1:8080.")
+
+
+def test_brokers_of_another_load_manager_explain_a_minimum_too() -> None:
+    made = hot(GATED, {"loadBalancerDistributeBundlesEvenlyEnabled": False}, cpu_percent=(80, 10, 10))
+    classes = ("org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl", *[EXTENSIBLE_CLASS] * 2)
+    asked = Asked(made.with_columns(brokers=replace(made.brokers, load_manager_class=classes)))
+    assert "held_by_gate" not in asked.codes
+    assert "brokers run different load managers" in verdict(asked).text
 
 
 def test_a_grace_period_behind_a_gate_is_named_and_passes() -> None:

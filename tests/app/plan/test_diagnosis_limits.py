@@ -140,4 +140,5 @@ def test_brokers_with_another_load_manager_than_the_leader_get_nothing(leader: s
     assert finding.title == "Brokers run different load managers"
     assert finding.remedy == "Bring all brokers to one load manager (loadManagerClassName)."
     left = "b3:8080" if leader == "b1:8080" else "b1:8080, b2:8080"
-    assert finding.evidence.endswith(f"Bundles go only to brokers with the load manager of the leader: none to {left}.")
+    assert f"Bundles go only to brokers with the load manager of the leader: none to {left}." in finding.evidence
+    assert finding.evidence.endswith("Pulsar takes all brokers again.")

@@ -329,11 +329,13 @@ def test_a_broker_without_load_data_stops_transfers(manager: LoadManager) -> Non
     """It reports in the simulation, which then sheds what Pulsar does not."""
     made = cluster((0.9, 0.1, 0.1, 0.0), {0: (9.0,) * 8, 1: (1.0,), 2: (1.0,), 3: ()}, load_manager=manager)
     seen = found(brokers(made, has_load_data=[True, True, True, False]))
-    assert ("report_missing" in seen) is (manager is LoadManager.EXTENSIBLE)
     if manager is LoadManager.EXTENSIBLE:
         assert seen["report_missing"].title == "There is no load data of b4:8080"
         assert "skips every cycle (NoLoadData)" in seen["report_missing"].evidence
-        assert "idle_broker" not in seen
+    else:
+        assert seen["report_missing"].title == "There is no load report of b4:8080"
+        assert "placement fails" in seen["report_missing"].evidence
+    assert "idle_broker" not in seen
     assert "report_missing" not in found(made)
 
 
