@@ -205,9 +205,14 @@ def _opens(cause: Finding, gate: Finding, case: Outcome) -> bool:
 
 
 def _alone_there(cause: Finding, other: Finding, case: Outcome) -> bool:
-    """Say whether a topic that no split divides is why no value opens the gate of its broker, or nothing is shed."""
+    """Say whether a topic that no split divides is why no value opens the gate of its broker, or nothing is shed.
+
+    It is also why traffic moves back and forth where only its bundle came back.
+    """
     if other.code == "idle_broker":
         return not case.summary.shed and any(map(partial(topic_dominates, case), cause.brokers[:1]))
+    if other.code == "ping_pong":
+        return bool(other.bundles) and set(other.bundles) <= set(cause.bundles)
     if other.changes or other.edits or not other.brokers or other.brokers[0] not in cause.brokers:
         return False
     return topic_dominates(case, other.brokers[0])
@@ -360,8 +365,8 @@ EXPLAINS: Final[Mapping[str, tuple[frozenset[str], Scope]]] = {
     "share_above_one": (frozenset({"clients_cut_off", "ping_pong", "unload_storm"}), _anywhere),
     "resource_not_counted": (frozenset({"no_resource_counts"}), _anywhere),
     "avg_held_back": (frozenset({"held_by_gate"}), _no_value_opens),
-    "key_skew": (frozenset({"held_by_gate", "idle_broker"}), _alone_there),
-    "hot_topic": (frozenset({"held_by_gate", "idle_broker"}), _alone_there),
+    "key_skew": (frozenset({"held_by_gate", "idle_broker", "ping_pong"}), _alone_there),
+    "hot_topic": (frozenset({"held_by_gate", "idle_broker", "ping_pong"}), _alone_there),
     "held_by_gate": (
         _OF_THRESHOLD | {"avg_held_back", "idle_broker"},
         _brokers_or_idle,

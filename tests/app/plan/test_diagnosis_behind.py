@@ -318,3 +318,13 @@ def test_a_hot_broker_is_not_relieved_by_the_gate_of_another_one() -> None:
     assert asked.codes[:2] == ["usage_not_compared", "held_by_gate"]
     assert "b2:8080 is to shed, and not b1:8080" in only(asked, "usage_not_compared").evidence
     assert "b1:8080 is hot, but UniformLoadShedder compares only" in verdict(asked).text
+
+
+def test_a_hot_topic_that_comes_back_is_no_ping_pong_beside_it() -> None:
+    rows = bundles("p/h", (1,), 60.0) + bundles("p/d", (1,) * 2 + (2,) * 2, 2.0)
+    made = cluster(
+        2, rows, settings={"loadBalancerSheddingGracePeriodMinutes": 1}, cpu_percent=(95, 20), release="4.2.4"
+    )
+    codes = Asked(made).codes
+    assert codes[0] == "hot_topic"
+    assert "ping_pong" not in codes
