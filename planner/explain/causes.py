@@ -142,6 +142,12 @@ def _own_decides(cause: Finding, other: Finding, case: Outcome) -> bool:
     return is_not_simulated(cause) and case.load_manager is LoadManager.MODULAR
 
 
+def _hidden(cause: Finding, other: Finding, case: Outcome) -> bool:
+    """Say whether a resource that does not count is why no score reaches the threshold: a broker is full by it."""
+    del case
+    return other.code not in _OF_THRESHOLD or cause.severity == "high"
+
+
 def _same_setting(cause: Finding, other: Finding, case: Outcome) -> bool:
     """Say whether a value of the cause is what the gate waits for, of which no single one opens it at once."""
     del case
@@ -363,7 +369,7 @@ EXPLAINS: Final[Mapping[str, tuple[frozenset[str], Scope]]] = {
     "average_frozen": (frozenset({"ema_lag"}), _anywhere),
     "average_runs_away": (_OF_SHEDDING - {"fighting_strategies", "memory_stays", "strategy_replaced"}, _by_the_average),
     "share_above_one": (frozenset({"clients_cut_off", "ping_pong", "unload_storm"}), _anywhere),
-    "resource_not_counted": (frozenset({"no_resource_counts"}), _anywhere),
+    "resource_not_counted": (_OF_THRESHOLD | {"no_resource_counts"}, _hidden),
     "avg_held_back": (frozenset({"held_by_gate"}), _no_value_opens),
     "key_skew": (frozenset({"held_by_gate", "idle_broker", "ping_pong"}), _alone_there),
     "hot_topic": (frozenset({"held_by_gate", "idle_broker", "ping_pong"}), _alone_there),

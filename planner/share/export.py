@@ -162,7 +162,9 @@ def _measures(numbers: Summary) -> dict[str, Any]:
 
 
 def _plain(finding: Finding) -> dict[str, Any]:
-    fields = {field.name: getattr(finding, field.name) for field in dataclasses.fields(finding)}
+    left_out = {"explains"}  # what follows from it is no finding
+    names = [field.name for field in dataclasses.fields(finding) if field.name not in left_out]
+    fields = {name: getattr(finding, name) for name in names}
     edits = scenario_to_json(Scenario().with_steps(*map(Step, finding.edits))).get("steps", [])
     return {
         **fields,

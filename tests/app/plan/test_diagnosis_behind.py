@@ -1,5 +1,6 @@
 """What stands behind a gate, what a verdict says where a finding explains a gate, and what doubts nothing."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -13,6 +14,7 @@ from planner.explain.outcome import Outcome
 from planner.optimize.answer import best_plan
 from planner.optimize.constraint import constraint_of
 from planner.optimize.question import Question
+from planner.share.export import json_text, plan_document
 from planner.simulate.assumptions import Assumptions
 from planner.simulate.run import simulate
 from planner.simulate.scenario import unchanged
@@ -236,6 +238,14 @@ def test_a_verdict_names_what_explains_a_gate(made: Any, code: str, reason: str)
     assert verdict(asked).text.endswith(f": {reason}")
 
 
+def test_a_plan_says_a_finding_without_what_follows_from_it() -> None:
+    asked = Asked(expired())
+    document = plan_document(asked.outcome.trace, findings=asked.findings)
+    (found,) = json.loads(json_text(document))["diagnosis"]
+    assert found["code"] == "load_data_expires"
+    assert "explains" not in found
+
+
 def test_topics_that_fill_every_other_broker_are_offered_a_higher_limit() -> None:
     trial = Asked(full_of_topics()).tried("topics_full").trial
     assert trial is not None
@@ -328,3 +338,9 @@ def test_a_hot_topic_that_comes_back_is_no_ping_pong_beside_it() -> None:
     codes = Asked(made).codes
     assert codes[0] == "hot_topic"
     assert "ping_pong" not in codes
+
+
+def test_a_resource_that_hides_a_full_broker_explains_that_no_score_reaches_the_threshold() -> None:
+    given = {SHEDDING: CLASS["OverloadShedder"], "loadBalancerCPUResourceWeight": 0.5}
+    codes = Asked(hot(bundles("p/d", (1,) * 8, 9.0) + OTHERS, given)).codes
+    assert codes == ["resource_not_counted"]
