@@ -1,8 +1,9 @@
 """Plans for what is to come: more traffic, what a scenario leaves, and the loss of any one broker."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from planner.cluster.errors import ScenarioError
 from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE
@@ -14,7 +15,8 @@ from planner.optimize.plan import Plan
 from planner.optimize.question import Question
 from planner.optimize.waves import HELD, scenario_of
 from planner.simulate.edits.registry import TrafficGrowth
-from planner.simulate.losses import simulate_losses
+from planner.simulate.failure_review import review_losses
+from planner.simulate.losses import Loss, simulate_losses
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, Step, unchanged
 from planner.simulate.trace import Trace
@@ -25,6 +27,10 @@ _ROUNDS = 0
 """Rounds of the search for each plan that is tried."""
 _FEW_CYCLES = 6
 """Cycles in which plans are compared: what a loss does, it mostly does at once."""
+_FEW = 3
+"""Losses in which plans are compared: those that are worst now, and as many with the highest estimates."""
+_CHECKED = 3
+"""Plans of which all losses are simulated."""
 _DIGITS = 3
 _NO_LIMIT = 1e9
 """A usage that every plan is under, %."""
@@ -69,106 +75,131 @@ def surviving(snapshot: Snapshot, question: Question, cancelled: Callable[[], bo
     """Find a plan with few moves after which the loss of any one broker puts no broker above the limit.
 
     The budget of moves is the most that is tried. The limit is `loadBalancerBrokerOverloadedThresholdPercentage`.
-    Losses are simulated as the failure review simulates them, first for a few cycles. Plans of several sizes are tried,
-    then those between the smallest that does it and the one below; where none does it, the one with the mildest losses
-    is the answer. Nothing moves where that helps nothing. A note says how far it gets.
+    Plans of several sizes are tried, then those between the smallest that does it and the one below; of each, the
+    losses that are worst now and those with the highest estimates are simulated for a few cycles. All losses are
+    simulated of the best ones, as the failure review simulates them: the first that makes losses milder is the answer,
+    or nothing moves. A note says how far it gets.
 
     Raises:
         ScenarioError: The question makes no sense, or has no answer.
     """
-    losses = _SimulatedLosses(snapshot, cancelled)
+    losses = _SimulatedLosses.of(snapshot, cancelled)
     under = _NO_LIMIT if question.under_percent is None else question.under_percent
     least = best_plan(snapshot, replace(question, under_percent=under), cancelled=cancelled)
     if question.under_percent is None:  # its bound is one of usage, not of what the fewest moves cost
         least = replace(least, question=question, bound=least.peak_bound)
-    now = losses.of(snapshot, _FEW_CYCLES)
-    found = [(losses.after(least, _FEW_CYCLES) if least.moves else now, least)]
-
-    def try_moves(moves: int) -> None:
-        asked = replace(question, moves=moves, rounds=min(question.rounds, _ROUNDS))
-        plan = best_plan(snapshot, asked, cancelled=cancelled)
-        found.append((losses.after(plan, _FEW_CYCLES), plan))
-
-    if not losses.are_mild(found[0][0], now):
-        most = best_plan(snapshot, replace(question, rounds=min(question.rounds, _ROUNDS)), cancelled=cancelled)
-        found.append((losses.after(most, _FEW_CYCLES), most))
-        for moves in sorted({round(len(most.moves) * (part / _LOOKS) ** 2) for part in range(1, _LOOKS)} - {0}):
-            if not cancelled():
-                try_moves(moves)
-    while not cancelled():
-        enough = min((len(plan.moves) for worst, plan in found if losses.are_mild(worst, now)), default=0)
-        less = max((len(plan.moves) for _, plan in found if len(plan.moves) < enough), default=enough)
-        if enough - less < 2:  # noqa: PLR2004 - nothing lies between
-            break
-        try_moves((enough + less) // 2)
-        if not less < len(found[-1][1].moves) < enough:
-            break
-    safe = [plan for worst, plan in found if losses.are_mild(worst, now)]
-    milder = [pair for pair in found[1:] if _is_milder(pair[0], now)]
-    mildest = min(milder, key=lambda pair: (pair[0], len(pair[1].moves)), default=found[0])[1]
-    best = min(safe, key=lambda plan: len(plan.moves), default=mildest)
-    return losses.told(best, least)
+    found = [(losses.few_after(least) if least.moves else losses.now, least)]
+    if not losses.are_mild(found[0][0]):
+        quickly = replace(question, rounds=min(question.rounds, _ROUNDS))
+        most = best_plan(snapshot, quickly, cancelled=cancelled)
+        sizes = {round(len(most.moves) * (part / _LOOKS) ** 2) for part in range(1, _LOOKS)} - {0}
+        plans = [most, *(best_plan(snapshot, replace(quickly, moves=moves), cancelled=cancelled) for moves in sizes)]
+        found += [(losses.few_after(plan), plan) for plan in plans if not cancelled()]
+        while not cancelled():
+            enough = min((len(plan.moves) for worst, plan in found if losses.are_mild(worst)), default=0)
+            less = max((len(plan.moves) for _, plan in found if len(plan.moves) < enough), default=enough)
+            if enough - less < 2:  # noqa: PLR2004 - nothing lies between
+                break
+            plan = best_plan(snapshot, replace(quickly, moves=(enough + less) // 2), cancelled=cancelled)
+            found.append((losses.few_after(plan), plan))
+            if not less < len(plan.moves) < enough:
+                break
+    safe = sorted((plan for worst, plan in found if losses.are_mild(worst)), key=lambda plan: len(plan.moves))
+    milder = sorted((pair for pair in found[1:] if losses.are_milder(pair[0])), key=_by_loss)
+    return losses.told([*safe, *(plan for _, plan in milder if plan not in safe)][:_CHECKED], least)
 
 
-def _is_milder(then: tuple[int, float], now: tuple[int, float]) -> bool:
-    """Say whether losses leave fewer bundles without a broker, or a lower usage, and no more of the other."""
-    return then != now and then[0] <= now[0] and then[1] <= now[1]
+def _by_loss(found: "tuple[_Worst, Plan]") -> "tuple[_Worst, int]":
+    return found[0], len(found[1].moves)
+
+
+_Worst: TypeAlias = tuple[int, float]
+"""The most bundles that no broker can serve after a loss, and the highest usage, as a fraction."""
 
 
 @dataclass(frozen=True, slots=True)
 class _SimulatedLosses:
-    """The losses of any one broker of a cluster, before and after plans: bundles that nobody can serve, and a usage."""
+    """The losses of any one broker of a cluster, before and after plans.
+
+    Attributes:
+        snapshot: The cluster.
+        cancelled: Asked between simulations whether to stop.
+        now: The worst without a plan.
+        worst: The brokers whose losses are worst then.
+    """
 
     snapshot: Snapshot
     cancelled: Callable[[], bool]
+    now: _Worst
+    worst: tuple[str, ...]
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, cancelled: Callable[[], bool]) -> "_SimulatedLosses":
+        """Simulate the losses of a cluster without a plan."""
+        found = simulate_losses(snapshot, unchanged(snapshot.settings.release.name), cancelled=cancelled).simulated
+        return cls(snapshot, cancelled, _worst_of(found), tuple(one.broker for one in found[:_FEW]))
 
     @property
     def limit(self) -> float:
         """The limit of a broker as a fraction."""
         return self.snapshot.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
 
-    def of(self, cluster: Snapshot, cycles: int | None = None) -> tuple[int, float]:
-        """Return the most bundles that no broker can serve, and the highest usage, after any loss in so many cycles."""
+    def few_after(self, plan: Plan) -> _Worst:
+        """Return what a few losses do for a few cycles, of the cluster that a plan leads to; they may do more."""
+        cluster = left_by(self.snapshot, scenario_of(plan, held=False), self.cancelled)
+        usual, review = unchanged(self.snapshot.settings.release.name), review_losses(cluster)
+        few = [*self.worst, *(review.names(int(at))[0] for at in review.worst_first()[:_FEW])]
+        scenario = replace(usual, cycles=_FEW_CYCLES)
+        return _worst_of(simulate_losses(cluster, scenario, of=few, cancelled=self.cancelled).simulated)
+
+    def after(self, plan: Plan) -> _Worst:
+        """Return what losses do to the cluster that a plan leads to, when every broker has reported."""
+        cluster = left_by(self.snapshot, scenario_of(plan, held=False), self.cancelled)
         usual = unchanged(self.snapshot.settings.release.name)
-        scenario = usual if cycles is None else replace(usual, cycles=cycles)
-        found = simulate_losses(cluster, scenario, cancelled=self.cancelled).simulated
-        highest = max((one.highest_percent for one in found), default=0.0)
-        return max((one.unserved for one in found), default=0), round(highest / 100, _DIGITS)
+        return _worst_of(simulate_losses(cluster, usual, cancelled=self.cancelled).simulated)
 
-    def after(self, plan: Plan, cycles: int | None = None) -> tuple[int, float]:
-        """Return the same of the cluster that a plan leads to, when every broker has reported."""
-        return self.of(left_by(self.snapshot, scenario_of(plan, held=False), self.cancelled), cycles)
-
-    def are_mild(self, worst: tuple[int, float], now: tuple[int, float]) -> bool:
+    def are_mild(self, worst: _Worst) -> bool:
         """Say whether no broker is above the limit, and no more bundles are without a broker than now."""
-        return worst[1] <= self.limit and worst[0] <= now[0]
+        return worst[1] <= self.limit and worst[0] <= self.now[0]
 
-    def told(self, best: Plan, least: Plan) -> Plan:
-        """Return a plan with a note about the losses after it; the least that has to move where they are no milder."""
-        now = self.of(self.snapshot)
-        then = self.after(best) if best.moves else now
-        if best is not least and not _is_milder(then, now):
-            best = least
-            then = self.after(best) if best.moves else now
-        asked = best.question.drain or best.question.pins or best.question.under_percent is not None
-        if best.moves and not asked and not _is_milder(then, now):  # repairs alone are no answer to this question
-            return without_moves(best, self._as_now(now))
-        limit = f"The limit is {self.limit * 100:.0f} %."
-        if best.moves:
-            usage = (
-                f"is at most {then[1] * 100:.1f} % after the loss of any one broker, compared with {now[1] * 100:.1f} %"
-            )
-            note = f"With these moves, the highest usage {usage} without them. {limit}"
-            if any((then[0], now[0])):
-                note += f" At most {count(then[0], 'bundle')} cannot be served, compared with {now[0]:,}."
-        else:
-            note = self._as_now(now)
-        return replace(best, notes=(*best.notes, note))
+    def are_milder(self, worst: _Worst) -> bool:
+        """Say whether losses leave fewer bundles without a broker, or a lower usage, and no more of the other."""
+        return worst != self.now and worst[0] <= self.now[0] and worst[1] <= self.now[1]
 
-    def _as_now(self, now: tuple[int, float]) -> str:
+    def told(self, plans: Sequence[Plan], least: Plan) -> Plan:
+        """Return the first plan with which losses are milder, with a note about them; else what has to move anyway."""
+        for plan in plans:
+            if plan.moves and not self.cancelled() and self.are_milder(then := self.after(plan)):
+                return self._noted(plan, then)
+        asked = least.question.drain or least.question.pins or least.question.under_percent is not None
+        if not least.moves or not asked:  # repairs alone are no answer to this question
+            return without_moves(least, self._as_now()) if least.moves else self._with_note(least, self._as_now())
+        return self._noted(least, self.after(least))
+
+    def _noted(self, plan: Plan, then: _Worst) -> Plan:
+        usage = f"is at most {then[1] * 100:.1f} % after the loss of any one broker, compared with"
+        note = f"With these moves, the highest usage {usage} {self.now[1] * 100:.1f} % without them. {self._limited}"
+        if then[0] or self.now[0]:
+            note += f" At most {count(then[0], 'bundle')} cannot be served, compared with {self.now[0]:,}."
+        return self._with_note(plan, note)
+
+    @staticmethod
+    def _with_note(plan: Plan, note: str) -> Plan:
+        return replace(plan, notes=(*plan.notes, note))
+
+    def _as_now(self) -> str:
         """Return what is said where nothing has to move, or no moves help."""
-        limit = f"The limit is {self.limit * 100:.0f} %."
-        if self.are_mild(now, now):
-            return f"After the loss of any one broker, the highest usage is at most {now[1] * 100:.1f} %. {limit}"
-        usage = f"the highest usage is up to {now[1] * 100:.1f} %"
-        return f"No moves that were tried make the loss of a broker milder: {usage} after one. {limit}"
+        highest = f"{self.now[1] * 100:.1f} %"
+        if self.are_mild(self.now):
+            return f"After the loss of any one broker, the highest usage is at most {highest}. {self._limited}"
+        usage = f"the highest usage is up to {highest}"
+        return f"No moves that were tried make the loss of a broker milder: {usage} after one. {self._limited}"
+
+    @property
+    def _limited(self) -> str:
+        return f"The limit is {self.limit * 100:.0f} %."
+
+
+def _worst_of(found: Sequence[Loss]) -> _Worst:
+    highest = max((one.highest_percent for one in found), default=0.0)
+    return max((one.unserved for one in found), default=0), round(highest / 100, _DIGITS)

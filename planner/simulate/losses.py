@@ -1,6 +1,6 @@
 """The loss of any one broker, simulated: right after it, and within the cycles that follow."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -112,6 +112,7 @@ def simulate_losses(
     snapshot: Snapshot,
     scenario: Scenario,
     *,
+    of: Iterable[str] = (),
     budget_s: float = BUDGET_S,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Losses:
@@ -122,6 +123,7 @@ def simulate_losses(
     Args:
         snapshot: The cluster.
         scenario: What else happens, and how many cycles are watched.
+        of: The brokers whose losses are simulated, by id; of all by default.
         budget_s: Price of all simulations together, that without a loss as well; at least one loss is simulated.
         cancelled: Asked between simulations whether to stop.
 
@@ -130,14 +132,16 @@ def simulate_losses(
     """
     config = scenario.settings_over(snapshot)
     review = review_losses(snapshot, config, assumptions=scenario.assumptions)
-    order = [review.names(int(at))[0] for at in review.worst_first()]
+    worst_first = [review.names(int(at))[0] for at in review.worst_first()]
+    asked = set(of)
+    order = [broker for broker in worst_first if not asked or broker in asked]
     each_s = price_of(snapshot, scenario).seconds
     most = max(int(budget_s / each_s), 1) if each_s > 0 else len(order)
     without = None
     limit = config.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE)
     found: list[Loss] = []
     minutes = 0.0
-    if order and most > 1 and not cancelled():
+    if order and not asked and most > 1 and not cancelled():
         without = _loss(simulate(snapshot, scenario), "", limit)
         most -= 1
     for broker in order[:most]:
