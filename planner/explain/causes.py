@@ -13,8 +13,8 @@ from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE
 from planner.explain.cluster_patterns import left_out, of_other_managers
 from planner.explain.core_patterns import balanced_with_usual_cores, usage_with_usual_cores
 from planner.explain.finding import Finding
-from planner.explain.gate_patterns import APART, held_brokers
 from planner.explain.health import is_not_simulated, usage_with_weights_of_1
+from planner.explain.held import APART, held_brokers
 from planner.explain.isolation import allowed_brokers
 from planner.explain.outcome import Outcome
 from planner.explain.topic_patterns import topic_dominates

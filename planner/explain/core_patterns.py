@@ -16,7 +16,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.cluster.tables import BrokerTable
 from planner.cluster.text import count
 from planner.explain.finding import Finding, Severity, listed
-from planner.explain.gate_patterns import APART
+from planner.explain.held import APART
 from planner.explain.outcome import Outcome
 from planner.explain.unlike import beyond_limits, few_cores, many_cores
 from planner.pulsar.load.usage import RESOURCES, deciding_resource, weighted_usage

@@ -3,43 +3,38 @@
 Also the question that a verdict asks before it says that no rule calls for more.
 """
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
 
-from planner.cluster.decisions import Reason, ReasonCode
 from planner.cluster.errors import PlannerError
 from planner.cluster.internal_bundles import internal_bundles
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE, SHEDDING_BUNDLES_WITH_POLICIES_ENABLED
 from planner.cluster.setting import SettingValue, conf_value
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import Snapshot
+from planner.cluster.snapshot import IsolationPolicy
 from planner.cluster.text import count
 from planner.explain.finding import Finding, Severity, admin, listed
-from planner.explain.isolation import allowed_brokers, even_usage_percent, lone_groups, policies_of, widened
+from planner.explain.held import Held, gate_reasons, held_brokers, held_in, worst
+from planner.explain.isolation import allowed_brokers, even_usage_percent, lone_groups, narrowed, policies_of, widened
 from planner.explain.outcome import Outcome
 from planner.explain.split_advice import split_advice
-from planner.pulsar.manager.cycle import ANTI_AFFINITY, FRAME_GATES, ISOLATED, SAME_BROKER, CycleDecision
+from planner.pulsar.manager.cycle import ANTI_AFFINITY, FRAME_GATES, ISOLATED, SAME_BROKER
 from planner.pulsar.manager.pairing import running_placement
-from planner.pulsar.shedding.profile import ROOM, Gate
-from planner.simulate.edits.registry import BundleSplit, GroupChange
+from planner.pulsar.shedding.profile import ROOM
+from planner.simulate.edits.registry import BundleSplit, GroupChange, IsolationChange
 from planner.simulate.scene import Scene
 from planner.simulate.what_if import Change, Target, draws_of, opening_of, rule_behind
 
-APART: Final = 0.15
-"""From which difference on between the most and the least used broker a cluster counts as unbalanced."""
 _ASKED_BROKERS: Final = 3
 """Brokers of which it is asked what opens their gate: the busiest ones."""
 _COUNTED: Final = 20
 """Whole numbers below this are counts, of cycles or bundles, whose edge does not depend on traffic."""
 _MOSTLY: Final = 0.5
 """Share of the traffic of a broker from which on it is what keeps the broker busy."""
-_LOOKED_BACK: Final = 10
-"""Cycles, back from the last one, that may be skipped, as in the delay after an unload."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,27 +53,6 @@ class _Opening:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """A broker that a rule holds back.
-
-    Attributes:
-        broker: Its id.
-        cycle: Index of the cycle: the last one that was not skipped.
-        gate: The rule.
-        code: The reason that the decision gives.
-        text: The same in words.
-        bundles: The bundles that it concerns, as far as the decision names them.
-    """
-
-    broker: str
-    cycle: int
-    gate: Gate
-    code: ReasonCode
-    text: str
-    bundles: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class _Behind:
     """The gate that stands behind another one.
 
@@ -91,92 +65,6 @@ class _Behind:
     held: Held
     setting: str
     value: SettingValue
-
-
-def held_brokers(case: Outcome) -> tuple[Held, ...]:
-    """Return the brokers that a cycle leaves alone although their threshold calls for shedding, the busiest first.
-
-    It is the last cycle, or the last one before it that was not skipped, as in the delay after an unload. None where
-    the brokers are as alike as they have to be, and none of them is above the limit.
-    """
-    return case.once("held_brokers", lambda: _held(case))
-
-
-def _held(case: Outcome) -> tuple[Held, ...]:
-    usage = case.reported_usage[-1]
-    limit = case.trace.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
-    if not np.isfinite(usage).any():
-        return ()
-    if float(np.nanmax(usage) - np.nanmin(usage)) < APART and float(np.nanmax(usage)) <= limit:
-        return ()
-    last = len(case.trace.cycles) - 1
-    passing: tuple[Held, ...] = ()
-    for cycle in range(last, max(last - _LOOKED_BACK, -1), -1):
-        if _acts(case, cycle):
-            return passing
-        held = list(_held_in(case, cycle))
-        lasting = tuple(one for one in held if not one.gate.passes or not case.summary.shed)
-        if lasting and all(one.gate.passes for one in lasting):  # a counter: look at a cycle in which it is full
-            passing = passing or lasting
-        elif lasting or not (passing or any(one.gate.skips or one.gate.passes for one in held)):
-            return lasting
-    return passing
-
-
-def _held_in(case: Outcome, cycle: int) -> Iterator[Held]:
-    """Yield the brokers that a cycle, by its index, leaves alone, the busiest first."""
-    view, usage = case.trace.cycles[cycle].view, case.reported_usage[cycle]
-    decision = case.decision(cycle)
-    average = float(np.nanmean(usage))
-    place = {name: i for i, name in enumerate(case.series.brokers)}
-    order = sorted(view.brokers.name, key=lambda name: -float(np.nan_to_num(usage[place[name]], nan=-1.0)))
-    sources = {move.source for move in decision.moves}
-    every = {**case.profile.gates, **FRAME_GATES}
-    reasons = _gate_reasons(view, decision, every)
-    there = set(case.last.brokers.name)
-    for broker in order:
-        if broker in sources or broker not in there:
-            continue
-        if case.profile.measure == "usage" and not usage[place[broker]] >= average:
-            continue
-        if found := reasons.get(broker, []) or reasons.get("", []):
-            yield _worst(broker, cycle, found, every)
-
-
-def _acts(case: Outcome, cycle: int) -> bool:
-    """Say whether a cycle, by its index, sheds from the broker that is the busiest then."""
-    usage = case.reported_usage[cycle]
-    if not np.isfinite(usage).any():
-        return False
-    busiest = case.series.brokers[int(np.nanargmax(usage))]
-    return any(unload.move.source == busiest and unload.carried_out for unload in case.trace.cycles[cycle].unloads)
-
-
-def _gate_reasons(view: Snapshot, decision: CycleDecision, every: Mapping[ReasonCode, Gate]) -> dict[str, list[Reason]]:
-    """Return the reasons of a decision that are gates, by broker; those of the whole cluster under no name."""
-    names, bundles = view.brokers.name, view.bundle_names
-    found: dict[str, list[Reason]] = {}
-    for group in decision.shedding.reasons:
-        if group.code in every:
-            for reason in group.rows(names, bundles):
-                found.setdefault(reason.broker or "", []).append(reason)
-    for unload in decision.unloads:
-        if not unload.carried_out:
-            found.setdefault(unload.move.source, []).insert(0, unload.reason)
-    return found
-
-
-def _worst(broker: str, cycle: int, reasons: Sequence[Reason], every: Mapping[ReasonCode, Gate]) -> Held:
-    """Return what holds a broker back: what is said of itself, else what holds most of its bundles."""
-    order = list(every)
-    counted = Counter(reason.code for reason in reasons)
-    frame = [code for code in counted if code in FRAME_GATES]
-    own = [r.code for r in reasons if r.bundle is None and not every[r.code].of_bundles]
-    of_bundles = [r.code for r in reasons if r.bundle is not None] or list(counted)
-    code = max(frame or own[:1] or of_bundles, key=lambda one: (counted[one], -order.index(one)))
-    mine = [reason for reason in reasons if reason.code is code]
-    about = tuple(dict.fromkeys(reason.bundle for reason in mine if reason.bundle))
-    return Held(broker, cycle, every[code], code, mine[0].text, about)
 
 
 def held_by_gate(case: Outcome) -> Iterator[Finding]:
@@ -277,7 +165,7 @@ def _from_the_start(case: Outcome, held: Held) -> bool:
     """Say whether the first cycle, too, is to shed from a broker; pages show that one."""
     if not held.cycle or any(move.source == held.broker for move in case.decision(0).moves):
         return True
-    return any(one.broker == held.broker for one in _held_in(case, 0))
+    return any(one.broker == held.broker for one in held_in(case, 0))
 
 
 def _ungrouped(case: Outcome, held: Held) -> tuple[str, tuple[GroupChange, ...]]:
@@ -379,17 +267,31 @@ def _behind(case: Outcome, held: Held) -> _Behind | None:
 
 def _look_behind(case: Outcome, held: Held) -> _Behind | None:
     scene = Scene.of_running(case.trace, held.cycle)
-    every = {**case.profile.gates, **FRAME_GATES}
-    for setting in [name for name in held.gate.settings if name in scene.config]:
+    for setting in [name for name in (*held.gate.settings, *held.gate.beside) if name in scene.config]:
         wide = _wide_open(scene, setting)
         for value in (wide,) if wide != scene.config[setting] else scene.bounds.get(setting) or ():
-            decision = scene.decide(scene.config.changed(**{setting: value}))
-            reasons = _gate_reasons(scene.view, decision, every)
-            if found := reasons.get(held.broker) or reasons.get(""):
-                second = _worst(held.broker, held.cycle, found, every)
-                if second.gate is not held.gate:
-                    return _Behind(second, setting, value)
+            second = _held_with(case, scene, held, {setting: value})
+            if second is not None and second.gate is not held.gate:
+                return _Behind(second, setting, value)
     return None
+
+
+def _held_with(case: Outcome, scene: Scene, held: Held, changes: Mapping[str, SettingValue]) -> Held | None:
+    """Return what holds a broker back under some changes; None for nothing."""
+    every = {**case.profile.gates, **FRAME_GATES}
+    reasons = gate_reasons(scene.view, scene.decide(scene.config.changed(**changes)), every)
+    found = reasons.get(held.broker) or reasons.get("")
+    return worst(held.broker, held.cycle, found, every) if found else None
+
+
+def _even_wide_open(case: Outcome, held: Held) -> str:
+    """Return what a gate still says with its first setting as far open as it goes, as a sentence; empty for nothing."""
+    scene = Scene.of_running(case.trace, held.cycle)
+    name = held.gate.settings[0]
+    if name not in scene.config or (wide := _wide_open(scene, name)) == scene.config[name]:
+        return ""
+    still = _held_with(case, scene, held, {name: wide})
+    return f" Even with {conf_value(wide) or 'nothing'}, {still.text}." if still is not None else ""
 
 
 def _remedy(case: Outcome, held: Held, opening: _Opening | None) -> tuple[str, dict[str, SettingValue]]:
@@ -409,21 +311,44 @@ def _remedy(case: Outcome, held: Held, opening: _Opening | None) -> tuple[str, d
         words = f"{what}{such} (now {_now(change)}){also}: the next cycle then {_sheds(case, held, opening, changes)}."
         return words, changes
     if held.gate.settings:
-        names = " or ".join(held.gate.settings)
-        behind = rule_behind(case.trace, held.cycle, held.broker, held.gate.settings)
-        if behind is not None:
-            why = behind.text.removeprefix("stays: ")
-            return f"No value of {names} opens it alone: a chosen bundle stays, as {why}.", {}
-        second = _behind(case, held)
-        if second is not None:
-            what = " or ".join(second.held.gate.settings) or second.held.gate.what
-            why = f"as {what.removeprefix('that ')}" if what.startswith("that ") else f"because of {what}"
-            waits = " That passes by itself." if second.held.gate.passes else ""
-            return f"No value of {names} opens it alone, {why}: {second.held.text}.{waits}", {}
-        return f"No value of {names} opens it alone. See the page Why for the other rules.", {}
+        return _no_value(case, held), {}
     if held.code is SAME_BROKER:
         return f"{_why_again(case, held)}Move its bundles by command (page Best plan).", {}
-    return "See the page Why for every rule about this broker, and move its bundles by command where needed.", {}
+    second = _behind(case, held)
+    if second is not None and held.gate.beside:
+        also = f"Even with {second.setting} = {conf_value(second.value) or 'nothing'}, {second.held.text}. "
+    else:
+        also = _not_allowed(case, held)
+    return f"{also}Move its bundles by command where needed (page Best plan).", {}
+
+
+def _no_value(case: Outcome, held: Held) -> str:
+    """Return why no value of the settings of a gate opens it, as sentences."""
+    names = " or ".join(held.gate.settings)
+    behind = rule_behind(case.trace, held.cycle, held.broker, held.gate.settings)
+    if behind is not None:
+        why = behind.text.removeprefix("stays: ")
+        return f"No value of {names} opens it alone: a chosen bundle stays, as {why}."
+    second = _behind(case, held)
+    if second is not None:
+        what = " or ".join(second.held.gate.settings) or second.held.gate.what
+        why = f"as {what.removeprefix('that ')}" if what.startswith("that ") else f"because of {what}"
+        waits = " That passes by itself." if second.held.gate.passes else ""
+        return f"No value of {names} opens it alone, {why}: {second.held.text}.{waits}"
+    even = _even_wide_open(case, held) or " See the page Why for the other rules."
+    return f"No value of {names} opens it alone.{even}"
+
+
+def _not_allowed(case: Outcome, held: Held) -> str:
+    """Return that isolation policies keep the least used broker from all bundles that are held, as a sentence."""
+    usage = case.reported_usage[held.cycle]
+    if not held.bundles or not np.isfinite(usage).any():
+        return ""
+    least = case.series.brokers[int(np.nanargmin(usage))]
+    spaces = tuple(dict.fromkeys(bundle.rpartition("/")[0] for bundle in held.bundles))
+    if any(least in allowed_brokers(case.last, space) for space in spaces):
+        return ""
+    return f"Isolation policies do not allow {least}, the least used broker, for {listed(spaces)}. "
 
 
 def _sheds(case: Outcome, held: Held, opening: _Opening, changes: Mapping[str, SettingValue]) -> str:
@@ -530,6 +455,9 @@ def _isolated(case: Outcome, held: Held, severity: Severity, others: str, first:
     policies = policies_of(case.last, namespaces)
     even = even_usage_percent(case.last, case.trace.settings)
     edits = tuple(edit for policy in policies if (edit := widened(case.last, policy)) is not None)
+    if not policies:
+        every = (narrowed(case.last, policy) for policy in case.last.policies.isolation)
+        edits = tuple(edit for edit in every if edit is not None)[:1]
     named = listed([f"'{policy.name}'" for policy in policies]) or "of other namespaces"
     plural = "policy" if len(policies) == 1 else "policies"
     when = _when(case, held)
@@ -544,7 +472,7 @@ def _isolated(case: Outcome, held: Held, severity: Severity, others: str, first:
     changes: dict[str, SettingValue] = {SHEDDING_BUNDLES_WITH_POLICIES_ENABLED: True} if off else {}
     if first is not None:
         selects = f"With a {first.setting} that lets it shed, {when} would select {bundles}, and all would stay"
-        changes = {first.setting: _with_room(first, case.trace.settings)}
+        changes = {first.setting: _with_room(first, case.trace.settings)} if edits else {}
     switch = "".join(f", and set {name} to {conf_value(value)}" for name, value in changes.items())
     return Finding(
         code="held_by_gate",
@@ -554,14 +482,21 @@ def _isolated(case: Outcome, held: Held, severity: Severity, others: str, first:
             f"{'s' if len(policies) == 1 else ''} no other broker.{reserved} Without the {plural}, an"
             f" even spread would be {even:.0f} %.{others}"
         ),
-        remedy=(
-            f"Add brokers to the {plural} {named}"
-            + (f", such as {listed(edits[0].primary[len(policies[0].primary) :])}" if edits else "")
-            + (f"{switch}." if changes else ". No setting moves these bundles.")
-        ),
+        remedy=_more_brokers(policies, edits) + (f"{switch}." if changes else ". No setting moves these bundles."),
         severity=severity,
         brokers=(held.broker,),
         bundles=held.bundles,
         changes=changes,
         edits=edits,
     )
+
+
+def _more_brokers(policies: Sequence[IsolationPolicy], edits: Sequence[IsolationChange]) -> str:
+    """Return how namespaces get more brokers: by their policies, or by those of others; without the full stop."""
+    if not policies:
+        one = edits[0] if edits else None
+        such = f", such as by primary brokers {listed(one.primary)} only for '{one.name}'" if one is not None else ""
+        return f"Leave more brokers to namespaces without a policy{such}"
+    named = listed([f"'{policy.name}'" for policy in policies])
+    such = f", such as {listed(edits[0].primary[len(policies[0].primary) :])}" if edits else ""
+    return f"Add brokers to the {'policy' if len(policies) == 1 else 'policies'} {named}{such}"

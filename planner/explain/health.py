@@ -18,7 +18,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count, percent, times
 from planner.explain.core_patterns import only_cores_apart
 from planner.explain.finding import MEASUREMENT, Finding
-from planner.explain.gate_patterns import APART, held_brokers
+from planner.explain.held import APART, held_brokers, waiting_brokers
 from planner.explain.outcome import Outcome
 from planner.explain.topic_patterns import hottest_topics, topic_dominates
 from planner.explain.unlike import unseen_usage
@@ -249,7 +249,7 @@ def _what_else(outcome: Outcome) -> str:
     """Return why brokers stay as they are where no finding says it."""
     if any(unload.carried_out for cycle in outcome.trace.cycles[-_LATELY:] for unload in cycle.unloads):
         return "it sheds too little"
-    if held := held_brokers(outcome):
+    if held := held_brokers(outcome) or waiting_brokers(outcome):
         return f"{held[0].broker} is held back ({held[0].text.removeprefix('stays: ')})"
     return f"no rule of {outcome.shedder} calls for more"
 

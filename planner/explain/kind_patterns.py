@@ -13,7 +13,7 @@ from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count
 from planner.explain.finding import Finding, Severity, listed
-from planner.explain.gate_patterns import APART
+from planner.explain.held import APART
 from planner.explain.outcome import Outcome
 from planner.pulsar.load.namespace_policies import isolation_policy
 

@@ -23,7 +23,7 @@ from planner.cluster.tables import BrokerTable
 from planner.cluster.text import count
 from planner.cluster.units import MS_PER_MIN
 from planner.explain.finding import Finding, listed
-from planner.explain.gate_patterns import APART
+from planner.explain.held import APART
 from planner.explain.outcome import Outcome
 from planner.explain.shedding_patterns import limits_of
 from planner.explain.unlike import ABOVE, OddCores, beyond_at_first, beyond_network, few_cores, odd_limits, without_cpu

@@ -16,8 +16,9 @@ from planner.cluster.snapshot import IsolationPolicy, Snapshot
 from planner.cluster.text import count
 from planner.cluster.topic_names import FOUR_PARTS
 from planner.explain.finding import Finding, Severity, admin, listed
-from planner.explain.gate_patterns import held_brokers, none_with_policies
+from planner.explain.gate_patterns import none_with_policies
 from planner.explain.group_spread import spreading
+from planner.explain.held import held_brokers
 from planner.explain.isolation import (
     allowed_brokers,
     allowed_hosts,

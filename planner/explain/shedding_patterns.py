@@ -19,7 +19,7 @@ from planner.cluster.names import (
 from planner.cluster.text import count, percent
 from planner.cluster.units import MS_PER_MIN
 from planner.explain.finding import Finding, listed
-from planner.explain.gate_patterns import APART, held_brokers
+from planner.explain.held import APART, held_brokers
 from planner.explain.outcome import Outcome
 from planner.explain.setting_rules import strategy_not_run
 from planner.pulsar.manager.cycle import next_cycle

@@ -26,9 +26,9 @@ from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count
 from planner.explain.diagnosis import diagnose
 from planner.explain.finding import Finding
-from planner.explain.gate_patterns import APART
 from planner.explain.halving import divided
 from planner.explain.health import usage_of
+from planner.explain.held import APART
 from planner.explain.outcome import Outcome
 from planner.explain.setting_rules import setting_findings
 from planner.explain.split_advice import split_advice

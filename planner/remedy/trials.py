@@ -7,7 +7,7 @@ from typing import Final
 from planner.cluster.errors import PlannerError
 from planner.cluster.snapshot import Snapshot
 from planner.explain.diagnosis import diagnose
-from planner.explain.gate_patterns import APART
+from planner.explain.held import APART
 from planner.explain.outcome import Outcome
 from planner.remedy.action import Action, restart_of
 from planner.simulate.edits.registry import BrokersRestart, BundleSplit, TrafficGrowth

@@ -10,8 +10,8 @@ from planner.cluster.text import count
 from planner.explain.diagnosis import diagnose
 from planner.explain.doubt import doubt_of, untrue
 from planner.explain.finding import MEASUREMENT, Finding
-from planner.explain.gate_patterns import APART
 from planner.explain.health import within
+from planner.explain.held import APART
 from planner.explain.outcome import Outcome
 from planner.remedy.action import Action, both
 from planner.remedy.candidates import candidates, more_brokers, moves_after, of_finding, splits_in_parts

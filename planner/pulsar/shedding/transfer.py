@@ -627,7 +627,7 @@ _GATES: Mapping[ReasonCode, Gate] = {
     EXCLUDED: Gate("the excluded namespaces", (SHEDDING_EXCLUDED_NAMESPACES,)),
     GATED: Gate("that bundles with policies are not shed", (SHEDDING_BUNDLES_WITH_POLICIES_ENABLED,)),
     FILTERED: Gate("that the placement filters allow the other broker for none of its bundles", beside=_REPORTS_MORE),
-    FILTER_FAILED: Gate("that a placement filter fails"),
+    FILTER_FAILED: Gate("that a placement filter fails", beside=(PREFER_LATER_VERSIONS,)),
     RECENT: GRACE,
     NO_SWAP: Gate("that its bundles are larger than what may move", beside=_REPORTS_MORE),
     TOO_BIG: Gate("that its bundles are larger than what may move", beside=_REPORTS_MORE),

@@ -9,6 +9,7 @@ import pytest
 
 from planner.cluster.snapshot import Snapshot
 from planner.explain.finding import Finding
+from planner.explain.gate_patterns import held_by_gate
 from planner.explain.health import Health, health
 from planner.explain.outcome import Outcome
 from planner.optimize.answer import best_plan
@@ -344,3 +345,33 @@ def test_a_resource_that_hides_a_full_broker_explains_that_no_score_reaches_the_
     given = {SHEDDING: CLASS["OverloadShedder"], "loadBalancerCPUResourceWeight": 0.5}
     codes = Asked(hot(bundles("p/d", (1,) * 8, 9.0) + OTHERS, given)).codes
     assert codes == ["resource_not_counted"]
+
+
+def test_bundles_unloaded_a_moment_ago_are_why_nothing_more_is_shed() -> None:
+    """OverloadShedder with a limit of 50 %: what reached the next broker may not leave it for half an hour."""
+    given = {SHEDDING: CLASS["OverloadShedder"], "loadBalancerBrokerOverloadedThresholdPercentage": 50}
+    rows = bundles("p/d", (1,) * 2, 0.05) + bundles("p/c", (1,), 0.0, msg_per_s=0.0)
+    asked = Asked(hot(rows, given, cpu_percent=(84, 40, 3)))
+    assert "calls for more" not in verdict(asked).text
+
+
+def test_a_filter_that_fails_for_want_of_releases_is_named() -> None:
+    made = hot(bundles("p/d", (1,) * 8, 9.0) + OTHERS, {"preferLaterVersions": True}, manager="extensible")
+    found = only(Asked(made), "held_by_gate")
+    assert "preferLaterVersions holds it back" in found.title
+    assert shed_from(made, "b1:8080", found.changes)
+
+
+def test_brokers_reserved_for_others_are_left_by_a_policy_of_theirs() -> None:
+    policies = isolation(["b2", "b3"], namespaces=["vip/.*"])
+    rows = bundles("p/d", (1,) * 8, 9.0) + bundles("vip/a", (2, 3) * 4, 1.0)
+    found = only(Asked(hot(rows, policies=policies)), "held_by_gate")
+    assert found.remedy.startswith("Leave more brokers to namespaces without a policy, such as by primary brokers b")
+    assert found.remedy.endswith("No setting moves these bundles.")
+
+
+def test_why_no_value_opens_a_gate_is_said() -> None:
+    rows = bundles("p/d", (1,) * 2, 1.0, msg_per_s=9_000.0, topics=20)
+    rows += bundles("p/c", (2, 3) * 2, 1.0, msg_per_s=5_000.0, topics=20)
+    (found,) = held_by_gate(Asked(hot(rows, UNIFORM)).outcome)
+    assert "Even with 1.0, it has the most traffic, but none of its bundles fits" in found.remedy

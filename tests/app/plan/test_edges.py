@@ -9,8 +9,8 @@ import pytest
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.snapshot import Snapshot
 from planner.explain.diagnosis import diagnose
-from planner.explain.gate_patterns import APART
 from planner.explain.health import figure_levels, health
+from planner.explain.held import APART
 from planner.explain.split_advice import split_advice
 from planner.simulate.assumptions import Assumptions
 from planner.simulate.failure_review import review_losses
