@@ -14,7 +14,6 @@ from planner.cluster.internal_bundles import internal_bundles
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE, SHEDDING_BUNDLES_WITH_POLICIES_ENABLED
 from planner.cluster.setting import SettingValue, conf_value
-from planner.cluster.settings import Settings
 from planner.cluster.snapshot import IsolationPolicy
 from planner.cluster.text import count
 from planner.explain.finding import Finding, Severity, admin, listed
@@ -246,7 +245,7 @@ def _both_openings(case: Outcome, held: Held) -> _Opening | None:
     for name in others:
         rest = {one: value for one, value in wide.items() if one != name}
         if (nearer := opening_of(trace, cycle, broker, (name,), rest)) is not None:
-            wide[name] = _with_room(nearer, trace.settings)
+            wide[name] = _with_room(nearer, case)
     also = {name: wide[name] for name in others}
     found = opening_of(trace, cycle, broker, (first,), also)
     return _Opening(broker, found, also) if found is not None else None
@@ -291,7 +290,7 @@ def _even_wide_open(case: Outcome, held: Held) -> str:
     if name not in scene.config or (wide := _wide_open(scene, name)) == scene.config[name]:
         return ""
     still = _held_with(case, scene, held, {name: wide})
-    return f" Even with {conf_value(wide) or 'nothing'}, {still.text}." if still is not None else ""
+    return f" Even with {conf_value(wide) or 'nothing'}: {still.text}." if still is not None else ""
 
 
 def _remedy(case: Outcome, held: Held, opening: _Opening | None) -> tuple[str, dict[str, SettingValue]]:
@@ -300,7 +299,7 @@ def _remedy(case: Outcome, held: Held, opening: _Opening | None) -> tuple[str, d
         change = opening.change
         least = case.trace.settings.of(change.setting).minimum
         what = f"Empty {change.setting}" if change.value == () else f"Set {change.setting} {_relation(change, least)}"
-        value = _with_room(change, case.trace.settings)
+        value = _with_room(change, case)
         usual = ", its default" if value == case.trace.settings.of(change.setting).default else ""
         such = "" if value == change.value else f", such as {value}{usual}"
         also = "".join(
@@ -316,7 +315,7 @@ def _remedy(case: Outcome, held: Held, opening: _Opening | None) -> tuple[str, d
         return f"{_why_again(case, held)}Move its bundles by command (page Best plan).", {}
     second = _behind(case, held)
     if second is not None and held.gate.beside:
-        also = f"Even with {second.setting} = {conf_value(second.value) or 'nothing'}, {second.held.text}. "
+        also = f"Even with {second.setting} = {conf_value(second.value) or 'nothing'}: {second.held.text}. "
     else:
         also = _not_allowed(case, held)
     return f"{also}Move its bundles by command where needed (page Best plan).", {}
@@ -380,15 +379,19 @@ def _why_again(case: Outcome, held: Held) -> str:
     return f"{place.name} places by {place.judges_by}, and so chooses {held.broker} itself. "
 
 
-def _with_room(change: Change, config: Settings) -> SettingValue:
+def _with_room(change: Change, case: Outcome) -> SettingValue:
     """Return a value that opens a gate with room to spare: one just at its edge fails with a little less traffic.
 
-    That is the default where it opens the gate with as much room.
+    That is the default where it opens the gate with as much room. No share of more than 1, and nothing else beyond what
+    makes sense for the strategy, is returned.
     """
+    config = case.trace.settings
     value, factor = change.value, {"<=": 1 - ROOM, ">=": 1 + ROOM}.get(change.relation)
     if factor is None or isinstance(value, bool) or not isinstance(value, int | float):
         return value
     roomy = round(value * factor) if isinstance(value, int) else float(f"{value * factor:.2g}")
+    if (ends := case.profile.bounds.get(change.setting)) is not None:
+        roomy = type(roomy)(min(max(roomy, ends[0]), ends[1]))
     usual = config.of(change.setting).default
     if isinstance(usual, int | float) and (usual <= roomy if change.relation == "<=" else usual >= roomy):
         return usual
@@ -472,7 +475,7 @@ def _isolated(case: Outcome, held: Held, severity: Severity, others: str, first:
     changes: dict[str, SettingValue] = {SHEDDING_BUNDLES_WITH_POLICIES_ENABLED: True} if off else {}
     if first is not None:
         selects = f"With a {first.setting} that lets it shed, {when} would select {bundles}, and all would stay"
-        changes = {first.setting: _with_room(first, case.trace.settings)} if edits else {}
+        changes = {first.setting: _with_room(first, case)} if edits else {}
     switch = "".join(f", and set {name} to {conf_value(value)}" for name, value in changes.items())
     return Finding(
         code="held_by_gate",

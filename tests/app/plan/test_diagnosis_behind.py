@@ -374,4 +374,12 @@ def test_why_no_value_opens_a_gate_is_said() -> None:
     rows = bundles("p/d", (1,) * 2, 1.0, msg_per_s=9_000.0, topics=20)
     rows += bundles("p/c", (2, 3) * 2, 1.0, msg_per_s=5_000.0, topics=20)
     (found,) = held_by_gate(Asked(hot(rows, UNIFORM)).outcome)
-    assert "Even with 1.0, it has the most traffic, but none of its bundles fits" in found.remedy
+    assert "Even with 1.0: it has the most traffic, but none of its bundles fits" in found.remedy
+
+
+def test_no_share_above_one_is_offered() -> None:
+    rows = bundles("p/d", (1,) * 2, 1.0, msg_per_s=9_000.0, topics=20)
+    rows += bundles("p/c", (2, 3) * 2, 1.0, msg_per_s=4_300.0, topics=20)
+    (found,) = held_by_gate(Asked(hot(rows, UNIFORM)).outcome)
+    assert found.changes == {"maxUnloadPercentage": 1.0}
+    assert "Set maxUnloadPercentage to 0.9" in found.remedy
