@@ -237,7 +237,8 @@ def draw(view: state.Current) -> None:
         if address.toggle(
             "best",
             "With the best plan",
-            help="Makes the moves of the best plan first, then continues with the current settings.",
+            help="Makes the moves of the best plan first, as the page Best plan opens them, then continues with the"
+            " current settings.",
         ):
             planned = best_plan.as_scenario(view, present)
             chosen |= {"Best plan": planned} if planned is not None else {}

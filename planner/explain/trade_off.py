@@ -28,9 +28,11 @@ _OVERLOAD: Final = ("overloaded_broker_min", "highest_percent")
 
 
 def idle(found: Comparison) -> tuple[bool, ...]:
-    """Return which simulations shed nothing, though others do."""
-    shed = found.of("shed")
-    return tuple(not value for value in shed) if any(shed) else (False,) * len(shed)
+    """Return which simulations shed nothing, though others do, and move no more by command than others."""
+    shed, moved = found.of("shed"), [value or 0 for value in found.of("moved")]
+    least = min(moved, default=0)
+    lazy = [not value and by_hand <= least for value, by_hand in zip(shed, moved, strict=True)]
+    return tuple(lazy) if any(shed) else (False,) * len(shed)
 
 
 def obstacle_of(trace: Trace) -> str:

@@ -17,9 +17,9 @@ from planner.optimize.offer import Offer, offer_of, with_alternative
 from planner.optimize.plan import Plan, better_of, lowest
 from planner.optimize.question import Question
 from planner.optimize.search import Step
-from planner.optimize.waves import Wave, on_top_of, scenario_of, waves_of
+from planner.optimize.waves import WAVE_CLIENTS, Wave, on_top_of, scenario_of, waves_of
 from planner.share.carry_out import summary
-from planner.simulate.scenario import Scenario
+from planner.simulate.scenario import MOST_STEPS, Scenario
 from planner.web import state, tasks
 from planner.web.doubts import doubt
 from planner.web.session import SessionValue
@@ -287,7 +287,9 @@ def usual(view: state.Current) -> Offer | None:
 
 
 def as_scenario(view: state.Current, base: Scenario) -> Scenario | None:
-    """Return a scenario with the moves of the best plan first, as many as bring most; None while it is looked for.
+    """Return a scenario with the best plan first, as the page opens it; None while it is looked for.
+
+    It lasts as long as the scenario, so that it can be compared with others.
 
     Raises:
         PlannerError: There is no such plan.
@@ -295,7 +297,10 @@ def as_scenario(view: state.Current, base: Scenario) -> Scenario | None:
     found = usual(view)
     if found is None:
         return None
-    moves = replace(scenario_of(found.plan), name="Best plan", settings={}, cycles=base.cycles)
+    plan = found.plan
+    some = waves(plan.digest(), WAVE_CLIENTS, plan)
+    fits = len(some) + len(plan.splits) + len(base.steps) < MOST_STEPS
+    moves = replace(scenario_of(plan, some if fits else (), held=False), name="Best plan", cycles=base.cycles)
     return on_top_of(base, moves)
 
 

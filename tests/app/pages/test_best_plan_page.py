@@ -244,6 +244,25 @@ def test_compare_has_it_as_a_column(page: Callable[..., AppTest]) -> None:
     assert any("Best plan" in frame.value.columns or "Best plan" in frame.value.values for frame in test.dataframe)
 
 
+def test_compare_shows_the_best_plan_as_it_opens(page: Callable[..., AppTest], monkeypatch: pytest.MonkeyPatch) -> None:
+    """It made the moves without the hold: Pulsar shed by old reports, to 56 instead of 52 %, thrashing 40 %."""
+    monkeypatch.setattr("planner.web.registry.go", lambda _: None)
+    sample = next(one for one in samples() if one.file == "avg-shedder.json")
+    state.add_sample(sample)
+    test = page("compare", snapshot=sample.digest[:12], best="1")
+    table = next(one.value for one in test.dataframe if "thrashing (%)" in one.value.columns)
+    row = table[table["scenario"] == "Best plan"].iloc[0]
+    plan = page("best_plan", snapshot=sample.digest[:12])
+    next(button for button in plan.button if button.label == "Open as a scenario").click().run()
+    (link,) = [plan.query_params["scenario"]]
+    shown = page("what_if", snapshot=sample.digest[:12], scenario=link if isinstance(link, str) else link[0])
+    figures = {one.label: one.value for one in shown.metric}
+    assert figures["Peak"] == f"{row['peak (%)']:.0f} %"
+    assert float(figures["Final deviation"].split()[0]) == pytest.approx(row["deviation (points)"], abs=0.05)
+    assert figures["Disconnected topics"] == str(row["disconnected topics"])
+    assert figures["Thrashing"] == f"{row['thrashing (%)']:.0f} %"
+
+
 def test_failure_review_offers_the_safe_plan(page: Callable[..., AppTest]) -> None:
     state.add_sample(SMALLER)
     test = page("failure_review", snapshot=SMALLER.digest[:12], safe="1")

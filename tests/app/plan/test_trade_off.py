@@ -76,6 +76,17 @@ def test_many_are_counted(base: Summary) -> None:
     assert "**idle-0** and 4 others shed nothing" in trade_off(found, found.names)
 
 
+def test_what_moves_by_command_does_not_idle(base: Summary) -> None:
+    """Of a best plan that Pulsar leaves alone it said: sheds nothing, which causes no disconnections."""
+    plan = {**numbers(3.0, 73, 0), "moved": 6}
+    found = side_by_side(base, plan=plan, own=numbers(5.0, 33, 3), lazy=numbers(12.0, 0, 0))
+    said = trade_off(found, found.names)
+    assert said.startswith("**plan** ends best balanced: ")
+    assert said.endswith("**lazy** sheds nothing, which causes no disconnections and no improvement.")
+    both = side_by_side(base, one={**numbers(9.0, 4, 0), "moved": 2}, two={**numbers(5.0, 33, 3), "moved": 2})
+    assert "**one** sheds nothing" in trade_off(both, both.names)
+
+
 def test_alike(base: Summary) -> None:
     moving = side_by_side(base, one=numbers(3.0, 9, 1), two=numbers(3.0, 9, 1))
     still = side_by_side(base, one=numbers(3.0, 0, 0), two=numbers(3.0, 0, 0))
