@@ -6,14 +6,15 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from planner.cluster.errors import ScenarioError
-from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE
+from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE, SHEDDING_INTERVAL_MINUTES
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count
+from planner.cluster.units import MS_PER_MIN
 from planner.optimize.answer import best_plan
 from planner.optimize.offer import without_moves
 from planner.optimize.plan import Plan
 from planner.optimize.question import Question
-from planner.optimize.waves import HELD, scenario_of
+from planner.optimize.waves import HELD, on_top_of, scenario_of
 from planner.simulate.edits.registry import TrafficGrowth
 from planner.simulate.failure_review import review_losses
 from planner.simulate.losses import Loss, simulate_losses
@@ -45,8 +46,43 @@ def left_by(snapshot: Snapshot, scenario: Scenario, cancelled: Callable[[], bool
     Raises:
         ScenarioError: An edit does not fit the cluster.
     """
-    trace = simulate(snapshot, replace(scenario, settings={**scenario.settings, **HELD}), cancelled=cancelled)
+    trace = _only_edited(snapshot, scenario, cancelled)
     return replace(at_the_end(trace), settings=scenario.settings_over(snapshot))
+
+
+def made_after_min(snapshot: Snapshot, scenario: Scenario) -> float:
+    """Return the minutes until the edits of a scenario are made, and nothing is on the way any more.
+
+    Raises:
+        ScenarioError: An edit does not fit the cluster.
+    """
+    if not scenario.edits:
+        return 0.0
+    trace = _only_edited(snapshot, scenario)
+    return max(((event.at_ms - trace.cycles[0].at_ms) / MS_PER_MIN for event in trace.events), default=0.0)
+
+
+def on_its_edits(captured: Snapshot, base: Scenario, plan: Scenario, *, after_cycles: bool = False) -> Scenario:
+    """Return a plan that starts from the edits of a scenario as one scenario: it begins when the edits are made.
+
+    Args:
+        captured: The cluster of the scenario.
+        base: The scenario.
+        plan: The plan as a scenario.
+        after_cycles: The plan begins after the cycles of the scenario instead.
+
+    Raises:
+        ScenarioError: They have more edits than a scenario may have, or an edit does not fit the cluster.
+    """
+    if after_cycles:
+        every_min = max(base.settings_over(captured).integer(SHEDDING_INTERVAL_MINUTES), 1)
+        return on_top_of(base, plan, settled_min=float(base.cycles * every_min))
+    return on_top_of(base, plan, made_min=made_after_min(captured, base))
+
+
+def _only_edited(snapshot: Snapshot, scenario: Scenario, cancelled: Callable[[], bool] = lambda: False) -> Trace:
+    """Simulate a scenario in which the load balancer sheds and splits nothing."""
+    return simulate(snapshot, replace(scenario, settings={**scenario.settings, **HELD}), cancelled=cancelled)
 
 
 def settled(trace: Trace) -> Snapshot:

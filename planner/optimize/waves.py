@@ -204,7 +204,7 @@ def _edit_of(split: Split) -> BundleSplit:
     return BundleSplit(bundle=split.bundle, algorithm=_SPECIFIED, positions=(split.boundary,))
 
 
-def on_top_of(base: Scenario, plan: Scenario, *, settled_min: float = 0.0) -> Scenario:
+def on_top_of(base: Scenario, plan: Scenario, *, settled_min: float = 0.0, made_min: float = 0.0) -> Scenario:
     """Return a plan that starts from the edits of a scenario as one scenario: the edits, and then the plan.
 
     Args:
@@ -212,11 +212,13 @@ def on_top_of(base: Scenario, plan: Scenario, *, settled_min: float = 0.0) -> Sc
         plan: The plan as a scenario.
         settled_min: Minutes of the load balancer's own cycles before the plan; without them it is held from the start,
             and the plan begins with the last edit.
+        made_min: Minutes until the edits are made: a broker is drained bundle by bundle, and a dead one noticed later.
 
     Raises:
         ScenarioError: They have more edits than a scenario may have.
     """
     begins_min = settled_min or max((getattr(edit, "at_min", 0.0) for edit in base.edits), default=0.0)
+    begins_min = begins_min if settled_min else max(begins_min, math.ceil(made_min))
     steps = [*base.steps]
     for step in plan.steps:
         edit = step.edit

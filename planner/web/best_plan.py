@@ -11,16 +11,16 @@ from planner.cluster.errors import PlannerError
 from planner.cluster.names import SHEDDING_INTERVAL_MINUTES
 from planner.cluster.text import percent
 from planner.explain.doubt import may_be_untrue
-from planner.optimize.absorb import left_by, settled, surviving
+from planner.optimize.absorb import left_by, on_its_edits, settled, surviving
 from planner.optimize.answer import best_plan, peak_without_groups
 from planner.optimize.offer import Offer, offer_of, with_alternative
 from planner.optimize.plan import Plan, better_of, lowest
 from planner.optimize.question import Question
 from planner.optimize.search import Step
-from planner.optimize.waves import WAVE_CLIENTS, Wave, on_top_of, scenario_of, waves_of
+from planner.optimize.waves import WAVE_CLIENTS, Wave, scenario_of, waves_of
 from planner.share.carry_out import summary
 from planner.simulate.scenario import MOST_STEPS, Scenario
-from planner.web import state, tasks
+from planner.web import scenario_history, simulations, state, tasks
 from planner.web.doubts import doubt
 from planner.web.session import SessionValue
 from planner.web.task import Progress, Report, Stopped, Work
@@ -294,14 +294,22 @@ def as_scenario(view: state.Current, base: Scenario) -> Scenario | None:
     Raises:
         PlannerError: There is no such plan.
     """
+    if base != scenario_history.as_captured(view):  # the plan starts from its edits
+        outcomes = simulations.run(view, base)
+        if outcomes is None:
+            return None
+        view = view.after(outcomes[0])
     found = usual(view)
     if found is None:
         return None
     plan = found.plan
     some = waves(plan.digest(), WAVE_CLIENTS, plan)
     fits = len(some) + len(plan.splits) + len(base.steps) < MOST_STEPS
-    moves = replace(scenario_of(plan, some if fits else (), held=False), name="Best plan", cycles=base.cycles)
-    return on_top_of(base, moves)
+    moves = replace(scenario_of(plan, some if fits else (), held=False), name="Best plan")
+    made = on_its_edits(view.captured, base, moves)
+    last_min = max((getattr(edit, "at_min", 0.0) for edit in made.edits), default=0.0)
+    every_min = max(base.settings_over(view.captured).integer(SHEDDING_INTERVAL_MINUTES), 1)
+    return replace(made, cycles=max(base.cycles, int(last_min // every_min) + 1))
 
 
 def opened(view: state.Current, plan: Plan, waves: Sequence[Wave]) -> Scenario:
@@ -318,10 +326,8 @@ def opened(view: state.Current, plan: Plan, waves: Sequence[Wave]) -> Scenario:
     carried_out = scenario_of(plan, waves, held=False)
     if view.outcome is None:
         return carried_out
-    trace = view.outcome.trace
-    every_min = max(trace.settings.integer(SHEDDING_INTERVAL_MINUTES), 1)
-    settled_min = float(trace.scenario.cycles * every_min) if view.variant.endswith(_SETTLED) else 0.0
-    return on_top_of(trace.scenario, carried_out, settled_min=settled_min)
+    settled_first = view.variant.endswith(_SETTLED)
+    return on_its_edits(view.captured, view.outcome.trace.scenario, carried_out, after_cycles=settled_first)
 
 
 def knee(frontier: Plan) -> int:

@@ -263,6 +263,20 @@ def test_compare_shows_the_best_plan_as_it_opens(page: Callable[..., AppTest], m
     assert figures["Thrashing"] == f"{row['thrashing (%)']:.0f} %"
 
 
+def test_compare_plans_for_the_open_scenario(page: Callable[..., AppTest]) -> None:
+    """It planned for the cluster as captured, and made those moves after the edits: none went to the new brokers."""
+    sample = next(one for one in samples() if one.file == "avg-shedder.json")
+    saved = state.add_sample(sample)
+    steps = (Step(NewBrokers(count=2, at_min=2.0)),)
+    link = encode_link(unchanged("4.2.4", steps=steps), saved.digest, saved.name)
+    alone = page("compare", snapshot=sample.digest[:12], scenario=link, best="1")
+    table = next(one.value for one in alone.dataframe if "thrashing (%)" in one.value.columns)
+    row = table[table["scenario"] == "Best plan"].iloc[0]
+    plan = page("best_plan", snapshot=sample.digest[:12], scenario=link, **{"with": "1"})
+    figures = {one.label: one.value for one in plan.metric}
+    assert figures["Highest usage"] == f"{row['highest usage (%)']:.1f} %"
+
+
 def test_failure_review_offers_the_safe_plan(page: Callable[..., AppTest]) -> None:
     state.add_sample(SMALLER)
     test = page("failure_review", snapshot=SMALLER.digest[:12], safe="1")

@@ -3,13 +3,14 @@
 import pytest
 
 from planner.explain.outcome import Outcome
-from planner.optimize.absorb import left_by
+from planner.optimize.absorb import left_by, made_after_min, on_its_edits
 from planner.optimize.answer import best_plan
 from planner.optimize.offer import offer_of
 from planner.optimize.question import Question
 from planner.optimize.waves import on_top_of, scenario_of, waves_of
 from planner.simulate.edits.add_brokers import AddBrokers
 from planner.simulate.edits.hold_balancer import HoldBalancer
+from planner.simulate.edits.registry import BrokerLoss
 from planner.simulate.moves import relocations, thrashing_percent
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Step, unchanged
@@ -97,3 +98,22 @@ def test_a_plan_for_a_scenario_opens_with_its_edits(settled_min: float) -> None:
     begins = snapshot.info.captured_at_ms + (settled_min or 3.0) * 60_000
     assert moved[0].at_ms >= begins
     assert len(moved) == len(plan.moves) or settled_min
+
+
+def test_a_plan_begins_when_the_edits_are_made_and_not_when_they_begin() -> None:
+    """A dead broker is noticed after half a minute: its bundles were moved before any broker had them."""
+    snapshot = sample("avg-shedder.json")
+    lost = snapshot.brokers.name[-1]
+    base = unchanged("4.2.4", steps=(Step(BrokerLoss(broker=lost, at_min=3.0)),))
+    assert made_after_min(snapshot, base) == pytest.approx(3.5)
+    plan = best_plan(left_by(snapshot, base), Question(moves=3))
+    opened = on_its_edits(snapshot, base, scenario_of(plan, waves_of(plan, 1000), held=False))
+    trace = simulate(snapshot, opened)
+    start_ms, events = snapshot.info.captured_at_ms, trace.events
+    placed = [event.at_ms for event in events if event.kind == "placed"]
+    moved = [event for event in events if event.kind == "moved"]
+    assert placed
+    assert max(placed) < min(event.at_ms for event in moved) == start_ms + 4 * 60_000
+    assert {event.bundle: event.destination for event in moved} == {m.bundle: m.destination for m in plan.moves}
+    assert trace.end.bundles.owner.tolist() == plan.after().bundles.owner.tolist()
+    assert made_after_min(snapshot, unchanged("4.2.4")) == 0
