@@ -19,7 +19,6 @@ from planner.simulate.assumptions import Assumptions
 from planner.simulate.failure_review import FailureReview
 from planner.simulate.losses import LOSS_AT_MIN, Losses, at_its_end, with_loss, with_loss_at_its_end
 from planner.simulate.scenario import Scenario
-from planner.simulate.usage_model import at_the_end
 from planner.web import address, best_plan, doubts, names, registry, scenario_history, simulations, state
 from planner.web.page import Page, Subject
 from planner.web.reviews import losses, simulated
@@ -198,7 +197,6 @@ def draw(view: state.Current) -> None:
         key = f"{key}-{end.digest}"
         snapshot, scenario = at_its_end(end.trace)
     if lost == "2":
-        snapshot = snapshot if end is None else at_the_end(end.trace)
         _two(view, key, snapshot, scenario.settings_over(snapshot), present.assumptions, end)
     else:
         _one(view, key, snapshot, scenario, end)

@@ -18,6 +18,7 @@ from planner.simulate.price import price_of
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, Step, unchanged
 from planner.simulate.trace import Trace
+from planner.simulate.usage_model import at_the_end
 
 LOSS_AT_MIN: Final = 2.0
 """Minute of a simulation at which a broker dies, everywhere that a loss is one click away."""
@@ -170,10 +171,13 @@ def losses_after(trace: Trace) -> Losses:
 
 
 def at_its_end(trace: Trace) -> tuple[Snapshot, Scenario]:
-    """Return the cluster at the end of a simulation, and the scenario that goes on with its settings and release."""
+    """Return the cluster at the end of a simulation, and the scenario that goes on with its settings and release.
+
+    Demand beyond what a machine has is kept: it does not go away with the broker that is lost.
+    """
     own = trace.scenario
     then = unchanged(own.pulsar_version, seed=own.seed, assumptions=own.assumptions)
-    return replace(trace.end, settings=trace.settings), then
+    return replace(at_the_end(trace), settings=trace.settings), then
 
 
 def _loss(trace: Trace, broker: str, limit: int) -> Loss:

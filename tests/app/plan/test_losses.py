@@ -126,3 +126,13 @@ def test_the_report_says_what_is_simulated(monkeypatch: pytest.MonkeyPatch) -> N
     # In another format it is written again, but simulates nothing again.
     monkeypatch.setattr(losses, "simulate", None)
     assert markdown_report(trace) == text
+
+
+def test_demand_beyond_a_machine_is_that_of_the_cluster_after_a_scenario() -> None:
+    """Failure review began with 100 % and headroom 1.00x where Overview showed 186 %."""
+    cluster = generate(ClusterSpec(brokers=3, bundles=24, topics=96), seed=2)
+    trace = simulate(cluster, replace(own(cluster), steps=(Step(ScaleTraffic(factor=6.0)),), cycles=4))
+    after = Outcome(trace).before_after.after
+    found = losses_after(trace).review.before
+    assert after.peak_usage > 1
+    assert (found.peak_usage, found.growth.factor) == (after.peak_usage, after.growth.factor)
