@@ -352,10 +352,8 @@ def test_a_link_or_a_button_to_another_page_is_one_step_back(server: Server, vis
     window = visitor()
     start = f"{server.url}/?snapshot={samples()[0].digest[:12]}"
     page = window.open(start, "The next cycle")
-    steps = page.evaluate("history.length")
     page.get_by_role("link", name="All losses").click()
     window.settled("Each row is a simulation")
-    assert page.evaluate("history.length") == steps + 1
     page.go_back()
     expect(page.get_by_role("heading", name="Overview")).to_be_visible()
     assert page.url == start
@@ -363,6 +361,7 @@ def test_a_link_or_a_button_to_another_page_is_one_step_back(server: Server, vis
     page.get_by_role("button", name="Drain a broker").click()
     window.settled("bundles shed")
     expect(page.get_by_role("heading", name="What-if")).to_be_visible()
-    assert page.evaluate("history.length") == steps + 2, "one for the scenario, one for the page"
-    page.go_back()
+    page.go_back()  # one step for the page, and one for the scenario
     expect(page.get_by_role("heading", name="Overview")).to_be_visible()
+    page.go_back()
+    expect(page).to_have_url(start)
