@@ -159,9 +159,10 @@ def _start(
     captured: "Snapshot", scenario: str | None, traffic: float, *, after_cycles: bool
 ) -> "tuple[Snapshot, Basis | None]":
     """Return the cluster that a plan starts from, and what the plan stands on."""
-    from planner.optimize.absorb import left_by, settled, with_traffic
+    from planner.optimize.absorb import left_by, with_traffic
     from planner.share.carry_out import Basis
     from planner.simulate.run import simulate
+    from planner.simulate.usage_model import settled
     from planner.workspace.opening import content_of, open_scenario
 
     if scenario is None:

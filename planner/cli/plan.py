@@ -109,7 +109,7 @@ def _print_script(asked: "Asked", options: "CommandOptions", gate: "Gate", *, ev
     made_at_ms, trace = time.time_ns() // NS_PER_MS, asked.whole
     if doubt := doubt_about(trace.start, trace.scenario).sentence:
         warn(doubt)
-    if against := objection(commands_of(asked, options, everything=everything), gate):
+    if gate.objections and (against := objection(commands_of(asked, options, everything=everything), gate)):
         warn(against)
     sys.stderr.write(printed([asked.sentence]))
     sys.stdout.write(plan_script(asked, options, made_at_ms=made_at_ms, everything=everything, gate=gate))

@@ -207,7 +207,7 @@ def _opens(cause: Finding, gate: Finding, case: Outcome) -> bool:
     if held is None:
         return False
     scene = Scene.of_running(case.trace, held.cycle)
-    return Target(broker=held.broker).may_be_shed(scene.decide(scene.config.changed(**cause.changes)).unloads)
+    return Target(broker=held.broker).may_be_shed_under(scene, scene.config.changed(**cause.changes))
 
 
 def _alone_there(cause: Finding, other: Finding, case: Outcome) -> bool:

@@ -234,7 +234,7 @@ def _both_openings(case: Outcome, held: Held) -> _Opening | None:
     wide = {name: value for name in names if (value := _wide_open(scene, name)) != scene.config[name]}
 
     def sheds(values: Mapping[str, SettingValue]) -> bool:
-        return Target(broker=broker).may_be_shed(scene.decide(scene.config.changed(**values)).unloads)
+        return Target(broker=broker).may_be_shed_under(scene, scene.config.changed(**values))
 
     if not wide or not sheds(wide):
         return None

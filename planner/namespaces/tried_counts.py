@@ -14,12 +14,12 @@ from planner.cluster.errors import PlannerError
 from planner.cluster.snapshot import Snapshot
 from planner.namespaces.counts import CountRow
 from planner.namespaces.cuts import NEAR
-from planner.optimize.absorb import settled
 from planner.remedy.trials import Trials
 from planner.simulate.edits.registry import BundleCount, TrafficGrowth
 from planner.simulate.judge import Result, Verdict, judge
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, Step
+from planner.simulate.usage_model import settled
 
 USUAL: Final = (4, 32)
 """Numbers of bundles that people choose by rule of thumb; each is tried."""

@@ -85,14 +85,6 @@ def _only_edited(snapshot: Snapshot, scenario: Scenario, cancelled: Callable[[],
     return simulate(snapshot, replace(scenario, settings={**scenario.settings, **HELD}), cancelled=cancelled)
 
 
-def settled(trace: Trace) -> Snapshot:
-    """Return the cluster at the end of a simulation, after what the load balancer shed and split in its cycles.
-
-    Demand beyond what a machine has is kept.
-    """
-    return replace(at_the_end(trace), settings=trace.settings)
-
-
 def with_traffic(snapshot: Snapshot, factor: float) -> Snapshot:
     """Return a cluster with so many times the traffic; what each machine uses by itself stays.
 
@@ -126,7 +118,7 @@ def surviving(snapshot: Snapshot, question: Question, cancelled: Callable[[], bo
         least = replace(least, question=question, bound=least.peak_bound)
     found = [(losses.few_after(least) if least.moves else losses.now, least)]
     if not losses.are_mild(found[0][0]):
-        quickly = replace(question, rounds=min(question.rounds, _ROUNDS))
+        quickly = replace(question, rounds=_ROUNDS)
         most = best_plan(snapshot, quickly, cancelled=cancelled)
         sizes = {round(len(most.moves) * (part / _LOOKS) ** 2) for part in range(1, _LOOKS)} - {0}
         plans = [most, *(best_plan(snapshot, replace(quickly, moves=moves), cancelled=cancelled) for moves in sizes)]

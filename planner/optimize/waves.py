@@ -217,7 +217,7 @@ def on_top_of(base: Scenario, plan: Scenario, *, settled_min: float = 0.0, made_
     Raises:
         ScenarioError: They have more edits than a scenario may have.
     """
-    begins_min = settled_min or max((getattr(edit, "at_min", 0.0) for edit in base.edits), default=0.0)
+    begins_min = settled_min or base.last_edit_min
     begins_min = begins_min if settled_min else max(begins_min, math.ceil(made_min))
     steps = [*base.steps]
     for step in plan.steps:

@@ -32,7 +32,7 @@ from planner.explain.held import APART
 from planner.explain.outcome import Outcome
 from planner.explain.setting_rules import setting_findings
 from planner.explain.split_advice import split_advice
-from planner.optimize.absorb import left_by, settled
+from planner.optimize.absorb import left_by
 from planner.optimize.answer import best_plan
 from planner.optimize.question import Question
 from planner.optimize.waves import scenario_of
@@ -53,6 +53,7 @@ from planner.simulate.judge import Result
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario
 from planner.simulate.strategies import under_strategy
+from planner.simulate.usage_model import settled
 
 _MOVES: Final = (3, 10)
 """Budgets of moves by hand."""

@@ -18,7 +18,7 @@ from planner.simulate.price import price_of
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, Step, unchanged
 from planner.simulate.trace import Trace
-from planner.simulate.usage_model import at_the_end
+from planner.simulate.usage_model import settled
 
 LOSS_AT_MIN: Final = 2.0
 """Minute of a simulation at which a broker dies, everywhere that a loss is one click away."""
@@ -177,7 +177,7 @@ def at_its_end(trace: Trace) -> tuple[Snapshot, Scenario]:
     """
     own = trace.scenario
     then = unchanged(own.pulsar_version, seed=own.seed, assumptions=own.assumptions)
-    return replace(at_the_end(trace), settings=trace.settings), then
+    return settled(trace), then
 
 
 def _loss(trace: Trace, broker: str, limit: int) -> Loss:

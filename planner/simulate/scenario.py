@@ -79,6 +79,11 @@ class Scenario:
         """The edits that count."""
         return tuple(step.edit for step in self.steps if step.on)
 
+    @property
+    def last_edit_min(self) -> float:
+        """Minute at which the last edit begins, 0 without any."""
+        return max((getattr(edit, "at_min", 0.0) for edit in self.edits), default=0.0)
+
     def settings_at(self, settings: Settings, minutes: float) -> Settings:
         """Return the settings in force at a minute of the scenario: shedding and splits may be held."""
         spans = (edit.held_min() for edit in self.edits)

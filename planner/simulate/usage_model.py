@@ -169,6 +169,14 @@ def at_the_end(trace: Trace) -> Snapshot:
     return replace(trace.end, brokers=with_usage(trace.end.brokers, trace.end_demand)).sharing(trace.end)
 
 
+def settled(trace: Trace) -> Snapshot:
+    """Return the cluster at the end of a simulation, after what the load balancer shed and split in its cycles.
+
+    Demand beyond what a machine has is kept.
+    """
+    return replace(at_the_end(trace), settings=trace.settings)
+
+
 def standing(snapshot: Snapshot, config: Settings, assumptions: Assumptions) -> Standing:
     """Return how near a cluster is to its limits.
 

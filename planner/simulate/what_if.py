@@ -66,6 +66,10 @@ class Target:
         """Say whether some unloads shed it, or a draw kept it that may turn out otherwise."""
         return self.is_shed([one.move for one in unloads if one.carried_out or one.reason.code is DRAWN_AGAIN])
 
+    def may_be_shed_under(self, scene: Scene, config: Settings) -> bool:
+        """Say the same of what a cycle decides under some settings."""
+        return self.may_be_shed(scene.decide(config).unloads)
+
 
 @dataclass(frozen=True, slots=True)
 class Change:
@@ -205,7 +209,7 @@ def opening_of(
 
     @cache
     def flips(config: Settings) -> bool:
-        return target.is_shed(scene.chosen(config)) if chosen else target.may_be_shed(scene.decide(config).unloads)
+        return target.is_shed(scene.chosen(config)) if chosen else target.may_be_shed_under(scene, config)
 
     for name in [one for one in names if one in config]:
         found: list[Change] = []

@@ -11,7 +11,7 @@ from planner.cluster.errors import PlannerError
 from planner.cluster.names import SHEDDING_INTERVAL_MINUTES
 from planner.cluster.text import percent
 from planner.explain.doubt import may_be_untrue
-from planner.optimize.absorb import left_by, on_its_edits, settled, surviving
+from planner.optimize.absorb import left_by, on_its_edits, surviving
 from planner.optimize.answer import best_plan, peak_without_groups
 from planner.optimize.offer import Offer, offer_of, with_alternative
 from planner.optimize.plan import Plan, better_of, lowest
@@ -20,6 +20,7 @@ from planner.optimize.search import Step
 from planner.optimize.waves import WAVE_CLIENTS, Wave, scenario_of, waves_of
 from planner.share.carry_out import summary
 from planner.simulate.scenario import MOST_STEPS, Scenario
+from planner.simulate.usage_model import settled
 from planner.web import scenario_history, simulations, state, tasks
 from planner.web.doubts import doubt
 from planner.web.session import SessionValue
@@ -307,9 +308,8 @@ def as_scenario(view: state.Current, base: Scenario) -> Scenario | None:
     fits = len(some) + len(plan.splits) + len(base.steps) < MOST_STEPS
     moves = replace(scenario_of(plan, some if fits else (), held=False), name="Best plan")
     made = on_its_edits(view.captured, base, moves)
-    last_min = max((getattr(edit, "at_min", 0.0) for edit in made.edits), default=0.0)
     every_min = max(base.settings_over(view.captured).integer(SHEDDING_INTERVAL_MINUTES), 1)
-    return replace(made, cycles=max(base.cycles, int(last_min // every_min) + 1))
+    return replace(made, cycles=max(base.cycles, int(made.last_edit_min // every_min) + 1))
 
 
 def opened(view: state.Current, plan: Plan, waves: Sequence[Wave]) -> Scenario:

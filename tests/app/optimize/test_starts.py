@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from planner.__main__ import main
 from planner.cluster.digest import snapshot_digest
 from planner.cluster.snapshot import Snapshot
-from planner.optimize.absorb import left_by, settled
+from planner.optimize.absorb import left_by
 from planner.optimize.answer import best_plan
 from planner.optimize.question import Question
 from planner.optimize.stability import watch
@@ -20,6 +20,7 @@ from planner.share.scenario_file import scenario_file
 from planner.simulate.edits.registry import BrokerDrain, NewBrokers, TrafficGrowth
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, Step, unchanged
+from planner.simulate.usage_model import settled
 from planner.workspace.samples import load_sample, samples
 from tests.app.optimize.brute import small_cluster
 
