@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import ConfigDict, Field
 
-from planner.cluster.arrays import BoolArray, Int64Array, IntArray, frozen, sorted_places
+from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray, frozen, sorted_places
 from planner.cluster.hashing import (
     grouped_map_order,
     hash_map_buckets,
@@ -187,6 +187,23 @@ def _never_shed(namespaces: tuple[str, ...], release: Release, version: str) -> 
     return frozen(np.array([*stays] or [False]))
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class KnownLoad:
+    """What machines use by themselves, and what each bundle adds, as a simulation left it; no source tells it.
+
+    A snapshot tells the usage of a machine as a whole. To share it out anew, by traffic, after bundles have moved would
+    give each bundle another part than the simulation had moved along with it.
+
+    Attributes:
+        machines: CPU (percent of one core), bandwidth in and out (kbit/s) of machines without bundles. Shape
+            (3, brokers).
+        bundles: What each bundle adds to its broker, likewise, also beyond what the machine has. Shape (3, bundles).
+    """
+
+    machines: FloatArray
+    bundles: FloatArray
+
+
 _RANGES = ("namespace", "low", "high")
 _FOLLOWS_FROM: Mapping[str, tuple[str, ...]] = {
     "bundle_names": _RANGES,
@@ -214,6 +231,7 @@ class Snapshot:
         policies: Isolation, anti-affinity and dispatch policies.
         most_brokers: How many brokers the leader's maps held at once, where that were more than now: such a map never
             shrinks, and visits what is left in another order. No source tells it; 0 for no more than now.
+        known_load: What a simulation knows of its load, of these brokers and bundles; None for what sources tell.
     """
 
     info: SnapshotInfo
@@ -224,6 +242,7 @@ class Snapshot:
     topics: TopicTable
     policies: Policies = field(default_factory=Policies)
     most_brokers: int = 0
+    known_load: KnownLoad | None = None
 
     def broker_table_size(self, brokers: int) -> int:
         """Return the size of the table of a leader's map that holds so many brokers now; see `hash_map_order`."""

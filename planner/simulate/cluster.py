@@ -20,7 +20,7 @@ from planner.cluster.load_manager import LoadManager
 from planner.cluster.positions import Positions
 from planner.cluster.ranges import FULL_HIGH, bundle_name, equal_boundaries
 from planner.cluster.settings import Settings
-from planner.cluster.snapshot import Policies, Snapshot
+from planner.cluster.snapshot import KnownLoad, Policies, Snapshot
 from planner.cluster.tables import TRAFFIC_COLUMNS, BrokerTable, make_bundles
 from planner.cluster.units import KBIT_PER_GBIT
 from planner.pulsar.load.namespace_policies import isolation_policy, policies_like
@@ -33,6 +33,7 @@ from planner.simulate.load_model import (
     COUNT_COLUMNS,
     COUNTS,
     LIMIT_COLUMNS,
+    MACHINE,
     TRAFFIC,
     USAGE_COLUMNS,
     Shape,
@@ -444,7 +445,7 @@ class Cluster:
     # What it looks like
 
     def snapshot(self, at_ms: int) -> Snapshot:
-        """Return the cluster with its real owners and current traffic, without averages."""
+        """Return the cluster with its real owners, current traffic and known load, without averages."""
         load, traffic = self.traffic.load(at_ms), self.traffic
         served = self.owner >= 0
         columns: dict[str, Any] = dict(zip(TRAFFIC_COLUMNS, load[TRAFFIC].copy(), strict=True))
@@ -461,7 +462,10 @@ class Cluster:
         brokers = replace(self.condition.brokers(at_ms), registered=frozen(self.present.copy()))
         info = replace(self.info, captured_at_ms=at_ms)
         topics = traffic.topics_at(at_ms)
-        found = Snapshot(info, self.config, brokers, traffic.namespaces, bundles, topics, self.policies)
+        known = KnownLoad(frozen(self.machine * self.alive), frozen(load[MACHINE].copy()))
+        found = Snapshot(
+            info, self.config, brokers, traffic.namespaces, bundles, topics, self.policies, known_load=known
+        )
         return found.naming(self.names, self.hashes, self.position)
 
 

@@ -175,14 +175,18 @@ def _share(total: FloatArray, weight: FloatArray, owner: Int64Array) -> tuple[Fl
 def load_of(snapshot: Snapshot, assumptions: Assumptions) -> tuple[FloatArray, FloatArray]:
     """Return what machines use whatever they serve, and what each bundle brings to the broker that serves it.
 
-    A bundle that nobody serves brings the traffic it has; where a snapshot tells its topics, theirs.
+    A bundle that nobody serves brings the traffic it has; where a snapshot tells its topics, theirs. What a simulation
+    knows (`Snapshot.known_load`) is not supposed again.
 
     Returns:
         CPU (percent of one core), inbound and outbound bandwidth (kbit/s) of the machines themselves, shape
         (3, brokers); traffic as `TRAFFIC_COLUMNS`, then the same three with everything that goes along with it, then
         `COUNT_COLUMNS` of each bundle, shape (10, bundles).
     """
-    brokers, bundles = snapshot.brokers, snapshot.bundles
+    brokers, bundles, known = snapshot.brokers, snapshot.bundles, snapshot.known_load
+    if known is not None:
+        found = rows_of(bundles, TRAFFIC_COLUMNS), known.bundles, rows_of(bundles, COUNT_COLUMNS)
+        return known.machines.copy(), np.vstack(found)
     owner = bundles.owner.astype(np.int64)
     idle = np.minimum(brokers.cpu_usage_percent, brokers.cpu_limit_percent * assumptions.idle_cpu_percent / 100)
     if assumptions.cpu_model == "fixed":

@@ -11,17 +11,18 @@ from hypothesis import strategies as st
 from planner.__main__ import main
 from planner.cluster.digest import snapshot_digest
 from planner.cluster.snapshot import Snapshot
-from planner.optimize.absorb import left_by
+from planner.optimize.absorb import left_by, on_its_edits
 from planner.optimize.answer import best_plan
 from planner.optimize.question import Question
 from planner.optimize.stability import watch
 from planner.optimize.waves import on_top_of, scenario_of
 from planner.share.scenario_file import scenario_file
+from planner.simulate.assumptions import Assumptions
 from planner.simulate.edits.registry import BrokerDrain, NewBrokers, TrafficGrowth
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, Step, unchanged
-from planner.simulate.usage_model import settled
-from planner.workspace.samples import load_sample, samples
+from planner.simulate.usage_model import at_the_end, settled, standing
+from planner.workspace.samples import Sample, load_sample, samples
 from tests.app.optimize.brute import small_cluster
 
 
@@ -49,6 +50,21 @@ def test_no_cycle_runs_before_a_plan_unless_that_is_asked() -> None:
     assert len(afterwards.bundles) > len(story.bundles), "the load balancer has split some"
     question = Question(moves=18, rounds=2, splits=0)
     assert best_plan(with_edits, question).peak <= best_plan(story, question).peak + 1e-6
+
+
+@pytest.mark.parametrize(
+    "sample", [one for one in samples() if one.file != "generated-100.zip"], ids=lambda one: one.file
+)
+def test_what_a_plan_on_edits_promises_is_what_opens(sample: Sample) -> None:
+    """What a bundle brings to a machine goes along with it: by the edits, and once more by the plan."""
+    captured = load_sample(sample)
+    largest = captured.brokers.name[int(captured.bundle_counts().argmax())]
+    asked = unchanged(captured.info.pulsar_version, steps=(Step(BrokerDrain(broker=largest, bundles_per_min=1_000)),))
+    asked = replace(asked, assumptions=Assumptions(idle_cpu_percent=10.0), cycles=3)
+    plan = best_plan(left_by(captured, asked), Question(moves=10, rounds=2, splits=0))
+    end = at_the_end(simulate(captured, on_its_edits(captured, asked, scenario_of(plan, cycles=3))))
+    opened = standing(end, end.settings, Assumptions()).peak_usage
+    assert opened == pytest.approx(float(plan.usage_after[plan.counts].max()), abs=1e-9)
 
 
 def test_edits_and_settings_are_made() -> None:
