@@ -6,6 +6,7 @@ together, when somebody asks for averages: of most bundles nothing changes for m
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -257,13 +258,13 @@ class LeaderAverages:
 
     def _changed(self, term: int) -> FloatArray:
         """Return averages with the samples that wait, all as if of full windows; the same array where none changes."""
-        means, value = self._means[term], self._value
+        means, value, left = self._means[term], self._value, float(_shares(term, self._waiting)[-1])
         differs = means[0] != value[0]
         if 2 * np.count_nonzero(differs) > len(differs):
             found = _room(means)
             for begin in range(0, len(differs), _BLOCK):
                 at = slice(begin, begin + _BLOCK)
-                _of_full(term, self._waiting, means[:, at], value[:, at], into=found[:, at])
+                _nearer(means[:, at], value[:, at], left, into=found[:, at])
             return found
         for mean, now in zip(means[1:], value[1:], strict=True):
             differs |= mean != now
@@ -271,7 +272,7 @@ class LeaderAverages:
         if not len(some):
             return means
         found = _own(means)
-        found[:, some] = _of_full(term, self._waiting, means[:, some], value[:, some])
+        found[:, some] = _nearer(means[:, some], value[:, some], left)
         return found
 
     def long_term(self, rows: Int64Array | slice) -> FloatArray:
@@ -350,12 +351,19 @@ def _together(rows: Int64Array, more: Int64Array, count: int) -> Int64Array:
     return np.flatnonzero(either)
 
 
-def _of_full(
-    term: int, samples: int, mean: FloatArray, value: FloatArray, *, into: FloatArray | None = None
+@lru_cache(maxsize=32)
+def _shares(term: int, most: int) -> FloatArray:
+    """Return what is left of averages of a full window after 0 to so many samples. Shape (samples + 1,)."""
+    share: FloatArray = ((_WINDOWS[term] - 1) / _WINDOWS[term]) ** np.arange(most + 1, dtype=np.float64)
+    return frozen(share)
+
+
+def _nearer(
+    mean: FloatArray, value: FloatArray, left: FloatArray | float, *, into: FloatArray | None = None
 ) -> FloatArray:
-    """Return averages after some samples where they have as many as their window; see `_sampled`."""
+    """Return averages of whose distance to what is reported a share is left. Shapes (4, bundles) and (bundles,)."""
     mean = np.subtract(mean, value, out=into)
-    mean *= ((_WINDOWS[term] - 1) / _WINDOWS[term]) ** samples
+    mean *= left
     mean += value
     return mean
 
@@ -387,21 +395,15 @@ def _sampled(
         The averages, shape (4, bundles), and samples in them, shape (bundles,).
     """
     window = _WINDOWS[term]
-    before, whole = np.minimum(count, window), listed & known & (count == window)
+    before = np.minimum(count, window)
     if not known.all():
         before[~known], mean = 0, np.where(known, mean, 0.0)
     after = np.minimum(before + samples, window)
-    growing = after - before
-    weight, total = before.astype(np.float64), after.astype(np.float64)
-    weight[whole] = total[whole] = 1.0  # nothing is added: their averages stay as they are up to here
-    mean = np.multiply(mean, weight, out=into)
-    mean += value * growing.astype(np.float64)
-    mean /= total
-    mean -= value
-    if (growing < samples).any():  # these become full on the way
-        share = (window - 1) / window
-        mean *= np.append(share ** np.arange(samples + 1), share**samples)[samples - growing + whole]
-    mean += value
+    left = before / after
+    late = samples - (after - before)
+    if late.any():  # these have as many as their window, or get them on the way
+        left *= _shares(term, samples)[late]
+    mean = _nearer(mean, value, left, into=into)
     if listed.all():
         return mean, after
     mean[:, ~listed] = 0.0

@@ -7,6 +7,7 @@ Mirrors, of Pulsar 4.2.4: when a broker works out its rates and when it writes a
 checks whether to report at one moment of each `stats_interval_s`, and that reports of one moment are read together.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 from weakref import proxy
@@ -25,13 +26,13 @@ from planner.cluster.names import (
 from planner.cluster.once import once
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
-from planner.cluster.tables import TRAFFIC_COLUMNS, BrokerTable, BundleTable
+from planner.cluster.tables import TRAFFIC_COLUMNS, BrokerTable, BundleTable, make_bundles
 from planner.cluster.units import MS_PER_MIN
 from planner.pulsar.load.averages import BROKER_AVERAGES, LONG_TERM_RATES, broker_averages
 from planner.pulsar.load.broker_load import averages as known_averages
 from planner.pulsar.load.top_bundles import reported_under, with_top_ranks
 from planner.pulsar.load.usage import max_usage, weighted_usage
-from planner.pulsar.placement.modular import Report
+from planner.pulsar.placement.modular import Report, configured_placement
 from planner.pulsar.splitting.limits import DIVISIBLE_TOPICS, SplitLoads, limits_of
 from planner.simulate.leader_averages import TERMS, LeaderAverages
 from planner.simulate.load_model import (
@@ -233,9 +234,14 @@ class LeaderView:
         if self.averages is None:
             return
         by = np.unique(self.reported_by[bundles]).astype(np.int64)
-        unknown = by[(by >= 0) & np.isnan(self.table.long_term_msg_rate_in_per_s[by])]
+        missing = np.isnan(self.table.long_term_msg_rate_in_per_s)
+        unknown = by[(by >= 0) & missing[by]]
         if len(unknown):
-            sums = broker_averages(self._view or self._make(0), columns=LONG_TERM_RATES, brokers=unknown)
+            every = configured_placement(self.config).measure == "msg_rate"
+            view, some = self._view or self._make(0), None if every else unknown
+            sums = broker_averages(view, columns=LONG_TERM_RATES, brokers=some)
+            if every:  # they hold until the next report, and every lookup of a child would sum them up again
+                unknown = np.flatnonzero(missing)
             self.table = with_values(self.table, unknown, {name: values[unknown] for name, values in sums.items()})
 
     def ownership_changed(self, brokers: Int64Array, bundles: Int64Array) -> None:
@@ -498,18 +504,31 @@ class LeaderView:
             self._view = self._last = self._make(at_ms).sharing(self._last)
         return self._view
 
-    def evaluated(self, at_ms: int) -> Snapshot:
+    def evaluated(self, at_ms: int, promised: Collection[str]) -> Snapshot:
         """Return what a modular leader knows with the real owners, by which it judges its promises.
 
-        All averages are 0: no promise depends on them, and to work them out takes long.
+        Args:
+            at_ms: The moment, ms since 1970.
+            promised: The bundles that are asked about: the modular load manager's snapshot has no others, and of these
+                no traffic.
         """
         if self.averages is None:
             return self.view(at_ms)
-        real, columns = self.truth.owner, self._reported_columns().copy()
-        columns |= {name: np.broadcast_to(getattr(self.bundles, name).dtype.type(0), real.shape) for name in _AVERAGED}
-        columns["owner"], columns["has_data"] = frozen(real.astype(np.int32)), self.averages.known
-        columns["has_stats"] = frozen((self.reported_by >= 0) & (self.reported_by == real))
-        return self._snapshot(at_ms, replace(self.bundles, **columns))
+        truth, traffic = self.truth, self.truth.traffic
+        names = tuple(name for name in promised if name in truth.position)
+        rows = np.array([truth.position[name] for name in names], dtype=np.int64)
+        owner, reported_by = truth.owner[rows], self.reported_by[rows]
+        table = make_bundles(
+            traffic.low[rows],
+            high=traffic.high[rows],
+            namespace=traffic.namespace[rows],
+            owner=owner,
+            has_stats=(reported_by >= 0) & (reported_by == owner),
+            has_data=self.averages.known[rows],
+            **dict.fromkeys(TRAFFIC_COLUMNS, 0.0),
+        )
+        position = {name: at for at, name in enumerate(names)}
+        return self._snapshot(at_ms, table).naming(names, frozen(truth.hashes[rows]), position)
 
     def _make(self, at_ms: int) -> Snapshot:
         cluster = self.truth

@@ -284,7 +284,7 @@ class Simulation:
         """Let brokers measure and report, and a modular leader draw its conclusions from new reports."""
         if self.cluster.report(who, now) and not self._extensible:
             if self._memory.modular.heeds_reports:
-                known = self.cluster.leader_view.evaluated(now)
+                known = self.cluster.leader_view.evaluated(now, self._memory.modular.preallocated)
                 self._memory = replace(self._memory, modular=modular.after_refresh(self._memory.modular, known))
             self._split_modular(now)
 

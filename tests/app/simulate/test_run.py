@@ -15,7 +15,7 @@ from planner.cluster.errors import PlannerError
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import FULL_HIGH
 from planner.cluster.snapshot import Snapshot
-from planner.cluster.tables import TRAFFIC_COLUMNS, BundleTable, make_topics
+from planner.cluster.tables import TRAFFIC_COLUMNS, make_topics
 from planner.simulate.assumptions import Assumptions
 from planner.simulate.cluster import Cluster
 from planner.simulate.edits.add_brokers import AddBrokers
@@ -536,18 +536,20 @@ class TestDispatchLimits:
         assert trace.cycles[3].view.brokers.msg_rate_out_per_s.sum() < snapshot.brokers.msg_rate_out_per_s.sum() / 10
 
 
-def test_promises_are_judged_by_columns_of_one_length_after_a_split() -> None:
+def test_promises_are_judged_by_who_really_serves_their_bundles_after_a_split() -> None:
     snapshot = small()
     cluster = Cluster(snapshot, Assumptions(), LoadManager.MODULAR, snapshot.settings)
-    before = cluster.leader_view.evaluated(1)
-    assert before.bundles.owner.tolist() == snapshot.bundles.owner.tolist()
     low, high = (int(getattr(snapshot.bundles, end)[0]) for end in ("low", "high"))
-    cluster.split(0, [(low + high) // 2])
-    seen = cluster.leader_view.evaluated(2)
-    rows = len(snapshot.bundles) + 1
-    assert len(seen.bundle_names) == rows
-    assert {len(getattr(seen.bundles, one.name)) for one in fields(BundleTable)} == {rows}
-    assert not seen.bundles.has_data[:2].any()
+    gone, other = snapshot.bundle_names[0], snapshot.bundle_names[-1]
+    children = cluster.split(0, [(low + high) // 2])
+    cluster.serve(len(cluster.names) - 1, (int(snapshot.bundles.owner[-1]) + 1) % len(snapshot.brokers))
+    child = cluster.names[int(children[0])]
+    seen = cluster.leader_view.evaluated(2, [other, gone, child])
+    assert dict(seen.bundle_position) == {other: 0, child: 1}
+    assert seen.bundle_names == (other, child)
+    assert seen.bundles.owner.tolist() == [cluster.owner[-1], snapshot.bundles.owner[0]]
+    assert seen.bundles.has_stats.tolist() == [False, False], "one has moved, the other one is not reported yet"
+    assert seen.bundles.has_data.tolist() == [True, False]
 
 
 class TestStoredAverages:
