@@ -24,6 +24,8 @@ unloaded; `restart`: when the broker starts; `migration`: the setting must not b
 """
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
+_NUMBER = re.compile(r"([+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|NaN|Infinity))[fFdD]?")
+"""A number as Java's `Double.valueOf` reads it; one in hexadecimal digits, which it reads too, is left out."""
 _PRINTABLE_BITS = 1024
 _TRUE = {"true": True, "false": False}
 
@@ -135,10 +137,13 @@ class Setting:
         raise self._of_type(value)
 
     def _number(self, given: str | float, value: object) -> float:
+        if isinstance(given, str):
+            found = _NUMBER.fullmatch(given)
+            if found is None:
+                raise self._of_type(value)
+            given = found[1]
         try:
             number = float(given)
-        except ValueError:
-            raise self._of_type(value) from None
         except OverflowError:
             number = math.nan
         if not math.isfinite(number):

@@ -39,7 +39,7 @@ class TopicName:
 
     Attributes:
         full: It, as Pulsar writes it.
-        namespace: `tenant/namespace`; up to 4.0 also `tenant/cluster/namespace`.
+        namespace: `tenant/namespace`; up to 4.1 also `tenant/cluster/namespace`.
     """
 
     full: str
@@ -79,7 +79,7 @@ def _read(full_name: str, release: Release) -> TopicName | str:
         return f"Pulsar {release.name} has no domain '{domain[:40]}'{newer}"
     parts = rest.split("/", _THREE - 1 if kind in _SCALABLE_DOMAINS else _FOUR - 1)
     if len(parts) == _FOUR and not release.has(FOUR_PARTS):
-        return f"it has four parts, with a cluster, which Pulsar accepts up to 4.0 and {release.name} does not"
+        return f"it has four parts, with a cluster, which Pulsar accepts up to 4.1 and {release.name} does not"
     *space, local = parts
     wrong = ""
     if len(parts) < _THREE:

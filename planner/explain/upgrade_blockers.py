@@ -23,7 +23,7 @@ _NEEDS_CLASS: Final[dict[str, Switch]] = {
 
 
 def namespaces_with_cluster(snapshot: Snapshot) -> tuple[str, ...]:
-    """Return the namespaces of users named `tenant/cluster/namespace`, which Pulsar served up to 4.0."""
+    """Return the namespaces of users named `tenant/cluster/namespace`, which Pulsar served up to 4.1."""
     own = snapshot.settings.release
     return tuple(
         name

@@ -221,7 +221,7 @@ def _no_namespace(name: str, decides: Release) -> str:
         return f"{_shown(name)} is not a namespace."
     if decides.has(FOUR_PARTS):
         return ""
-    return f"{_shown(name)} includes a cluster, which Pulsar accepts only up to 4.0. Decisions follow {decides.name}."
+    return f"{_shown(name)} includes a cluster, which Pulsar accepts only up to 4.1. Decisions follow {decides.name}."
 
 
 def _namespaces(snapshot: Snapshot, found: Findings) -> None:

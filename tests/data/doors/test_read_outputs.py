@@ -593,5 +593,5 @@ def test_topics_of_an_older_form_are_left_out_with_the_reason_and_what_brings_th
         text = f"{reports}\n$ pulsar-admin brokers version\n{version}\n$ pulsar-admin broker-stats topics\n{topics}\n"
         reading = read_given([Given("x.txt", io.BytesIO(text.encode()))], now_ms=1)
         notes = " ".join((*reading.assumed, *cluster(reading).info.warnings))
-        assert ("it has four parts, with a cluster, which Pulsar accepts up to 4.0" in notes) is said
+        assert ("it has four parts, with a cluster, which Pulsar accepts up to 4.1" in notes) is said
         assert ("add what pulsar-admin brokers version prints" in notes) is said

@@ -36,6 +36,17 @@ class TestCatalog:
                 assert until, name
                 assert _order(until) <= _order(since), name
 
+    @pytest.mark.parametrize(
+        ("text", "number"), [("1.0f", 1.0), (" 2.5D ", 2.5), (".5", 0.5), ("5.", 5.0), ("1e1", 10.0)]
+    )
+    def test_reads_numbers_as_java_does(self, text: str, number: float) -> None:
+        assert REFERENCE.settings["loadBalancerCPUResourceWeight"].parse(text) == number
+
+    @pytest.mark.parametrize("text", ["1_0", "1,5", "one", "\u0661", "1.0ff", "inf", "e1", "."])
+    def test_refuses_numbers_that_java_refuses(self, text: str) -> None:
+        with pytest.raises(SettingError, match="is not a valid value"):
+            REFERENCE.settings["loadBalancerCPUResourceWeight"].parse(text)
+
     @pytest.mark.parametrize("setting", REFERENCE.settings.values(), ids=by_name)
     def test_accepts_what_pulsar_ships(self, setting: Setting) -> None:
         assert setting.parse(setting.default) == setting.default

@@ -40,7 +40,7 @@ TAKEN: tuple[tuple[str, tuple[ReleaseName, ...], str, str], ...] = (
     ("segment://t/n/x/0000-ffff-0", NEW[1:], "segment://t/n/x/0000-ffff-0", "t/n"),
 )
 REFUSED: tuple[tuple[str, tuple[ReleaseName, ...], str], ...] = (
-    ("persistent://t/c/n/x", NEW, "it has four parts, with a cluster, which Pulsar accepts up to 4.0"),
+    ("persistent://t/c/n/x", NEW, "it has four parts, with a cluster, which Pulsar accepts up to 4.1"),
     ("topic://t/n/x", (*OLD, *LATE, NEW[0]), "has no domain 'topic', which only Pulsar 5 has"),
     ("segment://t/n/x/0000-ffff-0", (*OLD, *LATE, NEW[0]), "has no domain 'segment', which only Pulsar 5 has"),
     ("segment://t/n/x", NEW[1:], "a segment is named parent/hashStart-hashEnd-id"),
@@ -112,10 +112,10 @@ def test_a_cluster_with_such_topics_is_one(version: ReleaseName, namespace: str,
 @pytest.mark.parametrize(
     ("version", "namespace", "name", "why"),
     [
-        ("4.2.4", "t/c/n", "persistent://t/c/n/x", "'t/c/n' includes a cluster, which Pulsar accepts only up to 4.0"),
+        ("4.2.4", "t/c/n", "persistent://t/c/n/x", "'t/c/n' includes a cluster, which Pulsar accepts only up to 4.1"),
         ("4.2.4", "t/n", "topic://t/n/x", "no domain 'topic', which only Pulsar 5 has"),
         ("4.0.8", "t/n", "Persistent://t/n/x", "its domain in capitals, which Pulsar 4.0.8 converts to lower case"),
-        ("4.2.4", "t/n", "persistent://t/other/n/x", "which Pulsar accepts up to 4.0 and 4.2.4 does not"),
+        ("4.2.4", "t/n", "persistent://t/other/n/x", "which Pulsar accepts up to 4.1 and 4.2.4 does not"),
     ],
 )
 def test_a_cluster_that_cannot_have_them_is_refused_truthfully(
