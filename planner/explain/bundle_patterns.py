@@ -37,6 +37,7 @@ from planner.explain.split_advice import SplitAdvice, split_advice
 from planner.explain.topic_advice import raised
 from planner.pulsar.manager.splits import next_splits
 from planner.pulsar.splitting import automatic_extensible, automatic_modular
+from planner.pulsar.splitting.limits import DIVISIBLE_TOPICS
 from planner.pulsar.splitting.protocol import SplitAlgorithm
 from planner.pulsar.splitting.registry import HALVES, SPLIT_ALGORITHMS
 from planner.pulsar.splitting.request import split_request, topics_listed
@@ -151,6 +152,11 @@ def _recommended(end: Snapshot, space: _Namespace, fair: float, cap: int) -> tup
     return fitting_bundle_count(hashes, _throughput(end.topics, space.topics), fair, cap)
 
 
+def _bundles_in(snapshot: Snapshot, namespace: str) -> int:
+    known = namespace in snapshot.namespaces
+    return len(snapshot.bundles_in(snapshot.namespaces.index(namespace))) if known else 0
+
+
 def bundle_count_too_low(case: Outcome) -> Iterator[Finding]:
     """A namespace has so few bundles that one is more than a broker's fair share, though it could be divided."""
     end, cap = case.trace.end, case.trace.settings.integer(NAMESPACE_MAXIMUM_BUNDLES)
@@ -159,7 +165,7 @@ def bundle_count_too_low(case: Outcome) -> Iterator[Finding]:
         busiest = int(space.traffic.argmax())
         bundle = int(space.bundles[busiest])
         load = float(space.traffic[busiest])
-        if load <= fair or fair <= 0 or end.bundles.topics[bundle] < 2:  # noqa: PLR2004 - one topic cannot be divided
+        if load <= fair or fair <= 0 or end.bundles.topics[bundle] < DIVISIBLE_TOPICS:
             continue
         fit = _recommended(end, space, fair, cap)
         if fit is not None and (fit[0] <= len(space.bundles) or fit[1] > load * 0.9):
@@ -177,7 +183,8 @@ def bundle_count_too_low(case: Outcome) -> Iterator[Finding]:
             wanted, what = 2 ** int(np.ceil(np.log2(load / fair / _SHARE_OF_FAIR))), end.bundle_names[bundle]
             edits = divided(case.trace.start, what, wanted)
         else:
-            what, edits = "its bundles", halved(case.trace.start, space.name, wanted)
+            what, edits = "its bundles", halved(case.trace.start, space.name, wanted, least_topics=DIVISIBLE_TOPICS)
+            wanted = _bundles_in(case.trace.start, space.name) + len(edits)
         if len(space.bundles) >= cap:
             evidence += f" {NAMESPACE_MAXIMUM_BUNDLES} is {cap}, so it is not split automatically."
         example = f", for example into {wanted}" if edits else ""

@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from planner.cluster.arrays import Int64Array
 from planner.cluster.ranges import bundle_name, middle_of, parse_range
 from planner.cluster.snapshot import Snapshot
 from planner.pulsar.splitting.registry import HALVES
@@ -17,7 +18,7 @@ _MOST_SPLITS: Final = 64
 """Splits of a namespace that are tried together."""
 
 
-def halved(start: Snapshot, namespace: str, wanted: int) -> tuple[BundleSplit, ...]:
+def halved(start: Snapshot, namespace: str, wanted: int, *, least_topics: int = 0) -> tuple[BundleSplit, ...]:
     """Return the splits in two, one after the other, after which no bundle is wider than one of so many equal ones.
 
     None where these are more than anybody would do by hand, or the namespace is not there yet.
@@ -26,13 +27,14 @@ def halved(start: Snapshot, namespace: str, wanted: int) -> tuple[BundleSplit, .
         start: The cluster.
         namespace: Whose bundles are split.
         wanted: Number of equal bundles.
+        least_topics: Where topics are listed, a range with fewer of them stays as wide as it is.
     """
     table = start.bundles
     if namespace not in start.namespaces:
         return ()
     mine = np.flatnonzero(table.namespace == start.namespaces.index(namespace))
     ranges = [(int(table.low[at]), int(table.high[at])) for at in mine.tolist()]
-    return _splits(start, namespace, ranges, 2**32 // max(wanted, 1))
+    return _splits(start, namespace, ranges, 2**32 // max(wanted, 1), least_topics)
 
 
 def divided(start: Snapshot, bundle: str, parts: int) -> tuple[BundleSplit, ...]:
@@ -50,29 +52,41 @@ def divided(start: Snapshot, bundle: str, parts: int) -> tuple[BundleSplit, ...]
     return _splits(start, bundle.rpartition("/")[0], [(low, high)], (high - low) // parts + 1)
 
 
-def _splits(start: Snapshot, namespace: str, ranges: list[tuple[int, int]], width: int) -> tuple[BundleSplit, ...]:
+def _splits(
+    start: Snapshot, namespace: str, ranges: list[tuple[int, int]], width: int, least_topics: int = 0
+) -> tuple[BundleSplit, ...]:
     """Return the splits in two after which no range is wider than that, the heaviest first; none when too many."""
-    weigh = _weigh_topics(start, namespace) if topics_listed(start) else _weigh_bundles(start, namespace)
+    listed = topics_listed(start)
+    weigh = _weigh_topics(start, namespace) if listed else _weigh_bundles(start, namespace)
+    hashes = np.sort(start.topics.hash[_topics_of(start, namespace)].astype(np.int64)) if listed else None
 
     def place(one: tuple[int, int]) -> tuple[float, int, int]:
         return -weigh(one), one[0] - one[1], one[0]
 
-    wide = [(*place(one), one) for one in ranges if one[1] - one[0] > width]
+    def is_wide(one: tuple[int, int]) -> bool:
+        topics = least_topics if hashes is None else int(np.diff(np.searchsorted(hashes, one))[0])
+        return one[1] - one[0] > width and topics >= least_topics
+
+    wide = [(*place(one), one) for one in ranges if is_wide(one)]
     heapify(wide)
     edits: list[BundleSplit] = []
     while wide and len(edits) < _MOST_SPLITS:
         low, high = heappop(wide)[-1]
         edits.append(BundleSplit(bundle=bundle_name(namespace, low, high), algorithm=HALVES, unload=True))
         for part in ((low, middle_of(low, high)), (middle_of(low, high), high)):
-            if part[1] - part[0] > width:
+            if is_wide(part):
                 heappush(wide, (*place(part), part))
     return () if wide else unloaded_once(edits)
 
 
+def _topics_of(start: Snapshot, namespace: str) -> Int64Array:
+    known = start.bundles.namespace == start.namespaces.index(namespace)
+    return np.flatnonzero(np.isin(start.topics.bundle, np.flatnonzero(known)))
+
+
 def _weigh_topics(start: Snapshot, namespace: str) -> Callable[[tuple[int, int]], float]:
     """Return what says how much throughput the topics of a range carry, in bytes per second."""
-    table, known = start.topics, start.bundles.namespace == start.namespaces.index(namespace)
-    mine = np.flatnonzero(np.isin(table.bundle, np.flatnonzero(known)))
+    table, mine = start.topics, _topics_of(start, namespace)
     mine = mine[np.argsort(table.hash[mine], kind="stable")]
     hashes, running = table.hash[mine].astype(np.int64), np.append(0.0, np.cumsum(table.throughput_bytes_per_s()[mine]))
 
