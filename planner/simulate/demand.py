@@ -6,11 +6,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.cluster.arrays import FloatArray, Int64Array, frozen
-from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE, SHEDDING_INTERVAL_MINUTES
+from planner.cluster.names import (
+    BROKER_OVERLOADED_THRESHOLD_PERCENTAGE,
+    DIRECT_MEMORY_RESOURCE_WEIGHT,
+    MEMORY_RESOURCE_WEIGHT,
+    SHEDDING_INTERVAL_MINUTES,
+)
 from planner.cluster.once import once
+from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.tables import BrokerTable
-from planner.pulsar.load.usage import uncounted_usage, weighted_usage
+from planner.pulsar.load.usage import RESOURCE_WEIGHTS, uncounted_usage, weighted_usage
 from planner.simulate.measures import BrokerSeries, Imbalance, broker_series, imbalance
 from planner.simulate.trace import Trace
 from planner.simulate.usage_model import MOST_USAGE, Standing, UsageModel, at_the_end, standing_of
@@ -18,7 +24,7 @@ from planner.simulate.usage_model import MOST_USAGE, Standing, UsageModel, at_th
 
 @dataclass(frozen=True, eq=False)
 class Demand:
-    """The demand on every broker after the moves of every cycle, by the weights of the capture.
+    """The demand on every broker after the moves of every cycle, by the weights of `measured_by`.
 
     The state before the first cycle is no moment of it: that is the same whatever is done.
 
@@ -53,13 +59,13 @@ class Demand:
 @once
 def demand(trace: Trace) -> Demand:
     """Return the demand on every broker during a simulation of at least one cycle."""
-    config, series, hidden = trace.start.settings, broker_series(trace), _hidden(trace.start)
-    end = at_the_end(trace)
+    config, series = measured_by(trace.start.settings, trace.settings), broker_series(trace)
+    hidden, end = _hidden(trace.start), at_the_end(trace)
     model = UsageModel.of(end, config, trace.scenario.assumptions)
     used = model.usage(model.served())
     place = {name: at for at, name in enumerate(dict.fromkeys((*series.brokers, *end.brokers.name)))}
     usage = np.zeros((len(trace.cycles), len(place)))
-    usage[:-1, : len(series.brokers)] = _as_cycles_begin(trace, series, hidden)[1:]
+    usage[:-1, : len(series.brokers)] = _as_cycles_begin(trace, series, config, hidden)[1:]
     usage[-1, [place[name] for name in end.brokers.name]] = np.maximum(
         np.where(model.alive, used, 0.0), hidden(end.brokers)
     )
@@ -75,6 +81,18 @@ def demand(trace: Trace) -> Demand:
         standing=standing_of(model, used),
         balance=imbalance(used[model.alive]),
     )
+
+
+def measured_by(captured: Settings, scenario: Settings) -> Settings:
+    """Return the settings by which outcomes of a scenario are measured: those of the capture.
+
+    Lower weights of the scenario count where the capture's show more than can be unloaded or than there is: memory,
+    which no bundle takes along, and weights above 1.
+    """
+    memory = (MEMORY_RESOURCE_WEIGHT, DIRECT_MEMORY_RESOURCE_WEIGHT)
+    least = {name: 0.0 if name in memory else 1.0 for name in (*memory, *RESOURCE_WEIGHTS)}
+    lower = {name: max(scenario.number(name), floor) for name, floor in least.items()}
+    return captured.changed(**{name: value for name, value in lower.items() if value < captured.number(name)})
 
 
 def _hidden(start: Snapshot) -> Callable[[BrokerTable], FloatArray]:
@@ -93,20 +111,22 @@ def _hidden(start: Snapshot) -> Callable[[BrokerTable], FloatArray]:
     return hidden
 
 
-def _as_cycles_begin(trace: Trace, series: BrokerSeries, hidden: Callable[[BrokerTable], FloatArray]) -> FloatArray:
+def _as_cycles_begin(
+    trace: Trace, series: BrokerSeries, config: Settings, hidden: Callable[[BrokerTable], FloatArray]
+) -> FloatArray:
     """Return the usage of every broker at the beginning of every cycle, above 1 where demand exceeds capacity.
 
-    Where the scenario weighs resources differently, the brokers' reports by the weights of the capture; with the usage
-    that weights hide from load balancing, where a machine is too full by it. Shape (cycles, brokers).
+    Where the scenario weighs resources differently, the brokers' reports by the weights of `measured_by`; with the
+    usage that weights hide from load balancing, where a machine is too full by it. Shape (cycles, brokers).
     """
-    start, manager = trace.start.settings, trace.start.info.load_manager
+    manager = trace.start.info.load_manager
     column = {name: at for at, name in enumerate(series.brokers)}
     places = [[column[name] for name in cycle.view.brokers.name] for cycle in trace.cycles]
-    weights = [name for name in trace.settings.overrides if name.endswith("ResourceWeight")]
-    if any(trace.settings[name] != start[name] for name in weights):
+    weights = [name for name in {**config.overrides, **trace.settings.overrides} if name.endswith("ResourceWeight")]
+    if any(trace.settings[name] != config[name] for name in weights):
         usage = np.zeros(series.usage.shape)
         for row, place, cycle in zip(usage, places, trace.cycles, strict=True):
-            row[place] = weighted_usage(cycle.view.brokers, start, manager)
+            row[place] = weighted_usage(cycle.view.brokers, config, manager)
     else:
         usage = np.nan_to_num(series.usage)
         for row, place, cycle in zip(usage, places, trace.cycles, strict=True):
