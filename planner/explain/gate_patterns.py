@@ -44,11 +44,13 @@ class _Opening:
         broker: Its id.
         change: The value that opens its gate.
         given: What has to be set besides, by the names of the settings.
+        waits: What counts anew once cycles are no longer skipped, as a subject; empty for nothing.
     """
 
     broker: str
     change: Change
     given: Mapping[str, SettingValue] = field(default_factory=dict)
+    waits: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,8 @@ class _Behind:
 def held_by_gate(case: Outcome) -> Iterator[Finding]:
     """A broker is above the threshold, and a rule holds it back; or only one broker may own its bundles."""
     held = held_brokers(case)
-    if not held:
+    # Whether anything is due is not looked at in cycles that are skipped.
+    if not held or (held[0].gate.skips and _opening(case, held) is None):
         return
     first = held[0]
     like = [one for one in held if one.code is first.code]
@@ -212,6 +215,8 @@ def _opening(case: Outcome, held: Sequence[Held]) -> _Opening | None:
         if found is not None:
             return _Opening(one.broker, found)
     first = held[0]
+    if first.gate.skips:
+        return _opening_of_skips(case, first)
     behind = rule_behind(case.trace, first.cycle, first.broker, first.gate.settings)
     if behind is not None and behind.code is SAME_BROKER:
         config = case.trace.settings
@@ -220,6 +225,17 @@ def _opening(case: Outcome, held: Sequence[Held]) -> _Opening | None:
             if found is not None:
                 return _Opening(first.broker, found, {name: False})
     return _both_openings(case, first)
+
+
+def _opening_of_skips(case: Outcome, held: Held) -> _Opening | None:
+    """Return the value with which cycles are no longer skipped, where the broker is shed once a counter is full."""
+    second = _behind(case, held)
+    if second is None or not second.held.gate.passes:
+        return None
+    scene = Scene.of_running(case.trace, held.cycle)
+    full = {name: _wide_open(scene, name) for name in second.held.gate.settings}
+    found = opening_of(case.trace, held.cycle, held.broker, held.gate.settings, full)
+    return None if found is None else _Opening(held.broker, found, waits=second.held.gate.what)
 
 
 def _both_openings(case: Outcome, held: Held) -> _Opening | None:
@@ -307,8 +323,12 @@ def _remedy(case: Outcome, held: Held, opening: _Opening | None) -> tuple[str, d
             for name, given in opening.given.items()
         )
         changes = {change.setting: value, **opening.given}
-        words = f"{what}{such} (now {_now(change)}){also}: the next cycle then {_sheds(case, held, opening, changes)}."
-        return words, changes
+        then = (
+            f"the next cycle then {_sheds(case, held, opening, changes)}"
+            if not opening.waits
+            else (f"cycles are then no longer skipped, and {opening.broker} sheds once {opening.waits} is full")
+        )
+        return f"{what}{such} (now {_now(change)}){also}: {then}.", changes
     if held.gate.settings:
         return _no_value(case, held), {}
     if held.code is SAME_BROKER:

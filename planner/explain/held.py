@@ -44,8 +44,9 @@ class Held:
 def held_brokers(case: Outcome) -> tuple[Held, ...]:
     """Return the brokers that a cycle leaves alone although their threshold calls for shedding, the busiest first.
 
-    It is the last cycle, or the last one before it that was not skipped, as in the delay after an unload. None where
-    the brokers are as alike as they have to be, and none of them is above the limit.
+    It is the last cycle, or the last one before it that was not skipped, as in the delay after an unload. Where many
+    cycles in a row are skipped, that delay is what holds them back. None where the brokers are as alike as they have to
+    be, and none of them is above the limit.
     """
     return case.once("held_brokers", lambda: _held(case))
 
@@ -59,6 +60,7 @@ def _held(case: Outcome) -> tuple[Held, ...]:
         return ()
     last = len(case.trace.cycles) - 1
     passing: tuple[Held, ...] = ()
+    skipped: list[tuple[Held, ...]] = []
     for cycle in range(last, max(last - _LOOKED_BACK, -1), -1):
         if _acts(case, cycle):
             return passing
@@ -68,7 +70,8 @@ def _held(case: Outcome) -> tuple[Held, ...]:
             passing = passing or lasting
         elif lasting or not (passing or any(one.gate.skips or one.gate.passes for one in held)):
             return lasting
-    return passing
+        skipped.append(tuple(one for one in held if one.gate.skips))
+    return passing or (skipped[0] if len(skipped) == _LOOKED_BACK and all(skipped) else ())
 
 
 def waiting_brokers(case: Outcome) -> tuple[Held, ...]:
