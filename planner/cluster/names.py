@@ -6,6 +6,7 @@ A setting that one module alone names stands there.
 from typing import Final
 
 AUTO_BUNDLE_SPLIT_ENABLED: Final = "loadBalancerAutoBundleSplitEnabled"
+AUTO_UNLOAD_SPLIT_BUNDLES_ENABLED: Final = "loadBalancerAutoUnloadSplitBundlesEnabled"
 AVERAGE_RESOURCE_USAGE_DIFFERENCE_THRESHOLD_PERCENTAGE: Final = (
     "loadBalancerAverageResourceUsageDifferenceThresholdPercentage"
 )
@@ -38,6 +39,7 @@ LOAD_MANAGER_CLASS_NAME: Final = "loadManagerClassName"
 LOAD_PLACEMENT_STRATEGY: Final = "loadBalancerLoadPlacementStrategy"
 LOAD_SHEDDING_STRATEGY: Final = "loadBalancerLoadSheddingStrategy"
 MAX_NUMBER_OF_BUNDLES_IN_BUNDLE_LOAD_REPORT: Final = "loadBalancerMaxNumberOfBundlesInBundleLoadReport"
+MAX_NUMBER_OF_BUNDLES_TO_SPLIT_PER_CYCLE: Final = "loadBalancerMaxNumberOfBundlesToSplitPerCycle"
 MAX_UNLOAD_PERCENTAGE: Final = "maxUnloadPercentage"
 MEMORY_RESOURCE_WEIGHT: Final = "loadBalancerMemoryResourceWeight"
 MIN_UNLOAD_MESSAGE: Final = "minUnloadMessage"
@@ -60,5 +62,6 @@ SHEDDING_ENABLED: Final = "loadBalancerSheddingEnabled"
 SHEDDING_EXCLUDED_NAMESPACES: Final = "loadBalancerSheddingExcludedNamespaces"
 SHEDDING_GRACE_PERIOD_MINUTES: Final = "loadBalancerSheddingGracePeriodMinutes"
 SHEDDING_INTERVAL_MINUTES: Final = "loadBalancerSheddingIntervalMinutes"
+SPLIT_INTERVAL_MINUTES: Final = "loadBalancerSplitIntervalMinutes"
 SUPPORTED_NAMESPACE_BUNDLE_SPLIT_ALGORITHMS: Final = "supportedNamespaceBundleSplitAlgorithms"
 TOPIC_BUNDLE_ASSIGNMENT_STRATEGY: Final = "topicBundleAssignmentStrategy"

@@ -5,6 +5,7 @@ from typing import Final
 
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.names import (
+    AUTO_UNLOAD_SPLIT_BUNDLES_ENABLED,
     BANDWIDTH_IN_RESOURCE_WEIGHT,
     BANDWIDTH_OUT_RESOURCE_WEIGHT,
     BANDWITH_IN_RESOURCE_WEIGHT,
@@ -13,17 +14,21 @@ from planner.cluster.names import (
     BROKER_OVERLOADED_THRESHOLD_PERCENTAGE,
     CPU_RESOURCE_WEIGHT,
     DIRECT_MEMORY_RESOURCE_WEIGHT,
+    DISTRIBUTE_BUNDLES_EVENLY_ENABLED,
     FAILURE_DOMAINS_ENABLED,
     LOAD_BALANCER_ENABLED,
     LOAD_MANAGER_CLASS_NAME,
     LOAD_PLACEMENT_STRATEGY,
     LOAD_SHEDDING_STRATEGY,
     MAX_NUMBER_OF_BUNDLES_IN_BUNDLE_LOAD_REPORT,
+    MAX_NUMBER_OF_BUNDLES_TO_SPLIT_PER_CYCLE,
     MEMORY_RESOURCE_WEIGHT,
+    NAMESPACE_BUNDLE_SPLIT_CONDITION_HIT_COUNT_THRESHOLD,
     PREFER_LATER_VERSIONS,
     SHEDDING_ENABLED,
     SHEDDING_EXCLUDED_NAMESPACES,
     SHEDDING_GRACE_PERIOD_MINUTES,
+    SPLIT_INTERVAL_MINUTES,
 )
 from planner.cluster.settings import Settings
 from planner.history.assumed import listed
@@ -54,6 +59,15 @@ _NOT_SAID: Final = frozenset(
 
 The last one is a weight that Pulsar's own `broker.conf` changes.
 """
+_OF_MANAGER: Final = {
+    DISTRIBUTE_BUNDLES_EVENLY_ENABLED: LoadManager.MODULAR,
+    LOAD_PLACEMENT_STRATEGY: LoadManager.MODULAR,
+    AUTO_UNLOAD_SPLIT_BUNDLES_ENABLED: LoadManager.MODULAR,
+    SPLIT_INTERVAL_MINUTES: LoadManager.EXTENSIBLE,
+    MAX_NUMBER_OF_BUNDLES_TO_SPLIT_PER_CYCLE: LoadManager.EXTENSIBLE,
+    NAMESPACE_BUNDLE_SPLIT_CONDITION_HIT_COUNT_THRESHOLD: LoadManager.EXTENSIBLE,
+}
+"""What only one load manager reads, outside its strategies."""
 _OF_SIMPLE: Final = (
     "loadBalancerPlacementStrategy",
     "loadBalancerBrokerUnderloadedThresholdPercentage",
@@ -80,6 +94,10 @@ def without_effect(config: Settings) -> Iterator[tuple[str, str]]:
         if name in _OF_SIMPLE:
             simple = SIMPLE_LOAD_MANAGER.rpartition(".")[2]
             yield name, f"Only {simple} reads it, but the {manager} load manager runs."
+            continue
+        if name in _OF_MANAGER:
+            if _OF_MANAGER[name] is not manager:
+                yield name, f"Only the {_OF_MANAGER[name]} load manager reads it, but the {manager} one runs."
             continue
         readers = [one for one in (*SHEDDERS, *PLACEMENTS) if name in one.settings]
         if not readers or running & {one.name for one in readers}:

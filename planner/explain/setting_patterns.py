@@ -11,7 +11,14 @@ from planner.explain.setting_rules import setting_findings
 from planner.pulsar.load.java_pattern import java_pattern
 
 SEEN_IN_CYCLES: Final = frozenset(
-    {"balancer_off", "class_not_loaded", "exclusion_without_effect", "fighting_strategies", "strategy_replaced"}
+    {
+        "balancer_off",
+        "class_not_loaded",
+        "exclusion_without_effect",
+        "fighting_strategies",
+        "sheds_nothing",
+        "strategy_replaced",
+    }
 )
 """Codes of rules that patterns of their own look for, which see what comes of them."""
 

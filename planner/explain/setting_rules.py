@@ -415,6 +415,34 @@ def out_of_reach(config: Settings) -> Iterator[Finding]:
         )
 
 
+def sheds_nothing(config: Settings) -> Iterator[Finding]:
+    """A strategy that compares nothing, or may move nothing, whatever the cluster."""
+    shedder = effective_shedder(load_manager_of(config), config)[0]
+    if (off := shedder.profile.for_switched_off(config)) is not None:
+        yield Finding(
+            code="sheds_nothing",
+            title=f"{shedder.name} compares nothing",
+            evidence=f"{' and '.join(off.changes)} are 0, which switches a comparison off.",
+            remedy=off.words,
+            severity="medium",
+            settings=tuple(off.changes),
+            changes=off.changes,
+        )
+    for name, (least, most) in shedder.profile.moves_nothing.items():
+        if name not in config or not least <= (value := config.number(name)) <= most:
+            continue
+        default = config.of(name).default
+        yield Finding(
+            code="sheds_nothing",
+            title=f"{shedder.name} sheds nothing, as {name} is {value:g}",
+            evidence=f"{config.of(name).meaning} With {value:g}, no bundle may leave any broker.",
+            remedy=f"Set {name} to {default}, its default.",
+            severity="medium",
+            settings=(name,),
+            changes={name: default},
+        )
+
+
 def limit_overflows(config: Settings) -> Iterator[Finding]:
     """A limit of bundles that brokers multiply beyond what a whole number of 32 bits holds."""
     name, default = NAMESPACE_BUNDLE_MAX_BANDWIDTH_MBYTES, config.of(NAMESPACE_BUNDLE_MAX_BANDWIDTH_MBYTES).default
@@ -456,6 +484,7 @@ RULES: tuple[Callable[[Settings], Iterator[Finding]], ...] = (
     balancer_off,
     threshold_acts_on_all_or_none,
     out_of_reach,
+    sheds_nothing,
     limit_overflows,
 )
 """Every rule."""

@@ -19,6 +19,7 @@ from planner.cluster.names import (
     LOAD_BALANCER_ENABLED,
     REPORT_UPDATE_MIN_INTERVAL_MILLIS,
     SHEDDING_INTERVAL_MINUTES,
+    SPLIT_INTERVAL_MINUTES,
 )
 from planner.cluster.pulsar_json import RATES
 from planner.cluster.snapshot import Snapshot
@@ -30,7 +31,6 @@ from planner.pulsar.splitting.request import namespace_boundaries
 from planner.shadow.record import Cause, Deviation, Split
 from planner.shadow.view import after_reports
 
-_SPLIT_INTERVAL_MINUTES = "loadBalancerSplitIntervalMinutes"
 _REPORTS = 4
 _GAPS = 3
 _LEAST_WAIT_MS = 20_000
@@ -164,7 +164,7 @@ def _wait_ms(before: Snapshot, after: Snapshot) -> int:
     config = after.settings
     gap_ms = after.info.captured_at_ms - before.info.captured_at_ms
     if after.info.load_manager is LoadManager.EXTENSIBLE:
-        check_ms = max(config.integer(_SPLIT_INTERVAL_MINUTES), 1) * MS_PER_MIN
+        check_ms = max(config.integer(SPLIT_INTERVAL_MINUTES), 1) * MS_PER_MIN
         return 2 * check_ms + _GAPS * gap_ms
     report_ms = config.integer(REPORT_UPDATE_MIN_INTERVAL_MILLIS)
     return max(_REPORTS * report_ms, _GAPS * gap_ms, _LEAST_WAIT_MS)
@@ -179,7 +179,7 @@ def _checked(hits: Mapping[str, AutoSplitState], before: Snapshot, after: Snapsh
     """Return the counts after the checks of all brokers whose time came between two captures."""
     if before.info.load_manager is not LoadManager.EXTENSIBLE or not _enabled(before):
         return {}
-    interval_ms = max(before.settings.integer(_SPLIT_INTERVAL_MINUTES), 1) * MS_PER_MIN
+    interval_ms = max(before.settings.integer(SPLIT_INTERVAL_MINUTES), 1) * MS_PER_MIN
     from_ms, to_ms = before.info.captured_at_ms, after.info.captured_at_ms
     counted = {name: held for name, held in hits.items() if name in after.brokers.position}
     for broker, name in enumerate(before.brokers.name):

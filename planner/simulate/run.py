@@ -24,6 +24,7 @@ from planner.cluster.errors import PulsarError, ScenarioError, placed
 from planner.cluster.internal_namespaces import is_heartbeat_or_sla_namespace
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.names import (
+    AUTO_UNLOAD_SPLIT_BUNDLES_ENABLED,
     DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM,
     SHEDDING_INTERVAL_MINUTES,
 )
@@ -302,11 +303,10 @@ class Simulation:
             return
         view = self._view(now)
         decision = automatic_modular.decide_cycle(view, config, explain=False)
-        unload = config.flag("loadBalancerAutoUnloadSplitBundlesEnabled")
-        filters = self._memory.modular.filters(view, config) if decision.splits else None
+        unload = config.flag(AUTO_UNLOAD_SPLIT_BUNDLES_ENABLED) and bool(decision.splits)
+        filters = self._memory.modular.filters(view, config) if unload else None
         for order in decision.splits:
-            leaves = False
-            if unload and filters is not None:
+            if leaves := filters is not None:
                 namespace, owner = order.bundle.rpartition("/")[0], view.brokers.position[order.broker]
                 leaves = filters.may_leave_isolation(namespace, owner)
                 leaves = leaves and filters.may_leave_group(namespace, owner).allowed

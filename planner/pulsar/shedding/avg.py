@@ -323,6 +323,7 @@ _PROFILE = Profile(
         MIN_UNLOAD_MESSAGE: (0, 2**31 - 1),
         MIN_UNLOAD_MESSAGE_THROUGHPUT: (0, 2**31 - 1),
     },
+    moves_nothing={MAX_UNLOAD_PERCENTAGE: (-math.inf, 0)},
     eager={
         MAX_UNLOAD_PERCENTAGE: 1.0,
         MIN_UNLOAD_MESSAGE: 0,

@@ -182,6 +182,7 @@ class Profile:
             acts, and how many points it is apart; None when it counts by no broker.
         most_bundles: The setting that limits the bundles of a cycle, the busiest first; empty for none.
         paired_placement: Name of the placement strategy that must run with it, and with no other; empty without one.
+        moves_nothing: By setting, the least and the greatest value with which it moves no bundle, whatever it compares.
         out_of_reach: By setting, the value from which on no cluster exceeds it, and why, as a sentence.
         absent: Rule of the releases that have neither the strategy nor its pair; None when all have it.
         calmer: What makes it shed less at once.
@@ -199,6 +200,7 @@ class Profile:
     for_idle_brokers: Callable[[Settings, WouldShed], Remedy]
     for_never_reached: Callable[[NeverReached], Remedy | None] | None = None
     for_switched_off: Callable[[Settings], Remedy | None] = lambda _: None
+    moves_nothing: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     out_of_reach: Mapping[str, tuple[float, str]] = field(default_factory=dict)
     measure: Measure = "usage"
     threshold: Callable[[Settings], float] | None = None

@@ -682,6 +682,7 @@ _PROFILE = Profile(
         SHEDDING_BUNDLES_WITH_POLICIES_ENABLED: None,
         _REPORTED: (0, 10_000),
     },
+    moves_nothing={_MAX_NUMBER_OF_BROKER_SHEDDING_PER_CYCLE: (-math.inf, 0), _REPORTED: (-math.inf, 1)},
     eager={
         _REPORTED: 10_000,
         SHEDDING_BUNDLES_WITH_POLICIES_ENABLED: True,

@@ -3,6 +3,7 @@
 Mirrors `UniformLoadShedder` of Pulsar, with its truncation of quotas to 32-bit integers.
 """
 
+import math
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -223,6 +224,7 @@ _PROFILE = Profile(
         MIN_UNLOAD_MESSAGE_THROUGHPUT: (0, 2**31 - 1),
         _MAX_UNLOAD_BUNDLE_NUM_PER_SHEDDING: (-1, 100_000),
     },
+    moves_nothing={MAX_UNLOAD_PERCENTAGE: (-math.inf, 0), _MAX_UNLOAD_BUNDLE_NUM_PER_SHEDDING: (0, 0)},
     eager={
         _MAX_UNLOAD_BUNDLE_NUM_PER_SHEDDING: -1,
         MAX_UNLOAD_PERCENTAGE: 1.0,

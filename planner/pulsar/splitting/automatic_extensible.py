@@ -17,6 +17,7 @@ from planner.cluster.names import (
     AUTO_BUNDLE_SPLIT_ENABLED,
     DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM,
     FLOW_OR_QPS_DIFFERENCE_THRESHOLD_PERCENTAGE,
+    MAX_NUMBER_OF_BUNDLES_TO_SPLIT_PER_CYCLE,
     NAMESPACE_BUNDLE_SPLIT_CONDITION_HIT_COUNT_THRESHOLD,
     NAMESPACE_MAXIMUM_BUNDLES,
 )
@@ -27,14 +28,12 @@ from planner.pulsar.splitting.limits import LIMITS, SplitLoads
 from planner.pulsar.splitting.registry import default_split_algorithm
 from planner.pulsar.splitting.request import split_request
 
-_MAX_NUMBER_OF_BUNDLES_TO_SPLIT_PER_CYCLE = "loadBalancerMaxNumberOfBundlesToSplitPerCycle"
-
 SETTINGS = (
     AUTO_BUNDLE_SPLIT_ENABLED,
     *LIMITS,
     NAMESPACE_BUNDLE_SPLIT_CONDITION_HIT_COUNT_THRESHOLD,
     NAMESPACE_MAXIMUM_BUNDLES,
-    _MAX_NUMBER_OF_BUNDLES_TO_SPLIT_PER_CYCLE,
+    MAX_NUMBER_OF_BUNDLES_TO_SPLIT_PER_CYCLE,
     DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM,
     FLOW_OR_QPS_DIFFERENCE_THRESHOLD_PERCENTAGE,
 )
@@ -244,7 +243,7 @@ class _Run:
         self.config = config
         self.needed_hits = config.integer(NAMESPACE_BUNDLE_SPLIT_CONDITION_HIT_COUNT_THRESHOLD)
         self.most_bundles = config.integer(NAMESPACE_MAXIMUM_BUNDLES)
-        self.per_cycle = config.integer(_MAX_NUMBER_OF_BUNDLES_TO_SPLIT_PER_CYCLE)
+        self.per_cycle = config.integer(MAX_NUMBER_OF_BUNDLES_TO_SPLIT_PER_CYCLE)
         table = snapshot.bundles
         self.loads = SplitLoads.of(table, table.msg_rate_per_s(), table.throughput_bytes_per_s(), config)
         self.few = self.loads.topics < 2  # noqa: PLR2004 - a bundle is divided between topics

@@ -27,7 +27,7 @@ from tests.app.simulate.traces import cluster
 EXTENSIBLE = "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl"
 TRANSFER = "org.apache.pulsar.broker.loadbalance.extensions.scheduler.TransferShedder"
 AVG = "org.apache.pulsar.broker.loadbalance.impl.AvgShedder"
-UNSEEN = frozenset({"class_missing", "balancer_off", "excluded_expression"})
+UNSEEN = frozenset({"class_missing", "balancer_off", "excluded_expression", "sheds_nothing"})
 """Rules that a pattern of its own looks for in a cluster, or that show in no finding of this one."""
 WRONG: dict[str, dict[str, object]] = {
     "class_missing": {"loadBalancerLoadSheddingStrategy": "org.apache.pulsar.broker.loadbalance.impl.ThresholdSheder"},
@@ -58,6 +58,10 @@ WRONG: dict[str, dict[str, object]] = {
     "balancer_off": {"loadBalancerSheddingEnabled": False},
     "threshold_acts_on_all_or_none": {"loadBalancerBrokerThresholdShedderPercentage": 0},
     "out_of_reach": {"loadManagerClassName": EXTENSIBLE, "loadBalancerBrokerLoadTargetStd": 25},
+    "sheds_nothing": {
+        "loadBalancerLoadSheddingStrategy": "org.apache.pulsar.broker.loadbalance.impl.UniformLoadShedder",
+        "maxUnloadBundleNumPerShedding": 0,
+    },
     "limit_overflows": {"loadBalancerNamespaceBundleMaxBandwidthMbytes": 2048},
 }
 CONF = """# a comment

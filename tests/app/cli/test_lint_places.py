@@ -152,8 +152,10 @@ def test_settings_of_other_components_are_no_finding(tmp_path: Path) -> None:
 
 
 EXTENSIBLE = "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl"
+LEAST_USED = "org.apache.pulsar.broker.loadbalance.impl.LeastResourceUsageWithWeight"
+MODULAR = "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl"
 UNIFORM = "org.apache.pulsar.broker.loadbalance.impl.UniformLoadShedder"
-ROUND_ROBIN = "org.apache.pulsar.broker.loadbalance.RoundRobinBrokerSelector"
+ROUND_ROBIN = "org.apache.pulsar.broker.loadbalance.impl.RoundRobinBrokerSelector"
 
 
 @pytest.mark.parametrize(
@@ -269,3 +271,23 @@ def test_a_setting_keeps_its_letters_where_a_sentence_begins(tmp_path: Path, nam
     path.write_text(text, encoding="utf-8")
     [found] = [one for one in lint_file(path) if one.code == "not_checked"]
     assert found.evidence.startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("manager", "line"),
+    [
+        (EXTENSIBLE, "loadBalancerDistributeBundlesEvenlyEnabled=false"),
+        (EXTENSIBLE, "loadBalancerAutoUnloadSplitBundlesEnabled=false"),
+        (EXTENSIBLE, f"loadBalancerLoadPlacementStrategy={LEAST_USED}"),
+        (MODULAR, "loadBalancerSplitIntervalMinutes=5"),
+        (MODULAR, "loadBalancerNamespaceBundleSplitConditionHitCountThreshold=9"),
+    ],
+)
+def test_what_only_the_other_load_manager_reads_has_no_effect(tmp_path: Path, manager: str, line: str) -> None:
+    """Only settings of strategies were known."""
+    path = in_file(tmp_path, f"loadManagerClassName={manager}\n{line}\n")
+    [found] = [one for one in lint_file(path) if one.code == "setting_without_effect"]
+    assert found.title == f"{line.partition('=')[0]} has no effect"
+    other = MODULAR if manager == EXTENSIBLE else EXTENSIBLE
+    path = in_file(tmp_path, f"loadManagerClassName={other}\n{line}\n")
+    assert "setting_without_effect" not in {one.code for one in lint_file(path)}
