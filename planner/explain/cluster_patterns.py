@@ -2,7 +2,8 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,11 +21,13 @@ from planner.cluster.names import (
     SHEDDING_ENABLED,
 )
 from planner.cluster.text import count, percent, times, without_package
+from planner.cluster.units import KBIT_PER_GBIT
 from planner.explain.finding import Finding, Severity, listed
 from planner.explain.health import is_full
 from planner.explain.outcome import Outcome
 from planner.explain.topic_advice import raised
 from planner.explain.unlike import beyond_network, odd_limits
+from planner.pulsar.load.usage import weighted_usage
 from planner.pulsar.placement.filters import latest
 from planner.pulsar.placement.registry import placement_by_name
 from planner.pulsar.throttling.precedence import RATE_SETTINGS
@@ -40,6 +43,8 @@ if TYPE_CHECKING:
 _MANY_CLIENTS = 0.5
 """Share of all clients from which on it is many."""
 _FEW_CLIENTS = 50
+_ALIKE_USAGE = 0.01
+"""Difference of two usages that decides nothing (1.0 = 100 %)."""
 
 
 def out_of_capacity(case: Outcome) -> Iterator[Finding]:
@@ -107,7 +112,8 @@ def unlike_machines(case: Outcome) -> Iterator[Finding]:
         if nic
         else ""
     )
-    severity: Severity = "high" if managers or (nic and not case.calm) else "medium"
+    vain = nic and not _network_decides(case, alike)
+    severity: Severity = "high" if managers or (nic and not vain and not case.calm) else "medium"
     if case.calm and len(parts) == len(limits):
         severity = "low"  # sizes only, and all have room
     older, others = left_out(case), of_other_managers(case)
@@ -127,7 +133,8 @@ def unlike_machines(case: Outcome) -> Iterator[Finding]:
         if alone
         else f"{'Brokers run different load managers' if mixed else 'Unexpected differences between machines'}",
         evidence=f"{'Brokers differ' if not limits else 'Among brokers with the same number of cores'}:"
-        f" {'; '.join(parts)}.{nothing}",
+        f" {'; '.join(parts)}.{nothing}"
+        + (" With either speed, other resources are busier, so that nothing is decided by it now." if vain else ""),
         remedy=(
             f"Bring all brokers to one {'release' if alone else 'load manager (loadManagerClassName)'}.{or_off}"
             if not limits
@@ -142,6 +149,22 @@ def unlike_machines(case: Outcome) -> Iterator[Finding]:
             MachineChange(brokers=tuple(dict.fromkeys(brokers)), nic_gbps=speed) for speed, brokers in alike.items()
         ),
     )
+
+
+def _network_decides(case: Outcome, speeds: Mapping[float, Sequence[str]]) -> bool:
+    """Say whether scores of some brokers are others with the speed of network (Gbit/s) that the others have."""
+    config = case.trace.settings
+    for table in (case.trace.start.brokers, case.last.brokers):
+        into = np.array(table.bandwidth_in_limit_kbit_per_s)
+        out = np.array(table.bandwidth_out_limit_kbit_per_s)
+        for gbps, names in speeds.items():
+            rows = [table.position[name] for name in names if name in table.position]
+            into[rows] = out[rows] = gbps * KBIT_PER_GBIT
+        alike = replace(table, bandwidth_in_limit_kbit_per_s=into, bandwidth_out_limit_kbit_per_s=out)
+        found = [weighted_usage(one, config, case.load_manager) for one in (table, alike)]
+        if np.abs(found[0] - found[1]).max(initial=0.0) >= _ALIKE_USAGE:
+            return True
+    return False
 
 
 def _unlike_texts(table: "BrokerTable") -> Iterator[tuple[str, list[str], str]]:

@@ -202,6 +202,11 @@ def _without_limit(case: Outcome) -> Iterator[Finding]:
         odd = [table.name[at] for at in np.flatnonzero((used > 0) & ~(limit > 0)).tolist()]
         if not odd or not matters:
             continue
+        usual = float(np.median(limit[limit > 0])) if (limit > 0).any() else 0.0
+        rows = [table.position[name] for name in odd]
+        others = weighted_usage(table, case.trace.settings, case.load_manager)[rows]
+        decides = resource == "cpu" or not usual or bool((used[rows] / usual * matters > others).any())
+        as_others = f" With {usual:,.0f} {_UNIT[resource]}, as others have, another resource would decide there."
         yield Finding(
             code="impossible_measurement",
             title=f"The {_CALLED[resource]} limit of {odd[0]} is {limit[table.position[odd[0]]]:g}",
@@ -209,9 +214,10 @@ def _without_limit(case: Outcome) -> Iterator[Finding]:
                 f"{listed(odd)} use{'s' if len(odd) == 1 else ''} {_CALLED[resource]}, but the reported limit is"
                 f" {limit[table.position[odd[0]]]:g}."
                 f" Pulsar then takes the {_CALLED[resource]} as unused, however busy it is."
+                f"{'' if decides else as_others}"
             ),
             remedy=_CHECK[resource],
-            severity="medium",
+            severity="medium" if decides else "low",
             brokers=tuple(odd),
             settings=(OVERRIDE_BROKER_NIC_SPEED_GBPS,) if resource.startswith("bandwidth") else (),
         )

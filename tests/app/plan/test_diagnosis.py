@@ -516,7 +516,7 @@ class TestAll:
         assert isinstance(case.trace.cycles[0].memory.shedding.state, ThresholdState)
 
 
-@pytest.mark.parametrize(("usage", "severity"), [(0.06, "low"), (0.3, "low"), (0.5, "high")])
+@pytest.mark.parametrize(("usage", "severity"), [(0.06, "low"), (0.3, "low"), (0.5, "medium")])
 def test_machines_that_differ_are_a_note_where_all_have_room(usage: float, severity: str) -> None:
     made = cluster([usage] * 4, dict.fromkeys(range(4), (0.5,)))
     nic = np.array([100_000.0, *[1_000_000.0] * 3])
