@@ -18,7 +18,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.cluster.units import MIB
 from planner.pulsar.load.usage import USAGE_WEIGHTS, overload_usage
 from planner.pulsar.shedding.needs import THROUGHPUT_OF_BUNDLES, USAGE
-from planner.pulsar.shedding.profile import Profile, Remedy
+from planner.pulsar.shedding.profile import NeverReached, Profile, Remedy
 from planner.pulsar.shedding.selection import (
     ADDITIONAL_MARGIN,
     BUNDLE_GATES,
@@ -79,6 +79,16 @@ def _calmer(config: Settings) -> Remedy:
     )
 
 
+def _for_never_reached(seen: NeverReached) -> Remedy:
+    now = seen.config.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE)
+    usual = seen.config.of(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE).default
+    lower = {BROKER_OVERLOADED_THRESHOLD_PERCENTAGE: usual}
+    if isinstance(usual, int) and usual < now and seen.would_shed(seen.config.changed(**lower)):
+        words = f"Lower {BROKER_OVERLOADED_THRESHOLD_PERCENTAGE} from {now} to {usual}, its default."
+        return Remedy(f"{words} ThresholdShedder compares with the average instead of a fixed threshold.", lower)
+    return Remedy("Use ThresholdShedder, which compares with the average instead of a fixed threshold.", _OTHER)
+
+
 _PROFILE = Profile(
     needs=(USAGE, THROUGHPUT_OF_BUNDLES),
     bounds={BROKER_OVERLOADED_THRESHOLD_PERCENTAGE: (0, 200)},
@@ -96,9 +106,7 @@ _PROFILE = Profile(
     gates={_SINGLE: ONLY_BUNDLE, _NO_CANDIDATE: NO_BUNDLE, **BUNDLE_GATES},
     calmer=_calmer,
     for_idle_brokers=lambda config, _: _calmer(config),
-    for_never_reached=lambda _: Remedy(
-        "Use ThresholdShedder, which compares with the average instead of a fixed threshold.", _OTHER
-    ),
+    for_never_reached=_for_never_reached,
 )
 
 
