@@ -43,6 +43,7 @@ _CAUSES = (
     "memory_stays",
     "topics_refused",
     "policy_full",
+    "policy_without_namespaces",
     "held_by_gate",
     "usage_not_compared",
     "threshold_never_reached",
@@ -65,9 +66,11 @@ _OF_A_BROKER = frozenset(
 """Those that explain it only where the most used broker is one of theirs."""
 
 
+_ALSO_NOTES = frozenset({"held_by_gate", "policy_full"})
+"""Causes of a broker that keep brokers apart as notes as well, as where all have most of their capacity left."""
 _OF_A_TOPIC = ("key_skew", "hot_topic")
 """Findings about a single topic, which no gate that opens divides."""
-_UNLESS_A_NOTE = frozenset({"topics_refused"})
+_UNLESS_A_NOTE = frozenset({"class_not_loaded", "policy_without_namespaces", "topics_refused"})
 """Causes that keep brokers apart only where they are more than a note."""
 _DECIDES_SHEDDING = frozenset({LOAD_MANAGER_CLASS_NAME, LOAD_SHEDDING_STRATEGY})
 """Settings whose classes decide what is shed."""
@@ -145,7 +148,7 @@ def health(
     brokers = int((snapshot.brokers.registered & snapshot.brokers.has_load_data).sum())
     headroom = f"headroom {times(now.growth.factor)}" if np.isfinite(now.growth.factor) else "no traffic"
     over = f"{now.over_threshold:,} of {count(brokers, 'broker')} above {limit * 100:.0f} %"
-    doubt = _by_weight(snapshot, config, findings) or _doubt(outcome, findings)
+    doubt = _by_weight(snapshot, config, findings, over=now.over_threshold > 0) or _doubt(outcome, findings)
     full = is_full(now, config)
     scarce = next((one for one in findings if one.code == "out_of_capacity"), None)
     if scarce is not None or (full and known is None):
@@ -179,18 +182,25 @@ def usage_with_weights_of_1(snapshot: Snapshot, config: Settings, heavy: Finding
     return usage_of(snapshot, config.changed(**dict.fromkeys(heavy.settings, 1.0)))
 
 
-def _by_weight(snapshot: Snapshot, config: Settings, findings: Sequence[Finding]) -> str:
-    """Return that only a weight above 1 makes brokers look full or apart; empty where that is not so."""
+def _by_weight(snapshot: Snapshot, config: Settings, findings: Sequence[Finding], *, over: bool) -> str:
+    """Return that only a weight above 1 makes brokers look full, or apart; empty where that is not so.
+
+    Args:
+        snapshot: The cluster.
+        config: Settings in force.
+        findings: What a diagnosis says.
+        over: Whether a broker is above the limit.
+    """
     heavy = next((one for one in findings if one.code == "weight_above_one"), None)
     if heavy is None:
         return ""
     least, _, highest = usage_with_weights_of_1(snapshot, config, heavy)
     limit = config.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
-    if highest >= limit or highest - least >= APART:
+    apart = highest - least >= APART
+    if highest >= limit or (apart and not over):
         return ""
-    return (
-        f" But this is untrue: {within(heavy.title)}. With a weight of 1, the highest usage is {percent(highest, 0)}."
-    )
+    used = f"usage is from {percent(least, 0)} to" if apart else "the highest usage is"
+    return f" But this is untrue: {within(heavy.title)}. With a weight of 1, {used} {percent(highest, 0)}."
 
 
 def _by_cores(snapshot: Snapshot, config: Settings, findings: Sequence[Finding]) -> str:
@@ -257,7 +267,10 @@ def _what_else(outcome: Outcome) -> str:
 def is_not_simulated(finding: Finding) -> bool:
     """Say whether a finding tells that what is shed is decided by rules that are not simulated."""
     own = finding.code == "own_class" and finding.severity != "low"
-    return finding.code == "other_load_manager" or (own and not _DECIDES_SHEDDING.isdisjoint(finding.settings))
+    simple = finding.code == "class_not_loaded" and LOAD_MANAGER_CLASS_NAME in finding.settings
+    return (
+        simple or finding.code == "other_load_manager" or (own and not _DECIDES_SHEDDING.isdisjoint(finding.settings))
+    )
 
 
 def _mended(outcome: Outcome | None, findings: Sequence[Finding], what: Literal["over", "apart"]) -> str:
@@ -281,7 +294,10 @@ def _mended(outcome: Outcome | None, findings: Sequence[Finding], what: Literal[
     by_code = {
         one.code: one
         for one in findings
-        if (one.code not in _OF_A_BROKER or (busiest in one.brokers and (one.severity != "low" or one in gates)))
+        if (
+            one.code not in _OF_A_BROKER
+            or (busiest in one.brokers and (one.severity != "low" or one.code in _ALSO_NOTES))
+        )
         and (one.code not in _UNLESS_A_NOTE or one.severity != "low")
     }
     # A gate that follows from another finding has its place.

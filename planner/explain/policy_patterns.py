@@ -1,6 +1,6 @@
 """Failure patterns of policies: names and expressions that match nobody, and bundles that their policy excludes."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -18,7 +18,7 @@ from planner.cluster.topic_names import FOUR_PARTS
 from planner.explain.finding import Finding, Severity, admin, listed
 from planner.explain.gate_patterns import none_with_policies
 from planner.explain.group_spread import spreading
-from planner.explain.held import held_brokers
+from planner.explain.held import APART, held_brokers
 from planner.explain.isolation import (
     allowed_brokers,
     allowed_hosts,
@@ -32,6 +32,7 @@ from planner.explain.misses import Miss, matches, miss
 from planner.explain.outcome import Outcome
 from planner.explain.upgrade_blockers import namespaces_with_cluster
 from planner.pulsar.load.namespace_policies import anti_affinity_group, isolation_policy
+from planner.pulsar.placement.filters import broker_host
 from planner.simulate.breaches import breaches
 from planner.simulate.edits.registry import BundleMoves, IsolationChange
 from planner.simulate.usage_model import UsageModel, at_the_end
@@ -134,13 +135,33 @@ def policy_without_namespaces(case: Outcome) -> Iterator[Finding]:
             remedy = _namespace_meant(policy.namespaces[0], end.namespaces)
         primary = allowed_hosts(end, policy.primary)
         reserved = f" Its primary brokers stay reserved all the same: {listed(primary)}." if primary else ""
+        idle = _kept_idle(case, policy)
         yield Finding(
             code="policy_without_namespaces",
-            title=f"The isolation policy '{policy.name}' applies to no namespace",
+            title=f"The isolation policy '{policy.name}' "
+            + (f"reserves {listed(idle)}, and applies to no namespace" if idle else "applies to no namespace"),
             evidence=f"{why}{reserved}",
             remedy=remedy,
-            severity="low",
+            severity="medium" if idle else "low",
+            brokers=idle,
+            edits=(IsolationChange(name=policy.name),) if idle else (),
         )
+
+
+def _kept_idle(case: Outcome, policy: IsolationPolicy) -> tuple[str, ...]:
+    """Return the brokers that only this policy reserves, and that are used less than the average, brokers being apart.
+
+    The least used one of all has to be among them.
+    """
+    usage, end = case.reported_usage[-1], case.trace.end
+    if not np.isfinite(usage).any() or float(np.nanmax(usage) - np.nanmin(usage)) < APART:
+        return ()
+    others = [one for other in end.policies.isolation if other is not policy for one in other.primary]
+    mine = set(allowed_hosts(end, policy.primary)) - set(allowed_hosts(end, others))
+    average, least = float(np.nanmean(usage)), int(np.nanargmin(usage))
+    used = zip(case.series.brokers, usage.tolist(), strict=True)
+    idle = tuple(name for name, one in used if broker_host(name) in mine and one < average)
+    return idle if case.series.brokers[least] in idle else ()
 
 
 def _namespace_meant(expression: str, namespaces: Sequence[str]) -> str:
@@ -405,8 +426,15 @@ def old_namespace(case: Outcome) -> Iterator[Finding]:
     )
 
 
+def _busier(usage: Mapping[str, float], inside: Sequence[str], outside: Sequence[str]) -> bool:
+    """Say whether brokers inside a policy are alike, and one of them is the busiest of all, an outer one the idlest."""
+    mine, others = [usage[one] for one in inside], [usage[one] for one in outside]
+    alike = max(mine) - min(mine) < APART * 100
+    return alike and max(mine) > max(others) and min(mine) - min(others) >= APART * 100
+
+
 def policy_full(case: Outcome) -> Iterator[Finding]:
-    """The brokers that an isolation policy leaves its namespaces are full together, and others have room."""
+    """The brokers that an isolation policy leaves its namespaces are full together, or busier, and others have room."""
     limit = case.trace.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE)
     usage = dict(zip(case.series.brokers, (case.reported_usage[-1] * 100).tolist(), strict=True))
     usage = {name: value for name, value in usage.items() if np.isfinite(value)}
@@ -424,23 +452,28 @@ def policy_full(case: Outcome) -> Iterator[Finding]:
         if len(inside) < _SEVERAL or edit is None or not outside:
             continue
         at_best, rest = (100 * model.balanced_usage(np.isin(end.brokers.name, names)) for names in (inside, outside))
-        if at_best < limit or rest >= limit:
+        full = at_best >= limit
+        if rest >= limit or not (full or (at_best - rest >= APART * 100 and _busier(usage, inside, outside))):
             continue
         off = none_with_policies(case)
         also = (
             f" Set {SHEDDING_BUNDLES_WITH_POLICIES_ENABLED} to true as well: nothing with a policy is shed without it."
             if off
             else " Until then, shedding between them only disconnects clients."
+            if full
+            else " Pulsar may move nothing there by itself (page Best plan)."
         )
         yield Finding(
             code="policy_full",
-            title=f"The isolation policy '{policy.name}' leaves its namespaces {len(inside)} brokers, which are full",
+            title=f"The isolation policy '{policy.name}' leaves its namespaces {len(inside)} brokers, which are "
+            + ("full" if full else "busier than the others"),
             evidence=(
                 f"Even in perfect balance, {listed(inside)} would use {at_best:.0f} %; the limit is {limit} %. The"
                 f" other {count(len(outside), 'broker')} would use {rest:.0f} %."
             ),
-            remedy=f"Add brokers to the policy '{policy.name}', such as {edit.primary[-1]}.{also}",
-            severity="high",
+            remedy=f"Add brokers to the policy '{policy.name}', such as {edit.primary[-1]}"
+            f"{'' if full else ', unless these are meant to be apart'}.{also}",
+            severity="high" if full else "low" if case.calm else "medium",
             brokers=tuple(sorted(inside, key=lambda one: -usage[one])),
             settings=(SHEDDING_BUNDLES_WITH_POLICIES_ENABLED,) if off else (),
             changes={SHEDDING_BUNDLES_WITH_POLICIES_ENABLED: True} if off else {},
