@@ -128,8 +128,14 @@ def _by_memory(cause: Finding, other: Finding, case: Outcome) -> bool:
 
 
 def _another_decides(cause: Finding, other: Finding, case: Outcome) -> bool:
-    """Say whether a fallback decides by other thresholds; TransferShedder, if extensible, decides in any case."""
-    del cause
+    """Say whether a fallback decides by other thresholds; TransferShedder, if extensible, decides in any case.
+
+    A load manager that is not simulated decides everything.
+    """
+    if is_not_simulated(cause):
+        return True
+    if cause.severity == "low" or other.code not in {*_OF_THRESHOLD, "fighting_strategies", "strategy_replaced"}:
+        return False
     return other.code not in _OF_THRESHOLD or case.load_manager is LoadManager.MODULAR
 
 
@@ -292,14 +298,17 @@ def _range(bundle: str) -> tuple[str, int, int]:
 EXPLAINS: Final[Mapping[str, tuple[frozenset[str], Scope]]] = {
     "other_load_manager": (_OF_SHEDDING | {"split_cascade", "split_refused", "own_class"}, _anywhere),
     "own_class": (_OF_SHEDDING, _own_decides),
-    "class_not_loaded": (_OF_THRESHOLD | {"fighting_strategies", "strategy_replaced"}, _another_decides),
+    "class_not_loaded": (_OF_SHEDDING, _another_decides),
     "strategy_replaced": (_OF_THRESHOLD, _another_decides),
     "impossible_measurement": (
         (_OF_SHEDDING | {"out_of_capacity", "policy_full", "used_by_others"})
         - {"strategy_replaced", "fighting_strategies"},
         _doubtful,
     ),
-    "weight_above_one": (_OF_SHEDDING | {"fewer_cores", "out_of_capacity", "policy_full"}, _by_the_weight),
+    "weight_above_one": (
+        _OF_SHEDDING | {"fewer_cores", "hot_topic", "key_skew", "out_of_capacity", "policy_full"},
+        _by_the_weight,
+    ),
     "fewer_cores": (
         (_OF_SHEDDING | {"out_of_capacity"})
         - {"fighting_strategies", "idle_broker", "memory_stays", "strategy_replaced"},

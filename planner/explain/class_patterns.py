@@ -186,15 +186,22 @@ def _missing(case: Outcome, given: ClassName) -> Finding:
         if not JAVA_NAME.fullmatch(given.given)
         else f"No class has this name; the nearest is {given.like}."
     )
+    replaced = case.load_manager is LoadManager.EXTENSIBLE or case.trace.settings.release.has(REPLACED)
+    of_manager = given.setting in {LOAD_PLACEMENT_STRATEGY, LOAD_MANAGER_CLASS_NAME}
+    simple_runs = of_manager and case.trace.settings.release.has(STARTS_SIMPLE)
+    meant = given.setting == LOAD_SHEDDING_STRATEGY and like == case.shedder and replaced
     return Finding(
         code="class_not_loaded",
         title=f"Pulsar cannot load {given.given}",
         evidence=f"{given.setting} is {given.given}. {why} {_instead(case, given)}",
-        remedy=f"Set {given.setting} to {given.like}, and restart the brokers one after the other.",
-        severity="high",
-        settings=(given.setting,),
+        remedy=f"No decision depends on it. At the next restart, set {given.setting} to {given.like}."
+        if meant
+        else f"Set {given.setting} to {given.like}, and restart the brokers one after the other.",
+        severity="low" if meant else "high",
+        # The setting of the load manager stands for the one that starts instead, of which nothing here is known.
+        settings=tuple(dict.fromkeys((given.setting, *([LOAD_MANAGER_CLASS_NAME] if simple_runs else [])))),
         # Without a load manager, what is shown is not what runs: nothing can be compared with it.
-        changes={given.setting: given.like} if given.setting == LOAD_SHEDDING_STRATEGY else {},
+        changes={given.setting: given.like} if given.setting == LOAD_SHEDDING_STRATEGY and not meant else {},
     )
 
 
