@@ -20,6 +20,7 @@ from planner.cluster.text import count
 from planner.cluster.units import MIB
 from planner.explain.finding import Finding, Severity, listed
 from planner.explain.halving import halved
+from planner.explain.held import APART
 from planner.explain.outcome import Outcome
 from planner.explain.topic_advice import (
     LOOK_FOR_KEY,
@@ -36,6 +37,8 @@ _HOT: Final = 1 / 3
 """Share of a broker's capacity from which on one topic is hot, whatever the limits of bundles."""
 _HOT_SHARE: Final = 0.5
 _ABOVE_AVERAGE: Final = 0.1
+_AS_HOT: Final = 0.05
+"""Usage by which a broker may be below the most used one and still count as one of the hottest."""
 _NEARLY_ALL: Final = 0.995
 _LOOKED_AT: Final = 50
 """Topics that may be skewed partitions, the most used first."""
@@ -237,14 +240,18 @@ def _share(part: float) -> str:
 
 
 def _far_above(case: Outcome, end: Snapshot) -> BoolArray:
-    """Return which brokers are used far above the average in the last cycle. Shape (brokers of the end,)."""
+    """Return which brokers are used far above the average in the last cycle. Shape (brokers of the end,).
+
+    Where several are hot, the average is near them: of the most used ones, far above the least used one counts as well.
+    """
     usage = case.series.usage[-1]
     place = {name: i for i, name in enumerate(case.series.brokers)}
     mine = np.array([usage[place[n]] if n in place else np.nan for n in end.brokers.name])
     if not np.isfinite(usage).any():  # nobody is there
         return np.zeros(len(mine), dtype=np.bool_)
     with np.errstate(invalid="ignore"):
-        above: BoolArray = mine > float(np.nanmean(usage)) + _ABOVE_AVERAGE
+        least, average, most = float(np.nanmin(usage)), float(np.nanmean(usage)), float(np.nanmax(usage))
+        above: BoolArray = (mine > average + _ABOVE_AVERAGE) | ((mine >= most - _AS_HOT) & (mine - least >= APART))
     return above
 
 
