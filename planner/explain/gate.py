@@ -6,9 +6,9 @@ from typing import Final
 import numpy as np
 
 from planner.cluster.errors import ScenarioError
-from planner.cluster.names import AUTO_BUNDLE_SPLIT_ENABLED, BROKER_OVERLOADED_THRESHOLD_PERCENTAGE, SHEDDING_ENABLED
+from planner.cluster.names import AUTO_BUNDLE_SPLIT_ENABLED, SHEDDING_ENABLED
+from planner.simulate.demand import demand
 from planner.simulate.judge import Result, Verdict, judge, judge_overload
-from planner.simulate.measures import broker_series
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, unchanged
 from planner.simulate.trace import Trace
@@ -92,18 +92,22 @@ def _idle(trace: Trace, *, still: bool) -> Trace:
 
 
 def _on_the_way(trace: Trace) -> str:
-    """Name the broker that is highest above the limit after the first cycle, and in which cycles; empty for none."""
-    series = broker_series(trace)
-    usage = np.nan_to_num(series.usage)[1:]
-    limit = trace.start.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
-    if not usage.size or usage.max() <= limit:
+    """Name the broker that is highest above the limit after the first moves, and in which cycles; empty for none."""
+    found = demand(trace)
+    usage = found.usage
+    if not usage.size or usage.max() <= found.limit:
         return ""
     at, broker = np.unravel_index(int(usage.argmax()), usage.shape)
-    over = usage[:, broker] > limit
+    over = usage[:, broker] > found.limit
     first = last = int(at)
     while first > 0 and over[first - 1]:
         first -= 1
     while last + 1 < len(over) and over[last + 1]:
         last += 1
-    when = f"in cycle {first + 2}" if first == last else f"in cycles {first + 2} to {last + 2}"
-    return f"{series.brokers[int(broker)]} is at {usage.max() * 100:.0f} % {when}; the limit is {limit * 100:.0f} %."
+    ends = last + 1 == len(over)
+    if first == last:
+        when = "at the end" if ends else f"in cycle {first + 2}"
+    else:
+        when = f"from cycle {first + 2} to the end" if ends else f"in cycles {first + 2} to {last + 2}"
+    on = found.brokers[int(broker)]
+    return f"{on} is at {usage.max() * 100:.0f} % {when}; the limit is {found.limit * 100:.0f} %."
