@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 
+import numpy as np
 import pandas as pd
 import streamlit as st
 
@@ -22,6 +23,7 @@ from planner.share.hand_over import commands_of, plan_markdown, plan_script, pre
 from planner.share.report import Chart, markdown_report
 from planner.share.script import SECTIONS, command_list
 from planner.share.step_table import is_step, steps_json
+from planner.simulate.demand import demand
 from planner.simulate.event import Event
 from planner.simulate.measures import blast_radius
 from planner.simulate.moves import disconnections
@@ -35,7 +37,7 @@ from planner.web.widgets import chart, download, metrics, show_switched_off, tab
 
 _INFO = ":material/info:"
 _MOVED = {"shed", "placed", "moved"}
-_SHOWN = {*_MOVED, "handed_over"}
+_SHOWN = {*_MOVED, "handed_over", "unserved"}
 """Kinds of events that are shown at first: those that move a bundle, or disconnect clients."""
 _STEP_WIDTHS = {"number": 60, "kind": 80, "what": 300, "from": 160, "to": 160, "topics": 60, "clients": 60, "batch": 60}
 
@@ -210,12 +212,18 @@ def _report(view: state.Current, outcome: Outcome, asked: Asked, options: Comman
 def _report_text(name: str, outcome: Outcome, asked: Asked, options: CommandOptions, link: str) -> str:
     from planner.figures.images import before_after_image, usage_image  # noqa: PLC0415
 
-    series = outcome.series
+    series, found = outcome.demand_series, demand(outcome.trace)
     usage = series.usage * 100
+    before = np.zeros(len(found.brokers))
+    before[: len(series.brokers)] = usage[0]
     shed = outcome.counts.shed.tolist()
     charts = [
         Chart("Usage over time", usage_image(series.minutes.tolist(), series.brokers, usage, shed), "Usage of brokers"),
-        Chart("Before and after", before_after_image(series.brokers, usage[0], usage[-1]), "Usage before and after"),
+        Chart(
+            "Before and after",
+            before_after_image(found.brokers, before, found.usage[-1] * 100),
+            "Usage before and after",
+        ),
     ]
     return markdown_report(
         asked.whole,
