@@ -38,7 +38,7 @@ def _one(snapshot: Snapshot, broker: int) -> None:
 
 def draw(view: state.Current) -> None:
     """Draw the page."""
-    snapshot = view.snapshot
+    snapshot = view.measured
     frame = broker_frame(snapshot)
     spread = frame["usage (%)"]
     st.markdown(

@@ -26,6 +26,8 @@ from planner.figures.scores import broker_scores
 from planner.figures.theme import short_names, without_endings
 from planner.pulsar.load.usage import weighted_usage
 from planner.pulsar.manager.cycle import CycleDecision
+from planner.simulate.losses import at_its_end
+from planner.simulate.measures import imbalance_series
 from planner.simulate.sequence import CycleStep
 from planner.simulate.usage_model import Standing
 from planner.web import names, registry, scenario_history, simulations, state, tasks
@@ -62,7 +64,7 @@ def _trends(outcome: Outcome | None) -> dict[str, list[float]]:
     """Return the course of key figures over the simulated cycles, by their labels; none of a single cycle."""
     if outcome is None or len(outcome.trace.cycles) < 2:  # noqa: PLR2004 - a line has two ends
         return {}
-    spread = outcome.spread
+    spread = imbalance_series(outcome.demand_series)
     found = {
         _LABELS["highest"]: spread.highest * 100,
         _LABELS["average"]: spread.average * 100,
@@ -74,7 +76,7 @@ def _trends(outcome: Outcome | None) -> dict[str, list[float]]:
 
 def _key_figures(view: state.Current, now: Standing, step: CycleStep | None, outcome: Outcome | None = None) -> None:
     """Draw what counts: usage, headroom, the next cycle; the sparklines are their course in the simulated cycles."""
-    snapshot, limit = view.snapshot, view.snapshot.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE)
+    snapshot, limit = view.measured, view.measured.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE)
     least, mean, _ = usage_of(snapshot, snapshot.settings)
     brokers = snapshot.brokers
     rate = float(brokers.msg_rate_in_per_s.sum() + brokers.msg_rate_out_per_s.sum())
@@ -125,8 +127,8 @@ def _losses(view: state.Current) -> tuple[str, str]:
     Both are empty while that is worked out.
     """
     snapshot, base = view.snapshot, scenario_history.as_captured(view)
-    if view.visible is not None:  # its settings are those of the scenario
-        base = replace(base, pulsar_version=snapshot.settings.release.name)
+    if view.outcome is not None:
+        snapshot, base = at_its_end(view.outcome.trace)
     found = simulated(f"{view.digest}{view.variant}", snapshot, base, last=True)
     if found is None:
         return "", ""
@@ -160,7 +162,7 @@ def _loss_card(view: state.Current, *, wait: bool) -> str:
 def _clicks(view: state.Current, lost: str) -> None:
     """Draw the questions that are a click away."""
     known = set(view.captured.brokers.name)
-    order = [view.snapshot.brokers.name[i] for i in _busiest_first(view.snapshot)]
+    order = [view.measured.brokers.name[i] for i in _busiest_first(view.measured)]
     busiest = next((name for name in order if name in known), lost)
     quick_edits(view, lost if lost in known else busiest, busiest)
 
@@ -224,7 +226,7 @@ def _next_cycle(view: state.Current, step: CycleStep) -> None:
     with scores:
         _scores(snapshot, decision, why)
     with used:
-        show_resources(snapshot, "resources")
+        show_resources(view.measured, "resources")
     with moves:
         _moves(view, step)
     with hottest:
@@ -275,7 +277,7 @@ def draw(view: state.Current) -> None:
     show_switched_off(view.captured)
     snapshot, now = view.snapshot, standing_of(view)
     verdict_place = st.empty()
-    _verdict(verdict_place, health(snapshot, snapshot.settings, now, None, None))
+    _verdict(verdict_place, health(view.measured, view.measured.settings, now, None, None))
     figures_place = st.empty()
     try:
         step = state.step(view)
@@ -303,7 +305,7 @@ def _answers(
     wait = outcomes is None and bool(simulations.SIMULATIONS.pending(tasks.watcher()))
     if outcomes is not None:
         mended = outcomes[0] if view.outcome is None else None
-        _verdict(verdict_place, health(view.snapshot, view.snapshot.settings, now, mended, diagnose(outcomes[0])))
+        _verdict(verdict_place, health(view.measured, view.measured.settings, now, mended, diagnose(outcomes[0])))
         if view.outcome is None:
             with figures_place.container():
                 _key_figures(view, now, step, outcomes[0])

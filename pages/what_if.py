@@ -11,7 +11,6 @@ import streamlit as st
 
 from planner.cluster.arrays import BoolArray, FloatArray
 from planner.cluster.errors import PlannerError
-from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE
 from planner.cluster.ranges import parse_bundle
 from planner.cluster.text import bytes_per_s, count, rounded, times
 from planner.explain.cluster_tables import measure as of_bundles
@@ -29,6 +28,7 @@ from planner.figures.simulation import (
     timeline_text,
 )
 from planner.share.link import scenario_digest
+from planner.simulate.demand import demand
 from planner.simulate.measures import MEASURES, Summary
 from planner.simulate.trace import Cycle
 from planner.web import address, doubts, names, scenario_history, simulations, state
@@ -235,14 +235,14 @@ def _shown_value(outcome: Outcome, cycle: Cycle, *, own_colours: bool) -> FloatA
 
 def _over_time(outcome: Outcome, index: int) -> None:
     """Draw the brokers over the cycles, by a quantity of choice."""
-    series, counts = outcome.series, outcome.counts
+    series, counts = outcome.demand_series, outcome.counts
     with st.container(horizontal=True):
         quantity: Any = address.choice("quantity", "Quantity", _QUANTITIES, segments=True, label_visibility="collapsed")
         how = address.choice("show", "Show as", _VIEWS, segments=True, label_visibility="collapsed")
     if how == "map":
         chart(heat_map(series, quantity=quantity, at=index), heat_map_text(series, quantity=quantity), "what-if-map")
         return
-    limit = outcome.trace.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
+    limit = outcome.limit
     events = [cycle.events for cycle in outcome.trace.cycles]
     figure = brokers_over_cycles(
         series, counts, events, quantity=quantity, limit=limit if quantity == "usage" else None, at=index
@@ -267,14 +267,15 @@ def _cycle_by_cycle(outcome: Outcome, digest: str) -> None:
 
 def _overload(outcome: Outcome) -> None:
     """Say which machines cannot do what their traffic asks for."""
-    cycle = outcome.trace.cycles[-1]
-    limit = cycle.view.brokers.cpu_limit_percent
-    share = np.where((limit > 0) & cycle.state.present, cycle.state.cpu_demand_percent / np.maximum(limit, 1e-9), 0.0)
+    brokers = demand(outcome.trace).end.brokers
+    limit = brokers.cpu_limit_percent
+    asked = np.where((limit > 0) & brokers.registered, brokers.cpu_usage_percent, 0.0)
+    share = asked / np.where(limit > 0, limit, 1.0)
     over = np.flatnonzero(share > 1)
     if not len(over):
         return
     worst = int(share.argmax())
-    who = names.short(cycle.view.brokers.name[worst])
+    who = names.short(brokers.name[worst])
     st.warning(
         f"At the end, the traffic of {count(len(over), 'broker')} needs more CPU than the machine has: {who} would"
         f" need {share[worst] * 100:,.0f} %. Its clients have to wait. Pulsar reports at most 100 %, so no strategy"

@@ -9,7 +9,6 @@ import numpy as np
 
 from planner.cluster.internal_bundles import internal_bundles
 from planner.cluster.load_manager import LoadManager
-from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE
 from planner.explain.cluster_patterns import left_out, of_other_managers
 from planner.explain.core_patterns import balanced_with_usual_cores, usage_with_usual_cores
 from planner.explain.finding import Finding
@@ -83,7 +82,7 @@ def _doubtful(cause: Finding, other: Finding, case: Outcome) -> bool:
         return _brokers(cause, other, case)
     sure = [at for at, name in enumerate(case.series.brokers) if name not in cause.brokers]
     usage = case.reported_usage[-1][sure]
-    limit = case.trace.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
+    limit = case.limit
     return not np.isfinite(usage).any() or float(np.nanmean(usage)) < limit
 
 
@@ -98,7 +97,7 @@ def _by_the_weight(cause: Finding, other: Finding, case: Outcome) -> bool:
     """Say whether brokers are neither full nor apart without the weights that are too high."""
     config = case.trace.settings
     least, mean, highest = usage_with_weights_of_1(case.trace.start, config, cause)
-    limit = config.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
+    limit = case.limit
     if other.code in {"out_of_capacity", "policy_full"}:
         return mean < limit
     return highest < limit and highest - least < APART
@@ -106,7 +105,7 @@ def _by_the_weight(cause: Finding, other: Finding, case: Outcome) -> bool:
 
 def _by_the_cores(cause: Finding, other: Finding, case: Outcome) -> bool:
     """Say whether brokers are neither full nor apart with the usual cores, or the other finding is about one of few."""
-    limit = case.trace.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
+    limit = case.limit
     if other.code == "out_of_capacity":
         return balanced_with_usual_cores(case) < limit
     usage = usage_with_usual_cores(case)

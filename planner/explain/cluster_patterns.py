@@ -51,8 +51,8 @@ def out_of_capacity(case: Outcome) -> Iterator[Finding]:
     """Brokers would be at the overload threshold even in perfect balance: balancing cannot help."""
     found, present = case.before_after.after, case.series.present[-1]
     brokers, usage = int(present.sum()), case.series.usage[-1]
-    limit = case.trace.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
-    if not brokers or not is_full(found, case.trace.settings):
+    limit = case.limit
+    if not brokers or not is_full(found, case.trace.start.settings):
         return
     at_best = found.balanced_usage
     more = max(math.ceil(brokers * at_best / limit) - brokers, 1) if limit > 0 else brokers

@@ -38,7 +38,7 @@ def fewer_cores(case: Outcome) -> Iterator[Finding]:
     if not np.isfinite(of_others).any():
         return
     others = float(of_others[np.isfinite(of_others)].mean())
-    limit = case.trace.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
+    limit = case.limit
     decides = deciding_resource(table, case.trace.settings, case.load_manager)
     beyond = beyond_limits(table)[_CPU]  # those are impossible measurements
 
@@ -84,7 +84,7 @@ def more_cores(case: Outcome) -> Iterator[Finding]:
     many = many_cores(table)
     if many is None:
         return
-    limit = case.trace.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
+    limit = case.limit
     now, end = (_share_of(many.usual, seen) for seen in (table, case.last.brokers))
     order = sorted(many.brokers, key=lambda name: -max(now[name], end.get(name, 0.0)))
     first, others = order[0], [now[name] for name in many.others]

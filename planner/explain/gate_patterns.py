@@ -12,7 +12,7 @@ import numpy as np
 from planner.cluster.errors import PlannerError
 from planner.cluster.internal_bundles import internal_bundles
 from planner.cluster.load_manager import LoadManager
-from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE, SHEDDING_BUNDLES_WITH_POLICIES_ENABLED
+from planner.cluster.names import SHEDDING_BUNDLES_WITH_POLICIES_ENABLED
 from planner.cluster.setting import SettingValue, conf_value
 from planner.cluster.snapshot import IsolationPolicy
 from planner.cluster.text import count
@@ -76,7 +76,7 @@ def held_by_gate(case: Outcome) -> Iterator[Finding]:
         return
     first = held[0]
     like = [one for one in held if one.code is first.code]
-    limit = case.trace.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
+    limit = case.limit
     usage = dict(zip(case.series.brokers, case.reported_usage[-1].tolist(), strict=True))
     others = f" The same holds back {listed([one.broker for one in like[1:]])}." if len(like) > 1 else ""
     about = f"{count(len(first.bundles), 'bundle')} of " if first.bundles else ""

@@ -243,7 +243,7 @@ def _balanced(between: str, findings: Sequence[Finding]) -> Health:
 
 def _is_left_by_a_topic(outcome: Outcome, busiest: str, what: Literal["over", "apart"]) -> bool:
     """Say whether one topic of the busiest broker alone keeps it above the limit, or brokers apart."""
-    least = outcome.trace.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
+    least = outcome.limit
     if what == "apart":
         least = float(np.nanmin(outcome.series.usage[-1])) + APART
     return topic_dominates(outcome, busiest) and hottest_topics(outcome)[busiest] >= least

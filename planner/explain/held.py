@@ -8,7 +8,6 @@ from typing import Final
 import numpy as np
 
 from planner.cluster.decisions import Reason, ReasonCode
-from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE
 from planner.cluster.snapshot import Snapshot
 from planner.explain.outcome import Outcome
 from planner.pulsar.manager.cycle import FRAME_GATES, CycleDecision
@@ -53,7 +52,7 @@ def held_brokers(case: Outcome) -> tuple[Held, ...]:
 
 def _held(case: Outcome) -> tuple[Held, ...]:
     usage = case.reported_usage[-1]
-    limit = case.trace.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
+    limit = case.limit
     if not np.isfinite(usage).any():
         return ()
     if float(np.nanmax(usage) - np.nanmin(usage)) < APART and float(np.nanmax(usage)) <= limit:

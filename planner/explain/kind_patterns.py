@@ -9,7 +9,6 @@ import pyarrow.compute as pc
 from planner.cluster.arrays import BoolArray, FloatArray
 from planner.cluster.internal_bundles import internal_bundles
 from planner.cluster.load_manager import LoadManager
-from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count
 from planner.explain.finding import Finding, Severity, listed
@@ -46,7 +45,7 @@ def refused_kinds(snapshot: Snapshot, broker: int) -> str:
 def _persistent(case: Outcome, there: BoolArray) -> Finding:
     view = case.trace.cycles[0].view
     able = there & view.brokers.persistent_topics_enabled
-    usage, limit = _usage(case), case.trace.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
+    usage, limit = _usage(case), case.limit
     off = _idlest_first(view, there & ~able, usage)
     others = usage[able]
     by_policy = _by_policy(view, there & ~able)

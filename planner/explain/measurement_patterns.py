@@ -285,7 +285,7 @@ def used_by_others(case: Outcome) -> Iterator[Finding]:
     if not odd:
         return
     first = max(odd, key=lambda name: float(usage[place[name]]))
-    limit = case.trace.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
+    limit = case.limit
     decides = deciding_resource(view.brokers, case.trace.settings, case.load_manager)
     resource = _CALLED[decides[view.brokers.position[first]]]
     others = f" The same holds for {listed([one for one in odd if one != first])}." if len(odd) > 1 else ""
@@ -358,7 +358,7 @@ def memory_stays(case: Outcome) -> Iterator[Finding]:
 def resource_not_counted(case: Outcome) -> Iterator[Finding]:
     """A machine is full by a resource whose weight hides it from shedding and placement."""
     table, config = case.last.brokers, case.trace.settings
-    limit = config.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE)
+    limit = round(case.limit * 100)
     weights = dict(zip(RESOURCES, astuple(ResourceWeights.of(config, case.load_manager)), strict=True))
     raw = config.release.has(UNWEIGHTED) and case.shedder == fallback_shedder(case.load_manager).name
     for resource, percents in zip(RESOURCES, usage_percent_by_resource(table).astype(float), strict=True):

@@ -11,6 +11,7 @@ import pandas as pd
 from planner.cluster.arrays import FloatArray
 from planner.cluster.internal_bundles import is_internal_bundle
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.units import MIB, MS_PER_MIN
 from planner.explain.before_after import BeforeAfter, before_after
@@ -20,6 +21,7 @@ from planner.pulsar.manager.cycle import CycleDecision, effective_shedder
 from planner.pulsar.manager.pairing import running_placement
 from planner.pulsar.shedding.profile import Profile
 from planner.simulate import measures
+from planner.simulate.demand import demand_series
 from planner.simulate.event import Event
 from planner.simulate.judge import Result
 from planner.simulate.moves import Return, relocations, returns
@@ -58,8 +60,13 @@ class Outcome:
 
     @cached_property
     def spread(self) -> measures.Imbalance:
-        """Spread of usage at each cycle."""
+        """Spread of usage at each cycle, as brokers report it."""
         return measures.imbalance_series(self.series)
+
+    @cached_property
+    def demand_series(self) -> measures.BrokerSeries:
+        """Every broker at every cycle, for charts: usage as it is measured everywhere, above 1 beyond capacity."""
+        return demand_series(self.trace)
 
     @cached_property
     def top_score(self) -> float:
@@ -123,6 +130,11 @@ class Outcome:
     def is_internal(self, bundle: str) -> bool:
         """Say whether Pulsar keeps a bundle for itself: it is never advised on, nor counted as harm."""
         return is_internal_bundle(bundle, self.trace.start.settings.release)
+
+    @cached_property
+    def limit(self) -> float:
+        """Usage above which a broker is overloaded: the limit of the capture, as the judge has it (1.0 = 100 %)."""
+        return self.trace.start.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
 
     @cached_property
     def load_manager(self) -> LoadManager:

@@ -8,7 +8,6 @@ import numpy as np
 from planner.cluster.broker_meant import broker_meant
 from planner.cluster.internal_bundles import internal_bundles
 from planner.cluster.names import (
-    BROKER_OVERLOADED_THRESHOLD_PERCENTAGE,
     FAILURE_DOMAINS_ENABLED,
     SHEDDING_BUNDLES_WITH_POLICIES_ENABLED,
 )
@@ -435,7 +434,7 @@ def _busier(usage: Mapping[str, float], inside: Sequence[str], outside: Sequence
 
 def policy_full(case: Outcome) -> Iterator[Finding]:
     """The brokers that an isolation policy leaves its namespaces are full together, or busier, and others have room."""
-    limit = case.trace.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE)
+    limit = case.limit * 100
     usage = dict(zip(case.series.brokers, (case.reported_usage[-1] * 100).tolist(), strict=True))
     usage = {name: value for name, value in usage.items() if np.isfinite(value)}
     end = at_the_end(case.trace)

@@ -8,7 +8,6 @@ import numpy as np
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.names import (
-    BROKER_OVERLOADED_THRESHOLD_PERCENTAGE,
     DISTRIBUTE_BUNDLES_EVENLY_ENABLED,
     HISTORY_RESOURCE_PERCENTAGE,
     LOAD_BALANCER_ENABLED,
@@ -231,7 +230,7 @@ def threshold_never_reached(case: Outcome) -> Iterator[Finding]:
     scores = scores[np.isfinite(scores).any(axis=1)]
     if np.isnan(usage).all() or not len(scores):  # nobody is there, or nobody is known
         return
-    limit = case.trace.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
+    limit = case.limit
     hot = bool(np.nanmax(usage) > limit > np.nanmean(usage))
     far = float(np.nanmax(usage) - np.nanmin(usage)) >= 2 * _SPREAD
     if float(np.nanmax(usage) - np.nanmin(usage)) < _SPREAD and not hot:
@@ -537,7 +536,7 @@ def usage_not_compared(case: Outcome) -> Iterator[Finding]:
     if case.profile.measure == "usage" or case.trace.cycles[-1].unloads:
         return
     usage, config = case.reported_usage[-1], case.trace.settings
-    limit = config.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
+    limit = case.limit
     if not np.isfinite(usage).any() or not (config.flag(LOAD_BALANCER_ENABLED) and config.flag(SHEDDING_ENABLED)):
         return
     highest, least = float(np.nanmax(usage)), float(np.nanmin(usage))

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE
 from planner.cluster.text import count
 from planner.explain.finding import Finding, listed
 from planner.explain.outcome import Outcome
@@ -25,7 +24,6 @@ def shedding_off(case: Outcome) -> Iterator[Finding]:
     if not sources:
         return
     named = tuple(dict.fromkeys(sources))
-    limit = trace.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
     yield Finding(
         code="shedding_off",
         title=f"{off.setting} is false, and {case.shedder} would shed",
@@ -34,7 +32,7 @@ def shedding_off(case: Outcome) -> Iterator[Finding]:
             f" {listed(named)}."
         ),
         remedy=f"{off.remedy.removesuffix('.')}.",
-        severity="high" if float(np.nanmax(case.reported_usage[-1], initial=0.0)) > limit else "medium",
+        severity="high" if float(np.nanmax(case.reported_usage[-1], initial=0.0)) > case.limit else "medium",
         brokers=named,
         settings=(off.setting,),
         changes={} if off.hold is not None else {off.setting: True},

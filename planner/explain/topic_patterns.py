@@ -49,7 +49,7 @@ _DIVIDED: Final = 5
 def hot_topic(case: Outcome) -> Iterator[Finding]:
     """One topic takes a third of a broker, or most of what a full broker carries: no split can divide it."""
     end = at_the_end(case.trace)
-    model = UsageModel.of(end, case.trace.settings, case.trace.scenario.assumptions)
+    model = UsageModel.of(end, case.trace.start.settings, case.trace.scenario.assumptions)
     if not len(end.topics):
         yield from _hot_single_bundle(model)
         return
@@ -100,7 +100,7 @@ def topic_dominates(case: Outcome, broker: str) -> bool:
 
 def _hottest(case: Outcome) -> dict[str, float]:
     end = at_the_end(case.trace)
-    model = UsageModel.of(end, case.trace.settings, case.trace.scenario.assumptions)
+    model = UsageModel.of(end, case.trace.start.settings, case.trace.scenario.assumptions)
     if len(end.topics):
         rows = np.flatnonzero((end.topics.bundle >= 0) & ~internal_topics(end))
         owner, usage = end.bundles.owner[end.topics.bundle[rows]], topic_usage(model, rows)
@@ -212,7 +212,7 @@ def _topics(
         else "A single hot topic, which no split can divide"
     )
     advised = f" {advice.evidence}" if advice.evidence else ""
-    limit = case.trace.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
+    limit = case.limit
     full = {name for name, used in zip(case.series.brokers, case.series.usage[-1], strict=True) if used > limit}
     owners = end.bundles.owner[topics.bundle[rows[hot]]].tolist()
     hot_on = {end.brokers.name[at] for at in owners if at >= 0}

@@ -234,8 +234,8 @@ def timeline_text(series: BrokerSeries, counts: CycleCounts, *, quantity: Quanti
     moved = f"; bundles: {', '.join(happened)}" if happened else "; no bundle was shed"
     return (
         f"The {label} of {count(len(series.brokers), 'broker')} over {count(len(spread.std), 'cycle')}:"
-        f" {_ends(spread, 0, factor)} {unit} at the start, {_ends(spread, -1, factor)} {unit} at the end; deviation"
-        f" {rounded(first)} {what} at the start, {rounded(last)} {what} at the end{moved}."
+        f" {_ends(spread, 0, factor)} {unit} as the first begins, {_ends(spread, -1, factor)} {unit} as the last"
+        f" begins; deviation {rounded(first)} {what}, then {rounded(last)} {what}{moved}."
     )
 
 

@@ -1,23 +1,19 @@
 """What the machines were asked for during a simulation, moment by moment: the usage that outcomes are measured by."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from planner.cluster.arrays import FloatArray, Int64Array, frozen
-from planner.cluster.names import (
-    BROKER_OVERLOADED_THRESHOLD_PERCENTAGE,
-    DIRECT_MEMORY_RESOURCE_WEIGHT,
-    MEMORY_RESOURCE_WEIGHT,
-    SHEDDING_INTERVAL_MINUTES,
-)
+from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE, SHEDDING_INTERVAL_MINUTES
 from planner.cluster.once import once
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.tables import BrokerTable
-from planner.pulsar.load.usage import RESOURCE_WEIGHTS, uncounted_usage, weighted_usage
+from planner.pulsar.load.usage import uncounted_usage, weighted_usage
 from planner.simulate.measures import BrokerSeries, Imbalance, broker_series, imbalance
+from planner.simulate.measuring import measured_by, weighs_otherwise
 from planner.simulate.trace import Trace
 from planner.simulate.usage_model import MOST_USAGE, Standing, UsageModel, at_the_end, standing_of
 
@@ -83,16 +79,16 @@ def demand(trace: Trace) -> Demand:
     )
 
 
-def measured_by(captured: Settings, scenario: Settings) -> Settings:
-    """Return the settings by which outcomes of a scenario are measured: those of the capture.
+@once
+def demand_series(trace: Trace) -> BrokerSeries:
+    """Return every broker as every cycle begins, its usage above 1 where demand exceeds capacity, as `Demand` has it.
 
-    Lower weights of the scenario count where the capture's show more than can be unloaded or than there is: memory,
-    which no bundle takes along, and weights above 1.
+    The first cycle begins with the cluster as captured; what the last one moves shows in `Demand` only.
     """
-    memory = (MEMORY_RESOURCE_WEIGHT, DIRECT_MEMORY_RESOURCE_WEIGHT)
-    least = {name: 0.0 if name in memory else 1.0 for name in (*memory, *RESOURCE_WEIGHTS)}
-    lower = {name: max(scenario.number(name), floor) for name, floor in least.items()}
-    return captured.changed(**{name: value for name, value in lower.items() if value < captured.number(name)})
+    series = broker_series(trace)
+    config = measured_by(trace.start.settings, trace.settings)
+    usage = np.where(series.present, _as_cycles_begin(trace, series, config, _hidden(trace.start)), np.nan)
+    return replace(series, usage=frozen(usage))
 
 
 def _hidden(start: Snapshot) -> Callable[[BrokerTable], FloatArray]:
@@ -122,17 +118,14 @@ def _as_cycles_begin(
     manager = trace.start.info.load_manager
     column = {name: at for at, name in enumerate(series.brokers)}
     places = [[column[name] for name in cycle.view.brokers.name] for cycle in trace.cycles]
-    weights = [name for name in {**config.overrides, **trace.settings.overrides} if name.endswith("ResourceWeight")]
-    if any(trace.settings[name] != config[name] for name in weights):
+    usage = np.nan_to_num(series.usage)
+    if weighs_otherwise(trace.settings, config):
         usage = np.zeros(series.usage.shape)
         for row, place, cycle in zip(usage, places, trace.cycles, strict=True):
             row[place] = weighted_usage(cycle.view.brokers, config, manager)
-    else:
-        usage = np.nan_to_num(series.usage)
-        for row, place, cycle in zip(usage, places, trace.cycles, strict=True):
-            factors = np.where(cycle.state.present & (cycle.state.growth_factor > 0), cycle.state.growth_factor, 1.0)
-            asked = 1 / np.maximum(factors, 1 / MOST_USAGE)  # usage is capped at capacity
-            row[place] = np.where(asked > 1, np.maximum(row[place], asked), row[place])
     for row, place, cycle in zip(usage, places, trace.cycles, strict=True):
+        factors = np.where(cycle.state.present & (cycle.state.growth_factor > 0), cycle.state.growth_factor, 1.0)
+        asked = 1 / np.maximum(factors, 1 / MOST_USAGE)  # usage is capped at capacity
+        row[place] = np.where(asked > 1, np.maximum(row[place], asked), row[place])
         row[place] = np.maximum(row[place], hidden(cycle.view.brokers))
     return usage

@@ -93,7 +93,7 @@ def review_losses(
 ) -> FailureReview:
     """Remove every broker, or every pair of brokers, and place their bundles on the others.
 
-    The settings are those of the snapshot where none are given.
+    The settings decide where bundles go; those of the snapshot where none are given. The snapshot's measure usage.
 
     Returns:
         One row for each loss; none where no broker would remain.
@@ -101,7 +101,7 @@ def review_losses(
     Raises:
         SettingError: The placement strategy is unknown.
     """
-    cluster = UsageModel.of(snapshot, config or snapshot.settings, assumptions or Assumptions())
+    cluster = UsageModel.of(snapshot, snapshot.settings, assumptions or Assumptions())
     alive = np.flatnonzero(cluster.alive)
     before = cluster.usage(cluster.served())
     paired = alive
@@ -109,7 +109,7 @@ def review_losses(
         paired = np.sort(alive[np.argsort(-before[alive], kind="stable")[:MOST_BROKERS_PAIRED]])
     choices = [] if len(alive) <= lost else list(combinations(paired.tolist(), lost))
     losses = np.array(choices, dtype=np.int64).reshape(-1, lost)
-    rule = _Rule.of(cluster)
+    rule = _Rule.of(snapshot, config or snapshot.settings)
     columns = _review(cluster, rule, losses)
     skipped = (
         ""
@@ -161,8 +161,7 @@ class _Rule:
     method: str
 
     @staticmethod
-    def of(cluster: UsageModel) -> "_Rule":
-        snapshot, config = cluster.snapshot, cluster.config
+    def of(snapshot: Snapshot, config: Settings) -> "_Rule":
         modular = snapshot.info.load_manager is LoadManager.MODULAR
         placement = running_placement(snapshot.info.load_manager, config)
         evenly = modular and config.flag(DISTRIBUTE_BUNDLES_EVENLY_ENABLED)

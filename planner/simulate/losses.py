@@ -18,7 +18,7 @@ from planner.simulate.price import price_of
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, Step, unchanged
 from planner.simulate.trace import Trace
-from planner.simulate.usage_model import settled
+from planner.simulate.usage_model import end_by_capture
 
 LOSS_AT_MIN: Final = 2.0
 """Minute of a simulation at which a broker dies, everywhere that a loss is one click away."""
@@ -139,7 +139,7 @@ def simulate_losses(
     each_s = price_of(snapshot, scenario).seconds
     most = max(int(budget_s / each_s), 1) if each_s > 0 else len(order)
     without = None
-    limit = config.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE)
+    limit = snapshot.settings.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE)
     found: list[Loss] = []
     minutes = 0.0
     if order and not asked and most > 1 and not cancelled():
@@ -157,11 +157,9 @@ def simulate_losses(
 
 @once
 def losses_now(trace: Trace) -> Losses:
-    """Simulate the losses of the cluster that a simulation starts from, with nothing changed; once for a trace."""
-    own = trace.scenario
-    return simulate_losses(
-        trace.start, unchanged(trace.start.settings.release.name, seed=own.seed, assumptions=own.assumptions)
-    )
+    """Simulate the losses of the cluster that a simulation starts from, as pages do without a scenario; once."""
+    release = trace.start.settings.release.name
+    return simulate_losses(trace.start, unchanged(release, assumptions=trace.scenario.assumptions))
 
 
 @once
@@ -173,11 +171,12 @@ def losses_after(trace: Trace) -> Losses:
 def at_its_end(trace: Trace) -> tuple[Snapshot, Scenario]:
     """Return the cluster at the end of a simulation, and the scenario that goes on with its settings and release.
 
-    Demand beyond what a machine has is kept: it does not go away with the broker that is lost.
+    Demand beyond what a machine has is kept: it does not go away with the broker that is lost. The settings of the
+    simulation are those of that scenario, so that usage is measured by the capture's, as in the simulation.
     """
     own = trace.scenario
-    then = unchanged(own.pulsar_version, seed=own.seed, assumptions=own.assumptions)
-    return settled(trace), then
+    then = unchanged(own.pulsar_version, seed=own.seed, assumptions=own.assumptions, settings=own.settings)
+    return end_by_capture(trace), then
 
 
 def _loss(trace: Trace, broker: str, limit: int) -> Loss:

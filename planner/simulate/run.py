@@ -148,7 +148,7 @@ class Simulation:
         algorithm = default_split_algorithm(self.config.text(DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM))
         self._splits_by_traffic = algorithm.reads_traffic
         self._memory: LeaderMemory = elected(self._shedder, self._manager, self.config)
-        self.notes: list[str] = self._counted_for_itself()
+        self.notes = [*scenario.measured_as_captured(start), *self._counted_for_itself()]
         if self._interval_ms() > WATCHED_MIN * MS_PER_MIN:
             self.notes.append(
                 "Only the first day and the last three days of the long interval between shedding cycles are simulated."

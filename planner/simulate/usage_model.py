@@ -177,6 +177,14 @@ def settled(trace: Trace) -> Snapshot:
     return replace(at_the_end(trace), settings=trace.settings)
 
 
+def end_by_capture(trace: Trace) -> Snapshot:
+    """Return the cluster at the end of a simulation, with the settings of the capture, by which usage is measured.
+
+    Demand beyond what a machine has is kept.
+    """
+    return replace(at_the_end(trace), settings=trace.start.settings)
+
+
 def standing(snapshot: Snapshot, config: Settings, assumptions: Assumptions) -> Standing:
     """Return how near a cluster is to its limits.
 

@@ -1,6 +1,7 @@
 """The bar that all pages have: what the scenario changes, whether the page shows it, and the link."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from urllib.parse import urlsplit
 
@@ -74,10 +75,19 @@ def draw_bar(view: state.Current, about: str, *, offers: bool, own: bool, shown:
             elif not own:
                 registry.link("what_if", "What if …?")
             copy_link(partial(_link, view, present))
+    for measured in _measured(view, present) if is_open else ():
+        st.caption(plain(measured))
     if is_open and about:
         end = shown or f"This page shows the cluster after {count(present.cycles, 'cycle')} of the scenario."
         st.caption(end if after else about)
     return after
+
+
+def _measured(view: state.Current, scenario: Scenario) -> list[str]:
+    """Return that usage is measured as captured where the scenario has other settings for it: a sentence or none."""
+    with suppress(PlannerError):  # the page says what does not fit
+        return scenario.measured_as_captured(view.captured)
+    return []
 
 
 def _ways(view: state.Current, *, offers: bool, own: bool) -> bool:

@@ -18,6 +18,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import plain, short_digest
 from planner.pulsar.manager.splits import next_splits
 from planner.simulate.sequence import CycleStep, decide_cycles, same_load
+from planner.simulate.usage_model import end_by_capture
 from planner.web import address, history_moments
 from planner.web.session import SessionValue
 from planner.web.task import Limits, Task
@@ -63,15 +64,25 @@ class Current:
         return self.captured if self.visible is None else self.visible
 
     @property
+    def measured(self) -> Snapshot:
+        """What the page shows, as the judge measures it: with the demand on machines, and the capture's settings.
+
+        After a scenario, `snapshot` has what brokers report, which is 100 % at most, and the settings that decide.
+        """
+        if self.outcome is None or self.visible is not _end_of(self.outcome):
+            return self.snapshot
+        trace = self.outcome.trace
+        measured: Snapshot = self.outcome.once("measured at the end", lambda: end_by_capture(trace))
+        return measured
+
+    @property
     def digest(self) -> str:
         """Digest of the snapshot in view, even while its state after a scenario is visible."""
         return self.saved.digest
 
     def after(self, outcome: "Outcome") -> "Current":
         """Return the view of the cluster at the end of a simulation, with the settings that were in force."""
-        trace = outcome.trace
-        end = outcome.once("shown at the end", lambda: replace(trace.end, settings=trace.settings))
-        return replace(self, visible=end, variant=outcome.digest, outcome=outcome)
+        return replace(self, visible=_end_of(outcome), variant=outcome.digest, outcome=outcome)
 
     def under(self, manager: "LoadManager") -> "Current":
         """Return the view of the same cluster run by a load manager."""
@@ -79,6 +90,13 @@ class Current:
             return self
         other = replace(self.snapshot, info=replace(self.snapshot.info, load_manager=manager))
         return replace(self, visible=other, variant=f"{self.variant}-{manager}")
+
+
+def _end_of(outcome: "Outcome") -> Snapshot:
+    """Return the cluster at the end of a simulation, with the settings that were in force."""
+    trace = outcome.trace
+    end: Snapshot = outcome.once("shown at the end", lambda: replace(trace.end, settings=trace.settings))
+    return end
 
 
 @st.cache_resource(show_spinner=False)

@@ -82,8 +82,8 @@ class TestTimeline:
     def test_in_words(self) -> None:
         trace = story()
         assert timeline_text(broker_series(trace), cycle_counts(trace)) == (
-            "The usage of 3 brokers over 2 cycles: 10 to 90 % at the start, 50 to 50 % at the end; deviation 37.7"
-            " points at the start, 0 points at the end; bundles: 2 shed."
+            "The usage of 3 brokers over 2 cycles: 10 to 90 % as the first begins, 50 to 50 % as the last begins;"
+            " deviation 37.7 points, then 0 points; bundles: 2 shed."
         )
 
 

@@ -135,8 +135,8 @@ def test_heap_counts_for_the_extensible_load_manager_alone() -> None:
             memory_usage_mib=np.array([900.0, 100.0, 100.0]),
             memory_limit_mib=np.full(count, 1_000.0),
         )
-        heavy = snapshot.with_columns(brokers=brokers)
-        found = review_losses(heavy, heavy.settings.changed(**weights))
+        heavy = replace(snapshot.with_columns(brokers=brokers), settings=snapshot.settings.changed(**weights))
+        found = review_losses(heavy)
         peaks[manager] = dict(zip((found.names(at) for at in range(count)), found.peak_usage.tolist(), strict=True))
     assert peaks[LoadManager.EXTENSIBLE]["b2:8080",] == pytest.approx(0.9)
     assert peaks[LoadManager.EXTENSIBLE]["b1:8080",] < 0.5, "its heap goes with it"
