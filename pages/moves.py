@@ -313,7 +313,8 @@ def draw(view: state.Current) -> None:
     with moves:
         _moves(outcome)
     with diagnosis:
-        finding_cards(view, findings_of(view, outcome), "moves")
+        is_open = present != scenario_history.as_captured(view)
+        finding_cards(view, findings_of(view, outcome), "moves", of_scenario=is_open)
     with act:
         options = _commands(outcome, divided)
     with later:

@@ -300,7 +300,7 @@ def _result(view: state.Current) -> None:
     findings = diagnose(outcome)
     titles = f": {', '.join(names.short(f.title) for f in findings)}" if findings else ": no problems found"
     with st.expander(f"Diagnosis{titles}", icon=":material/stethoscope:"):
-        finding_cards(view, findings_of(view, outcome), "what-if")
+        finding_cards(view, findings_of(view, outcome), "what-if", of_scenario=changed)
     st.fragment(_cycle_by_cycle, run_every=_STEP_S if _PLAYING.get() else None)(outcome, view.digest)
     with st.expander("All measures", icon=":material/table_chart:", key="all-measures", on_change="rerun") as measures:
         if measures.open:

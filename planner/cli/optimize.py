@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from planner.cli.output import SHOWN, opened, show_price, warn_switched_off, write_file
+from planner.cli.output import SHOWN, opened, show_price, warn, warn_switched_off, write_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -168,6 +168,8 @@ def _start(
     if scenario is None:
         return with_traffic(captured, traffic), None
     show_price(captured, asked := content_of(open_scenario(scenario), captured))
+    for measured in asked.measured_by_plans(captured):
+        warn(measured)
     start = settled(simulate(captured, asked)) if after_cycles else left_by(captured, asked)
     return with_traffic(start, traffic), Basis(captured, asked)
 

@@ -31,6 +31,19 @@ def measured_as_captured(config: Settings, captured: Settings) -> list[str]:
     return [f"Usage is measured by {what} ({limit} %). {values} only changes what Pulsar decides."]
 
 
+def measured_by_plans(config: Settings, captured: Settings) -> list[str]:
+    """Return that best plans measure usage by the settings of a scenario, where that differs: a sentence or none.
+
+    A plan is for the load balancer with these settings, which says whether it undoes the plan.
+
+    Args:
+        config: Settings of the scenario.
+        captured: Settings of the capture.
+    """
+    values = ", ".join(f"{name} = {conf_value(config[name])}" for name in _changed(config, captured))
+    return [f"Best plans measure usage as the scenario's load balancer does: {values}."] if values else []
+
+
 def _changed(config: Settings, captured: Settings) -> list[str]:
     known = captured.release.settings
     return [

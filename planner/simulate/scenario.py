@@ -23,7 +23,7 @@ from planner.pulsar.manager.class_names import in_full
 from planner.simulate.assumptions import Assumptions
 from planner.simulate.edits.edit import Edit
 from planner.simulate.edits.registry import AnyEdit
-from planner.simulate.measuring import measured_as_captured
+from planner.simulate.measuring import measured_as_captured, measured_by_plans
 
 FORMAT_VERSION: Final = 1
 """Version of the written form; raised when an old reader could misunderstand a new scenario."""
@@ -108,6 +108,14 @@ class Scenario:
             SettingError: A name is unknown or a value out of bounds.
         """
         return measured_as_captured(self.settings_over(snapshot), snapshot.settings)
+
+    def measured_by_plans(self, snapshot: Snapshot) -> list[str]:
+        """Return that plans from here measure usage by the settings, where these differ in that: a sentence or none.
+
+        Raises:
+            SettingError: A name is unknown or a value out of bounds.
+        """
+        return measured_by_plans(self.settings_over(snapshot), snapshot.settings)
 
     def release_over(self, snapshot: Snapshot) -> Release:
         """Return the release that decides: every command, page and simulation asks here."""

@@ -82,7 +82,9 @@ _PAGES = {
 """By the code of a finding: the page to open, and its content."""
 
 
-def finding_cards(view: state.Current, findings: Sequence[Tried], key: str, columns: int = 1) -> None:
+def finding_cards(
+    view: state.Current, findings: Sequence[Tried], key: str, columns: int = 1, *, of_scenario: bool = False
+) -> None:
     """Draw what a diagnosis found: evidence, remedy, what came of trying it, and the page to go to.
 
     Args:
@@ -90,6 +92,7 @@ def finding_cards(view: state.Current, findings: Sequence[Tried], key: str, colu
         findings: What was found, its remedies tried.
         key: Keeps the buttons of several places apart.
         columns: How many cards stand beside each other.
+        of_scenario: Whether they are about the open scenario, so that links show the cluster after it.
     """
     if not findings:
         st.success("No problems found in this simulation.", icon=":material/check_circle:")
@@ -99,10 +102,10 @@ def finding_cards(view: state.Current, findings: Sequence[Tried], key: str, colu
         places = st.columns(columns) if columns > 1 else [st.container()]
         for at, (place, tried) in enumerate(zip(places, findings[start : start + columns], strict=False), start):
             with place.container(border=True, height="stretch"):
-                _card(view, tried, f"{key}-{at}-{tried.finding.code}")
+                _card(view, tried, f"{key}-{at}-{tried.finding.code}", of_scenario=of_scenario)
 
 
-def _card(view: state.Current, tried: Tried, key: str) -> None:
+def _card(view: state.Current, tried: Tried, key: str, *, of_scenario: bool) -> None:
     finding = tried.finding
     st.markdown(f"{_ICONS[finding.severity]} **{plain(short(finding.title))}** · {_WORDS[finding.severity]}")
     st.text(short(finding.evidence))
@@ -112,7 +115,8 @@ def _card(view: state.Current, tried: Tried, key: str) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         page, label = _PAGES.get(finding.code, ("", ""))
         if page:
-            registry.link(page, label, **_context(page, finding))
+            after = registry.page(page).after_scenario if of_scenario else {}
+            registry.link(page, label, **after, **_context(page, finding))
         if tried.trial is not None and tried.trial.offered:
             words = plain(short(tried.trial.action.words))
             if st.button(words, icon=":material/science:", key=f"try-{key}", help="Adds it to the scenario."):

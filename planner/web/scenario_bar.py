@@ -75,7 +75,7 @@ def draw_bar(view: state.Current, about: str, *, offers: bool, own: bool, shown:
             elif not own:
                 registry.link("what_if", "What if …?")
             copy_link(partial(_link, view, present))
-    for measured in _measured(view, present) if is_open else ():
+    for measured in _measured(view, present, plans=after and bool(shown)) if is_open else ():
         st.caption(plain(measured))
     if is_open and about:
         end = shown or f"This page shows the cluster after {count(present.cycles, 'cycle')} of the scenario."
@@ -83,10 +83,10 @@ def draw_bar(view: state.Current, about: str, *, offers: bool, own: bool, shown:
     return after
 
 
-def _measured(view: state.Current, scenario: Scenario) -> list[str]:
-    """Return that usage is measured as captured where the scenario has other settings for it: a sentence or none."""
+def _measured(view: state.Current, scenario: Scenario, *, plans: bool) -> list[str]:
+    """Return by what usage is measured where the scenario has other settings for it: a sentence or none."""
     with suppress(PlannerError):  # the page says what does not fit
-        return scenario.measured_as_captured(view.captured)
+        return scenario.measured_by_plans(view.captured) if plans else scenario.measured_as_captured(view.captured)
     return []
 
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -10,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 from planner.share.link import encode_link
 from planner.simulate.edits.registry import AnyEdit, BrokerLoss, IsolationChange, TrafficGrowth
 from planner.simulate.scenario import Step, unchanged
-from planner.web import state
+from planner.web import registry, state
 from tests.app.pages.test_pages_agree import figures, said
 from tests.app.plan.test_one_answer import cluster
 
@@ -31,10 +32,9 @@ CASES: dict[str, tuple[int, tuple[AnyEdit, ...], dict[str, float]]] = {
 }
 
 
-def table(test: AppTest, column: str) -> dict[str, dict[str, str]]:
+def table(test: AppTest, column: str) -> dict[str, dict[str, Any]]:
     frame = next(one.value for one in test.dataframe if column in one.value.columns)
-    rows: dict[str, dict[str, str]] = frame.set_index(frame.columns[0]).to_dict("index")
-    return rows
+    return {str(row[frame.columns[0]]): dict(row) for _, row in frame.iterrows()}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -68,6 +68,9 @@ def test_each_fact_is_one_number(page: Page, name: str) -> None:
 
     notes = " ".join(str(one.value) for one in shown["overview"].caption)
     assert ("only changes what Pulsar decides" in notes) == bool(settings)
+    plans = page("best_plan", snapshot=saved.digest[:12], scenario=link, **{"with": "1"})
+    notes = " ".join(str(one.value) for one in plans.caption)
+    assert ("Best plans measure usage as the scenario's load balancer does" in notes) == bool(settings)
 
 
 def test_clients_of_bundles_that_no_broker_serves_count_on_moves_as_well(page: Page) -> None:
@@ -83,3 +86,22 @@ def test_clients_of_bundles_that_no_broker_serves_count_on_moves_as_well(page: P
         for one in ("moves", "what_if")
     )
     assert moves == played != "0"
+
+
+@pytest.mark.parametrize("name", ["what_if", "moves"])
+def test_findings_of_a_scenario_lead_to_the_cluster_after_it(
+    page: Page, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """The card named a headroom of the scenario, and the page behind its link that of the capture."""
+    linked: list[tuple[str, dict[str, str]]] = []
+    monkeypatch.setattr(registry, "link", lambda _, label, *__, **parts: linked.append((label, parts)))
+    snapshot = cluster(1)
+    saved = state.workspace().add(snapshot, "after")
+    made = unchanged(snapshot.info.pulsar_version, steps=(Step(TrafficGrowth(factor=9.0)),), cycles=3)
+    test = page(name, snapshot=saved.digest[:12], scenario=encode_link(made, saved.digest, "after"))
+    assert any("Out of capacity" in str(one.value) for one in test.markdown)
+    parts = {label: parts for label, parts in linked if label in {"Headroom", "Show the limit"}}
+    assert parts["Headroom"]["when"] == "end"
+    linked.clear()
+    page(name, snapshot=saved.digest[:12])
+    assert not any(registry.AFTER in parts or parts.get("when") == "end" for _, parts in linked)

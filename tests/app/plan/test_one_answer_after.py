@@ -43,8 +43,8 @@ def scenario_of(number: int, attempt: int) -> Scenario:
     """Edits of any kind, more traffic, and settings by which usage is measured."""
     draw, snapshot = random.Random(f"{number}/{attempt}"), cluster(number)  # noqa: S311
     steps = [Step(TrafficGrowth(factor=draw.choice((0.7, 1.5, 4.0))))] if draw.random() < 0.6 else []
-    steps += [Step(random_edit(snapshot, draw)) for _ in range(draw.randint(0, 3))]  # type: ignore[arg-type]
-    settings = {name: draw.choice(values) for name, values in draw.sample(SETTINGS, draw.randint(0, 3))}  # type: ignore[arg-type]
+    steps += [Step(random_edit(snapshot, draw)) for _ in range(draw.randint(0, 3))]
+    settings = {name: draw.choice(values) for name, values in draw.sample(SETTINGS, draw.randint(0, 3))}
     made = unchanged(snapshot.info.pulsar_version, steps=tuple(steps), settings=settings)
     return replace(made, cycles=draw.choice((1, 4, 12)), seed=draw.choice((0, 3)))
 
