@@ -3,8 +3,9 @@
 import streamlit as st
 
 from planner.cluster.snapshot import Snapshot
-from planner.cluster.text import count
+from planner.cluster.text import count, percent
 from planner.explain.cluster_tables import broker_frame, bundle_frame, resource_frame
+from planner.explain.health import usage_of
 from planner.explain.kind_patterns import refused_kinds
 from planner.figures.scores import resource_breakdown
 from planner.web import address, state
@@ -40,10 +41,12 @@ def draw(view: state.Current) -> None:
     """Draw the page."""
     snapshot = view.measured
     frame = broker_frame(snapshot)
-    spread = frame["usage (%)"]
+    there = int((snapshot.brokers.registered & snapshot.brokers.has_load_data).sum())
+    least, _, highest = usage_of(snapshot, snapshot.settings)
+    rest = f" {len(frame) - there:,} of {len(frame):,} report no load." if there < len(frame) else ""
     st.markdown(
-        f"{count(len(frame), 'broker')} with a usage from {spread.min():.1f} % to {spread.max():.1f} %. Usage is the"
-        " share of a broker's most used resource, with the weights of the settings."
+        f"{count(there, 'broker')} with a usage from {percent(least)} to {percent(highest)}.{rest} Usage"
+        " is the share of a broker's most used resource, with the weights of the settings."
     )
     show_resources(snapshot, "resource-map")
     names = frame["broker"].tolist()

@@ -54,6 +54,8 @@ def test_each_fact_is_one_number(page: Page, name: str) -> None:
     assert f"{compared['highest usage (%)']} %" == told["Highest usage"]
     usage = [row["usage (%)"] for row in table(shown["brokers"], "usage (%)").values()]
     assert f"{max(map(float, usage)):.1f} %" == told["Highest usage"]
+    alive = len(usage) - any(isinstance(edit, BrokerLoss) for edit in edits)
+    assert f"{alive} brokers with a usage from" in said(shown["brokers"], "with a usage from")
     assert told["Headroom"] == review["Headroom"] == after["Headroom"] == played["Final headroom"]
     assert float(compared["deviation (points)"]) == float(told["Deviation"].split()[0])
 
