@@ -297,7 +297,8 @@ def draw(view: state.Current) -> None:
     found = simulations.run(view, present, *([quiet(present)] if present.edits else []))
     if found is None:
         return
-    outcome, trace = found[0], replace(found[0].trace, scenario=present)
+    outcome = found[0]
+    trace = replace(outcome.trace, scenario=replace(outcome.trace.scenario, name=present.name))
     divided = asked_of(trace, found[-1].trace if present.edits else None)
     titles = {
         "moves": "Moves",

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from planner.cluster.errors import ScenarioError
-from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE, SHEDDING_INTERVAL_MINUTES
+from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count
 from planner.cluster.units import MS_PER_MIN
@@ -74,9 +74,9 @@ def on_its_edits(captured: Snapshot, base: Scenario, plan: Scenario, *, after_cy
     Raises:
         ScenarioError: They have more edits than a scenario may have, or an edit does not fit the cluster.
     """
+    base = base.within(captured)
     if after_cycles:
-        every_min = max(base.settings_over(captured).integer(SHEDDING_INTERVAL_MINUTES), 1)
-        return on_top_of(base, plan, settled_min=float(base.cycles * every_min))
+        return on_top_of(base, plan, settled_min=base.end_min(captured))
     return on_top_of(base, plan, made_min=made_after_min(captured, base))
 
 

@@ -72,7 +72,8 @@ class Basis:
 
     def asked(self, program: Sequence[str]) -> list[Command]:
         """Return what the edits ask of an operator."""
-        cluster, edits = self.captured.info.cluster, [edit.over(self.captured) for edit in self.scenario.edits]
+        made = self.scenario.within(self.captured).edits
+        cluster, edits = self.captured.info.cluster, [edit.over(self.captured) for edit in made]
         return [command for edit in edits for command in edit.commands(cluster, program)]
 
 

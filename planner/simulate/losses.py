@@ -97,9 +97,10 @@ class Losses:
 
 
 def with_loss(scenario: Scenario, *brokers: str, after_min: float = 0.0) -> Scenario:
-    """Return a scenario in which brokers die soon after the start, or after so many minutes."""
+    """Return a scenario in which brokers die soon after the start, or so many minutes later; it lasts as long."""
     steps = (Step(BrokerLoss(broker=broker, at_min=after_min + LOSS_AT_MIN)) for broker in brokers)
-    return scenario.with_steps(*scenario.steps, *steps)
+    longer = replace(scenario, cycles=max(scenario.cycles, int(after_min + LOSS_AT_MIN) + 1))
+    return longer.with_steps(*scenario.steps, *steps)
 
 
 def with_loss_at_its_end(trace: Trace, *brokers: str) -> Scenario:

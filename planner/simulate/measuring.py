@@ -1,10 +1,14 @@
-"""By what usage is measured: the limit and the weights of the capture, whatever a scenario makes of them."""
+"""What is to be known of a simulation before it runs: by what usage is measured, and what no snapshot tells."""
 
 from typing import Final
 
+from planner.cluster.load_manager import LoadManager
 from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE
 from planner.cluster.setting import conf_value
 from planner.cluster.settings import Settings
+from planner.cluster.snapshot import Snapshot
+from planner.pulsar.load.averages import DEFAULT_TRAFFIC
+from planner.pulsar.placement import modular
 
 _WEIGHT: Final = "ResourceWeight"
 """How the names of weights end."""
@@ -42,6 +46,20 @@ def measured_by_plans(config: Settings, captured: Settings) -> list[str]:
     """
     values = ", ".join(f"{name} = {conf_value(config[name])}" for name in _changed(config, captured))
     return [f"Best plans measure usage as the scenario's load balancer does: {values}."] if values else []
+
+
+def counted_for_itself(start: Snapshot, manager: LoadManager, config: Settings) -> list[str]:
+    """Return what is to be known of bundles that nobody uses: which of them the leader counts no snapshot tells."""
+    if manager is LoadManager.EXTENSIBLE or modular.configured_placement(config).measure != "msg_rate":
+        return []
+    unused = modular.unreported(start)
+    rate = DEFAULT_TRAFFIC.msg_rate_in_per_s + DEFAULT_TRAFFIC.msg_rate_out_per_s
+    text = (
+        f"The leader, {start.info.leader}, owns bundles without topics ({len(unused):,}). "
+        f"Pulsar's leader permanently counts those that it assigned to itself ({rate:.0f} msg/s each "
+        "if no average is known), so it may place bundles differently."
+    )
+    return [text] if unused else []
 
 
 def _changed(config: Settings, captured: Settings) -> list[str]:

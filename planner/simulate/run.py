@@ -31,7 +31,7 @@ from planner.cluster.names import (
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.units import MS_PER_MIN
-from planner.pulsar.load.averages import BROKER_AVERAGES, DEFAULT_TRAFFIC
+from planner.pulsar.load.averages import BROKER_AVERAGES
 from planner.pulsar.manager.cycle import Unload, effective_shedder, next_cycle
 from planner.pulsar.manager.leader import LeaderMemory, elected
 from planner.pulsar.manager.splits import splits_are_on
@@ -46,6 +46,7 @@ from planner.simulate.clock import WATCHED_MIN, Action, Clock, watched
 from planner.simulate.cluster import Cluster, still_unowned
 from planner.simulate.event import Event, EventKind
 from planner.simulate.frames import Frames, change_of_brokers
+from planner.simulate.measuring import counted_for_itself
 from planner.simulate.scenario import Scenario
 from planner.simulate.trace import Cycle, Trace, cycle_seed
 
@@ -76,12 +77,15 @@ def simulate(
 
     Returns:
         Everything that happened; no cycle at all when it was stopped before the first. The same source and scenario
-        give the same trace.
+        give the same trace. Edits that are due after the last cycle of a cluster are switched off in its scenario.
 
     Raises:
         ScenarioError: An edit does not fit the cluster.
         SettingError: A setting is unknown or out of bounds.
     """
+    late: list[str] = []
+    if isinstance(source, Snapshot):
+        scenario, late = scenario.within(source), scenario.too_late(source)
     running = Simulation([source] if isinstance(source, Snapshot) else source, scenario)
     running.cancelled = cancelled or running.cancelled
     found: list[Cycle] = []
@@ -94,7 +98,7 @@ def simulate(
                 if progress is not None:
                     progress(len(found), scenario.cycles)
         complete = len(found) == scenario.cycles
-        notes = tuple(dict.fromkeys(running.notes))
+        notes = tuple(dict.fromkeys((*late, *running.notes)))
         parts = running.config, running.start, tuple(found), running.end(), notes, complete, running.demand()
         return Trace(running.scenario, *parts)
     finally:
@@ -148,7 +152,7 @@ class Simulation:
         algorithm = default_split_algorithm(self.config.text(DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM))
         self._splits_by_traffic = algorithm.reads_traffic
         self._memory: LeaderMemory = elected(self._shedder, self._manager, self.config)
-        self.notes = [*scenario.measured_as_captured(start), *self._counted_for_itself()]
+        self.notes = [*scenario.measured_as_captured(start), *counted_for_itself(start, self._manager, self.config)]
         if self._interval_ms() > WATCHED_MIN * MS_PER_MIN:
             self.notes.append(
                 "Only the first day and the last three days of the long interval between shedding cycles are simulated."
@@ -172,19 +176,6 @@ class Simulation:
     def close(self) -> None:
         """Forget what is planned: it holds the simulation, whose memory would stay until Python looks for circles."""
         self._clock.clear()
-
-    def _counted_for_itself(self) -> list[str]:
-        """Return what is to be known of bundles that nobody uses: which of them the leader counts no snapshot tells."""
-        if self._extensible or modular.configured_placement(self.config).measure != "msg_rate":
-            return []
-        unused = modular.unreported(self.start)
-        rate = DEFAULT_TRAFFIC.msg_rate_in_per_s + DEFAULT_TRAFFIC.msg_rate_out_per_s
-        text = (
-            f"The leader, {self.start.info.leader}, owns bundles without topics ({len(unused):,}). "
-            f"Pulsar's leader permanently counts those that it assigned to itself ({rate:.0f} msg/s each "
-            "if no average is known), so it may place bundles differently."
-        )
-        return [text] if unused else []
 
     # Time
 

@@ -15,6 +15,7 @@ from pydantic_core import PydanticCustomError
 from planner.cluster.complaints import first_complaint
 from planner.cluster.errors import HIDDEN, ScenarioError
 from planner.cluster.load_manager import LoadManager
+from planner.cluster.names import SHEDDING_INTERVAL_MINUTES
 from planner.cluster.releases import REFERENCE, RELEASES, Release, ReleaseName, release
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
@@ -100,6 +101,40 @@ class Scenario:
             SettingError: A name is unknown or a value out of bounds.
         """
         return Settings({**snapshot.settings.overrides, **in_full(self.settings)}, self.release_over(snapshot))
+
+    def end_min(self, snapshot: Snapshot) -> float:
+        """Return the minute after the last cycle.
+
+        Raises:
+            SettingError: A name is unknown or a value out of bounds.
+        """
+        return float(self.cycles * max(self.settings_over(snapshot).integer(SHEDDING_INTERVAL_MINUTES), 1))
+
+    def within(self, snapshot: Snapshot) -> "Scenario":
+        """Return the scenario with the edits switched off that are due after its last cycle, as none of them is made.
+
+        Raises:
+            SettingError: A name is unknown or a value out of bounds.
+        """
+        late = self._late(snapshot)
+        return self.with_steps(*(replace(s, on=s.on and s not in late) for s in self.steps)) if late else self
+
+    def too_late(self, snapshot: Snapshot) -> list[str]:
+        """Return which edits are due after the last cycle, as a sentence each.
+
+        Raises:
+            SettingError: A name is unknown or a value out of bounds.
+        """
+        after = (
+            f"it is due after the last of {self.cycles:,} cycles" if self.cycles > 1 else "it is due after the cycle"
+        )
+        return [f"Not made, as {after}: {step.edit.phrase()}. Simulate more cycles." for step in self._late(snapshot)]
+
+    def _late(self, snapshot: Snapshot) -> tuple[Step, ...]:
+        if not self.last_edit_min:
+            return ()
+        end_min = self.end_min(snapshot)
+        return tuple(step for step in self.steps if step.on and getattr(step.edit, "at_min", 0.0) >= end_min)
 
     def measured_as_captured(self, snapshot: Snapshot) -> list[str]:
         """Return that usage is measured by the capture where the settings differ in that: a sentence or none.

@@ -75,18 +75,19 @@ def draw_bar(view: state.Current, about: str, *, offers: bool, own: bool, shown:
             elif not own:
                 registry.link("what_if", "What if …?")
             copy_link(partial(_link, view, present))
-    for measured in _measured(view, present, plans=after and bool(shown)) if is_open else ():
-        st.caption(plain(measured))
+    for note in _notes(view, present, plans=after and bool(shown)) if is_open else ():
+        st.caption(plain(names.short(note)))
     if is_open and about:
         end = shown or f"This page shows the cluster after {count(present.cycles, 'cycle')} of the scenario."
         st.caption(end if after else about)
     return after
 
 
-def _measured(view: state.Current, scenario: Scenario, *, plans: bool) -> list[str]:
-    """Return by what usage is measured where the scenario has other settings for it: a sentence or none."""
+def _notes(view: state.Current, scenario: Scenario, *, plans: bool) -> list[str]:
+    """Return what all pages say of a scenario: edits that are not made, and by what usage is measured."""
     with suppress(PlannerError):  # the page says what does not fit
-        return scenario.measured_by_plans(view.captured) if plans else scenario.measured_as_captured(view.captured)
+        by = scenario.measured_by_plans if plans else scenario.measured_as_captured
+        return [*scenario.too_late(view.captured), *by(view.captured)]
     return []
 
 

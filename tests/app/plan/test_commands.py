@@ -314,7 +314,7 @@ def test_what_pulsar_cannot_do_is_said(several: Snapshot) -> None:
         AddBrokers(count=2, at_min=1),
         DrainBroker(broker=broker, at_min=2, bundles_per_min=120),
         KillBroker(broker=several.brokers.name[1], at_min=2),
-        RollingRestart(at_min=500),
+        RollingRestart(at_min=3),
         ScaleTraffic(scope="namespace", target=namespace, factor=2.5),
         cycles=4,
     )
