@@ -3,20 +3,37 @@
 from typing import Final
 
 from planner.cluster.load_manager import LoadManager
-from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE
+from planner.cluster.names import (
+    BROKER_OVERLOADED_THRESHOLD_PERCENTAGE,
+    DIRECT_MEMORY_RESOURCE_WEIGHT,
+    MEMORY_RESOURCE_WEIGHT,
+)
 from planner.cluster.setting import conf_value
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.pulsar.load.averages import DEFAULT_TRAFFIC
+from planner.pulsar.load.usage import RESOURCE_WEIGHTS
 from planner.pulsar.placement import modular
 
 _WEIGHT: Final = "ResourceWeight"
 """How the names of weights end."""
 
 
-def weighs_otherwise(config: Settings, captured: Settings) -> bool:
-    """Say whether settings weigh resources otherwise than those of the capture."""
-    return any(name.endswith(_WEIGHT) for name in _changed(config, captured))
+def measured_by(captured: Settings, scenario: Settings) -> Settings:
+    """Return the settings by which outcomes of a scenario are measured: those of the capture.
+
+    Lower weights of the scenario count where the capture's show more than can be unloaded or than there is: memory,
+    which no bundle takes along, and weights above 1.
+    """
+    memory = (MEMORY_RESOURCE_WEIGHT, DIRECT_MEMORY_RESOURCE_WEIGHT)
+    least = {name: 0.0 if name in memory else 1.0 for name in (*memory, *RESOURCE_WEIGHTS)}
+    lower = {name: max(scenario.number(name), floor) for name, floor in least.items()}
+    return captured.changed(**{name: value for name, value in lower.items() if value < captured.number(name)})
+
+
+def weighs_otherwise(config: Settings, measured: Settings) -> bool:
+    """Say whether settings weigh resources otherwise than those by which outcomes are measured."""
+    return any(name.endswith(_WEIGHT) for name in _changed(config, measured))
 
 
 def measured_as_captured(config: Settings, captured: Settings) -> list[str]:
@@ -26,12 +43,13 @@ def measured_as_captured(config: Settings, captured: Settings) -> list[str]:
         config: Settings of a scenario.
         captured: Settings of the capture.
     """
-    changed = _changed(config, captured)
+    measured = measured_by(captured, config)
+    changed = _changed(config, measured)
     if not changed:
         return []
     values = ", ".join(f"{name} = {conf_value(config[name])}" for name in changed)
     limit = captured.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE)
-    what = "the limit and the weights of the capture" if weighs_otherwise(config, captured) else "the captured limit"
+    what = "the limit and the weights of the capture" if weighs_otherwise(config, measured) else "the captured limit"
     return [f"Usage is measured by {what} ({limit} %). {values} only changes what Pulsar decides."]
 
 
@@ -44,7 +62,9 @@ def measured_by_plans(config: Settings, captured: Settings) -> list[str]:
         config: Settings of the scenario.
         captured: Settings of the capture.
     """
-    values = ", ".join(f"{name} = {conf_value(config[name])}" for name in _changed(config, captured))
+    values = ", ".join(
+        f"{name} = {conf_value(config[name])}" for name in _changed(config, measured_by(captured, config))
+    )
     return [f"Best plans measure usage as the scenario's load balancer does: {values}."] if values else []
 
 
@@ -62,11 +82,11 @@ def counted_for_itself(start: Snapshot, manager: LoadManager, config: Settings) 
     return [text] if unused else []
 
 
-def _changed(config: Settings, captured: Settings) -> list[str]:
-    known = captured.release.settings
+def _changed(config: Settings, measured: Settings) -> list[str]:
+    known = measured.release.settings
     return [
         name
-        for name in sorted({*config.overrides, *captured.overrides})
+        for name in sorted({*config.overrides, *measured.overrides})
         if name == BROKER_OVERLOADED_THRESHOLD_PERCENTAGE or name.endswith(_WEIGHT)
-        if name in known and config[name] != captured[name]
+        if name in known and config[name] != measured[name]
     ]

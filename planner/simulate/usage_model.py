@@ -13,6 +13,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.pulsar.load.usage import ResourceWeights, percent_usage
 from planner.simulate.assumptions import Assumptions
 from planner.simulate.load_model import COUNTS, LIMIT_COLUMNS, MACHINE, broker_sums, load_of, rows_of, with_usage
+from planner.simulate.measuring import measured_by
 from planner.simulate.trace import Trace
 
 _RESOURCES = ("cpu", "bandwidthIn", "bandwidthOut")
@@ -178,11 +179,11 @@ def settled(trace: Trace) -> Snapshot:
 
 
 def end_by_capture(trace: Trace) -> Snapshot:
-    """Return the cluster at the end of a simulation, with the settings of the capture, by which usage is measured.
+    """Return the cluster at the end of a simulation, with the settings by which its usage is measured (`measured_by`).
 
     Demand beyond what a machine has is kept.
     """
-    return replace(at_the_end(trace), settings=trace.start.settings)
+    return replace(at_the_end(trace), settings=measured_by(trace.start.settings, trace.settings))
 
 
 def standing(snapshot: Snapshot, config: Settings, assumptions: Assumptions) -> Standing:
