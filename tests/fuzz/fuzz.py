@@ -306,12 +306,22 @@ def recording(random: Random) -> None:
         pass
 
 
-def workspace(random: Random) -> None:
+@cache
+def _stored(seed: int) -> tuple[str, bytes]:
+    """Return the digest of a small cluster, and a workspace that has it."""
     with tempfile.TemporaryDirectory() as place:
         path = Path(place) / "w.duckdb"
         opened = open_workspace(path)
-        digest = opened.add(random.choice(seeds()), "one").digest
+        digest = opened.add(seeds()[seed], "one").digest
         opened.close()
+        return digest, path.read_bytes()
+
+
+def workspace(random: Random) -> None:
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place) / "w.duckdb"
+        digest, stored = _stored(random.choice(range(len(seeds()))))
+        path.write_bytes(stored)
         if random.random() < 0.5:
             data = bytearray(path.read_bytes())
             for _ in range(random.randrange(1, 20)):
