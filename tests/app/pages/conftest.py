@@ -16,10 +16,11 @@ from streamlit.testing.v1.local_script_runner import LocalScriptRunner
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Policies
 from planner.pulsar.manager.cycle import effective_shedder
+from planner.remedy.tried import untried
 from planner.simulate.dispatch.load import TopicLoad
 from planner.simulate.dispatch.simulate import simulate
 from planner.simulate.dispatch.trace import DispatchTrace
-from planner.web import capture_form, namespaces, registry, state
+from planner.web import capture_form, namespaces, registry, remedies, state
 from planner.web.simulations import SIMULATIONS
 from planner.web.tasks import ANSWERS, Tasks
 from planner.workspace.samples import Sample, load_sample, samples
@@ -85,6 +86,15 @@ def unanswered() -> Iterator[None]:
     """Nothing is answered yet."""
     with put_aside(ANSWERS):
         yield
+
+
+@pytest.fixture
+def untried_remedies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Findings have remedies that were not tried: for tests about anything else of pages with findings.
+
+    Each scenario has others to be tried, under each seed and load. `test_remedies_page` and `test_pages` try them.
+    """
+    monkeypatch.setattr(remedies, "tried_findings", lambda findings, _: untried(findings))
 
 
 def script(name: str) -> AppTest:

@@ -18,8 +18,9 @@ from planner.workspace.samples import samples
 from tests.app.pages import test_advisor_page, test_shadow_page
 from tests.data.replay.replays import make_history
 
+pytestmark = pytest.mark.usefixtures("untried_remedies")
 SEARCHING = {"best_plan", "failure_review", "what_if"}
-"""Pages that search for a plan or try remedies at each choice: with three brokers at once, with five for seconds."""
+"""Pages that search for a plan or simulate losses at each choice: with three brokers at once, with five for seconds."""
 Page = Callable[..., AppTest]
 Boxes = dict[str, Any]
 KINDS = (

@@ -19,6 +19,7 @@ from planner.web import history_moments, registry, state
 from planner.web.page import Subject
 from tests.app.pages.conftest import script
 
+pytestmark = pytest.mark.usefixtures("untried_remedies")
 SPEC = HistorySpec(
     cluster=ClusterSpec(brokers=3, namespaces=2, bundles=8, topics=10, cluster="east"), days=1, interval_s=21_600
 )

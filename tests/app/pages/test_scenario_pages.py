@@ -31,6 +31,7 @@ from planner.web import registry, state
 from planner.web.simulations import SIMULATIONS
 from planner.workspace.samples import load_sample, samples
 
+pytestmark = pytest.mark.usefixtures("untried_remedies")
 Page = Callable[..., AppTest]
 NEEDED: dict[str, dict[str, Any]] = {
     "change_capacity": {"CPU cores": 8.0},
