@@ -79,7 +79,7 @@ _TOGETHER = (
     "tests/app/namespaces/test_public_reports.py",
     "tests/app/namespaces/test_successor.py",
     "tests/app/pages",
-    "tests/data/weeks/test_weeks.py",
+    "tests/data/weeks/test_growth.py",
 )
 """Files and folders whose tests share something that takes seconds to make: one worker makes it."""
 

@@ -11,7 +11,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.cluster.units import DAY_MS, HOUR_MS
 from planner.history.generate import write_day
 from planner.history.spec import HistorySpec
-from planner.namespaces.advice import bundle_advice
+from planner.namespaces.advice import BundleAdvice, bundle_advice
 from planner.namespaces.impact import growing, split_forecasts
 from planner.namespaces.outlook import first_week, grown, weeks_ahead, will_split
 from planner.simulate.cluster_spec import ClusterSpec
@@ -84,6 +84,11 @@ def two_namespaces() -> Snapshot:
     return plan_cluster(PlannedCluster(brokers=3, topics=tuple(groups)))
 
 
+@pytest.fixture(scope="module")
+def advice(two_namespaces: Snapshot) -> BundleAdvice:
+    return bundle_advice(two_namespaces, "a/b")
+
+
 def test_a_namespace_grows_by_its_own_factor_and_the_others_by_theirs(two_namespaces: Snapshot) -> None:
     names = two_namespaces.namespaces
     before, after = (rates_at(one, names).of for one in (two_namespaces, grown(two_namespaces, "a/b", 3.0, 2.0, 3.0)))
@@ -141,9 +146,8 @@ def test_rows_say_growth_the_next_split_and_whether_advice_lasts(tmp_path: Path)
 
 
 def test_advice_that_does_not_last_says_what_comes_instead(
-    two_namespaces: Snapshot, monkeypatch: pytest.MonkeyPatch
+    two_namespaces: Snapshot, advice: BundleAdvice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    advice = bundle_advice(two_namespaces, "a/b")
     start_ms = two_namespaces.info.captured_at_ms
     given = [replace(one, at_ms=start_ms - MONDAY_MS + one.at_ms) for one in moments(6, shaped)]
     end_ms = given[-1].at_ms
@@ -165,10 +169,9 @@ def test_advice_that_does_not_last_says_what_comes_instead(
 @pytest.mark.parametrize("before", [1e-9, 1e9])
 @pytest.mark.parametrize("last", [0.0, 1e-9, 1.0])
 def test_extreme_growth_and_silence_are_looked_at_all_the_same(
-    two_namespaces: Snapshot, before: float, last: float
+    two_namespaces: Snapshot, advice: BundleAdvice, before: float, last: float
 ) -> None:
     """Traffic that begins or ends within the history, and is silent at its last moment."""
-    advice = bundle_advice(two_namespaces, "a/b")
     busiest_ms = two_namespaces.info.captured_at_ms
     rates = [
         replace(one, at_ms=busiest_ms - (10 - at) * DAY_MS, of={"a/b": (before ** (10 - at), before ** (10 - at))})

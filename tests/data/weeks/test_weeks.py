@@ -30,10 +30,12 @@ from planner.weeks.advice import WeekRow, WeekTask, _row, advise_weeks, result_f
 from planner.weeks.growth import rates_at
 from planner.weeks.run import WEEKS, run_weeks, spread, weeks_tasks
 from planner.weeks.spec import Weeks
+from tests.app.namespaces.asked import advice_on
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.xdist_group("spark")  # all have the rows that Spark is compared with
 SPEC = HistorySpec(
     cluster=ClusterSpec(brokers=2, bundles=6, topics=48, namespaces=2, msg_rate_per_s=40_000),
     days=2,
@@ -41,6 +43,14 @@ SPEC = HistorySpec(
     splits_per_day=0,
     topics=True,
 )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _advice_is_worked_out_once() -> Iterator[None]:
+    """Runs in this process ask for the same advice; those of a pool and of Spark work it out themselves."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("planner.weeks.advice.bundle_advice", advice_on)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +81,7 @@ def test_the_busiest_moment_has_the_advice_of_the_page(history: Path, rows: tupl
     taken = {at_ms: snapshot_at(history / folder, at_ms) for folder, at_ms in moments}
     rates = {at_ms: population_of(one, row.namespace).msg_per_s.sum() for at_ms, one in taken.items()}
     assert row.busiest_ms == max(rates, key=lambda at_ms: rates[at_ms])
-    alone = bundle_advice(taken[row.busiest_ms], row.namespace)
+    alone = advice_on(taken[row.busiest_ms], row.namespace)
     assert (row.recommended_bundles, row.new_cuts) == (alone.recommended, len(alone.cuts.new) if alone.cuts_help else 0)
     every = [population_of(one, row.namespace) for one in taken.values()]
     now = [count_row(one, every[-1].boundaries, row.brokers) for one in every]
