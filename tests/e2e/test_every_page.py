@@ -75,6 +75,7 @@ def test_every_page(server: Server, visitor: Callable[..., Visitor], name: str) 
 _OPENED = [*((name, "") for name in NAMES), ("hit_counters", "&strategy=AvgShedder")]
 
 
+@pytest.mark.xdist_group("a large cluster")  # what one server has simulated, it shows on the next page
 @pytest.mark.parametrize("third", range(3))
 def test_no_page_of_a_large_cluster_is_longer_than_three_screens(
     server: Server, visitor: Callable[..., Visitor], third: int

@@ -5,11 +5,12 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from planner.explain.diagnosis import diagnose
 from planner.explain.split_advice import split_advice
 from planner.pulsar.manager.splits import next_splits
 from planner.remedy.split import split_action, tried_split
 from planner.remedy.trials import Trials
-from planner.remedy.tried import diagnosed
+from planner.remedy.tried import tried_findings
 from planner.simulate.edits.registry import BundleSplit
 from planner.simulate.scenario import unchanged
 from tests.app.namespaces.asked import ONE_WORKER, about, advice_on, advised, fixed
@@ -40,7 +41,7 @@ def test_a_split_that_is_offered_is_advised(seeds: Sequence[int]) -> None:
         snapshot, outcome = about(seed).snapshot, about(seed).outcome
         best, advice = fixed(seed), advised(seed)
         offered = [one.action.edits for one in (best.best, *best.others) if one is not None]
-        offered += [one.edits for one in diagnosed(outcome)]
+        offered += [one.finding.edits for one in tried_findings(diagnose(outcome), about(seed).trials)]
         for name in set().union(*map(split_namespaces, offered)):
             said = advice[name]
             assert said.edits, (seed, name, said.sentence)

@@ -57,8 +57,7 @@ def shown(test: AppTest) -> str:
 
 
 def press(test: AppTest, label: str) -> AppTest:
-    next(b for b in test.button if b.label == label).click()
-    return test.run()
+    return next(b for b in test.button if b.label == label).click().run()
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -7,11 +7,12 @@ from typing import Final
 import pytest
 
 from planner.cluster.snapshot import Snapshot
+from planner.explain.diagnosis import diagnose
 from planner.explain.finding import Finding
 from planner.explain.outcome import Outcome
 from planner.remedy.candidates import more_brokers, of_finding
 from planner.remedy.trials import Trials
-from planner.remedy.tried import diagnosed, fix
+from planner.remedy.tried import diagnosed, fix, tried_findings
 from planner.simulate.dispatch.edits import doubled_limit
 from planner.simulate.edits.registry import DispatchLimit, TrafficGrowth
 from planner.simulate.judge import judge
@@ -81,7 +82,9 @@ def asked(pain: str) -> tuple[Trials, Outcome, Finding]:
     if pain in GROWN:
         scenario = replace(scenario, steps=(Step(TrafficGrowth(factor=GROWN[pain])),))
     outcome = Outcome(simulate(snapshot, scenario))
-    return Trials(snapshot, scenario, outcome), outcome, next(one for one in diagnosed(outcome) if one.code == code)
+    trials = Trials(snapshot, scenario, outcome)  # what findings try, Fix it need not simulate again
+    found = (one.finding for one in tried_findings(diagnose(outcome), trials))
+    return trials, outcome, next(one for one in found if one.code == code)
 
 
 @pytest.mark.parametrize("pain", CLUSTERS)

@@ -109,6 +109,7 @@ def test_splits_that_pulsar_makes_anyway_may_spare_clients() -> None:
     assert "Pulsar makes as many bundles by itself, later. Tried: better: 12 topics fewer" in said.sentence
 
 
+@pytest.mark.xdist_group("tests/app/namespaces/test_public_reports.py")
 def test_cuts_that_gain_too_little_say_so() -> None:
     """They were said to bring nothing, because a trial without unloading stood for both."""
     said = of_report("partitions on one broker (issue 386)").sentence
