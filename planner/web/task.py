@@ -64,7 +64,7 @@ class Limits:
         disk_bytes: Size of all files of tasks from which on finished ones are forgotten; None for any size.
         patience_s: How long a page waits before it is drawn without a result.
         last_s: How long it waits for a result at its end, when all else is drawn.
-        look_s: Period at which a page looks whether a result is there.
+        look_s: Least period at which is looked whether a result is there; `Tasks.period_s` is that of a browser.
         turn_s: How long a task works while others wait.
         unwatched_s: How long nobody may watch a task until it stops; None where it never does.
         large_rows: Rows of tables above which a task is large; None where none is.

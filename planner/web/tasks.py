@@ -25,6 +25,10 @@ from planner.web.task import Limits, OnDisk, Task, Work
 T = TypeVar("T")
 WAITS: Final = ":material/hourglass_top:"
 """Icon before the text about an answer that is not there yet."""
+_LOOK_S: Final = 0.5
+_LOOK_SHARE: Final = 0.1
+_MOST_LOOK_S: Final = 2.0
+"""A page in a browser looks at tasks after half a second, later after a tenth of what they have worked, up to two."""
 
 
 def _too_many(unfinished: int) -> PlannerError:
@@ -174,6 +178,17 @@ class Tasks:
         for one in asked:
             one.asked_s = self._clock()
         self.look()
+
+    def period_s(self, asked: Sequence[Task[Any]], *, needed: bool = True) -> float:
+        """Return after how many seconds a page in a browser looks at tasks again; seldom where another place does too.
+
+        The browser goes through the whole page at each look: three places that looked five times a second took a
+        processor from what they waited for.
+        """
+        now_s = self._clock()
+        begun_s = min((one.begun_s for one in asked if one.begun_s is not None), default=now_s)
+        period_s = max(_LOOK_S, (now_s - begun_s) * _LOOK_SHARE) if needed else _MOST_LOOK_S
+        return max(self.limits.look_s, min(period_s, _MOST_LOOK_S))
 
     def look(self) -> None:
         """End what is stopped before its first turn, and give free turns to those who wait."""
@@ -338,7 +353,7 @@ def is_open(watcher: str) -> bool:
 def watch(tasks: Tasks, asked: Sequence[Task[Any]], draw: Callable[[], None], *, needed: bool = True) -> None:
     """Draw how far tasks are, again and again; draw the page again when all have ended.
 
-    Those that are not needed here stop when nothing else needs them.
+    Those that are not needed here stop when nothing else needs them, which draws the page again when they end.
     """
 
     def look() -> None:
@@ -347,7 +362,7 @@ def watch(tasks: Tasks, asked: Sequence[Task[Any]], draw: Callable[[], None], *,
         if all(one.finished.is_set() for one in asked):
             draw_again()
 
-    st.fragment(look, run_every=tasks.limits.look_s)()
+    st.fragment(look, run_every=tasks.period_s(asked, needed=needed))()
 
 
 def _say(words: str) -> None:

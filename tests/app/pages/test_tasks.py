@@ -339,6 +339,23 @@ def test_a_task_stops_when_all_tabs_that_watch_it_have_been_closed() -> None:
     assert shared.unfinished() == ()
 
 
+def test_a_browser_looks_less_often_at_what_works_for_long() -> None:
+    """Three places that looked five times a second took a processor, as long as the answers took."""
+    now, shown = [0.0], Limits()
+    shared = Tasks(shown, clock=lambda: now[0])
+    first, waits = shared.ask("first", until_it_stops, "a"), Tasks(Limits(at_once=0)).ask("waits", until_it_stops, "a")
+    periods = []
+    for now[0] in (0.0, 4.0, 12.0, 300.0):
+        periods.append(shared.period_s((first, waits)))
+    assert periods == [0.5, 0.5, pytest.approx(1.2), 2.0]
+    assert shared.period_s((waits,)) == 0.5
+    assert shared.period_s((waits,), needed=False) == 2.0, "the place that needs it looks"
+    shared.clear()
+    assert Tasks(Limits(look_s=3.0)).period_s((waits,)) == 3.0
+    assert shown.unwatched_s is not None
+    assert periods[-1] < shown.unwatched_s / 2, "what a page looks at is not stopped"
+
+
 def test_a_tab_may_be_away_for_a_while() -> None:
     now, tabs = [0.0], {"a"}
     shared = Tasks(Limits(at_once=0, unwatched_s=5.0), is_open=tabs.__contains__, clock=lambda: now[0])
