@@ -1,7 +1,7 @@
 """Every page, light and dark, wide and narrow: of use to everybody, nothing cut off; with pictures for people."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -10,10 +10,13 @@ from playwright.sync_api import Page, expect
 
 from planner.cluster.releases import REFERENCE
 from planner.share.link import encode_link
+from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.edits.registry import TrafficGrowth
+from planner.simulate.generate import generate
 from planner.simulate.scenario import Step, unchanged
 from planner.web import registry
 from planner.web.registry import NAMES
+from planner.workspace.database import open_workspace
 from planner.workspace.samples import samples
 from tests.e2e.conftest import Server, Visitor
 
@@ -73,16 +76,30 @@ def test_every_page(server: Server, visitor: Callable[..., Visitor], name: str) 
 
 
 _OPENED = [*((name, "") for name in NAMES), ("hit_counters", "&strategy=AvgShedder")]
+_LARGE = ClusterSpec(brokers=100, bundles=2_000, topics=40_000, msg_rate_per_s=1e6)
+"""As many brokers and namespaces as the largest sample, more findings, and a fifth of the bundles to simulate."""
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, str]]:
+    """A server that has a large cluster, and the digest of that."""
+    path = tmp_path_factory.mktemp("large") / "planner.duckdb"
+    workspace = open_workspace(path)
+    digest = workspace.add(generate(_LARGE, 1), "large").digest
+    workspace.close()
+    running = Server(path)
+    yield running, digest
+    running.stop()
 
 
 @pytest.mark.xdist_group("a large cluster")  # what one server has simulated, it shows on the next page
 @pytest.mark.parametrize("third", range(3))
 def test_no_page_of_a_large_cluster_is_longer_than_three_screens(
-    server: Server, visitor: Callable[..., Visitor], third: int
+    large: tuple[Server, str], visitor: Callable[..., Visitor], third: int
 ) -> None:
+    server, digest = large
     window = visitor(width=_WIDE, height=900)
     page = window.page
-    digest = next(sample.digest for sample in samples() if sample.file == "generated-100.zip")
     scenario = encode_link(unchanged(REFERENCE.name).with_steps(Step(TrafficGrowth(factor=1.3))), digest)
     tall = {}
     for name, more in _OPENED[third::3]:
