@@ -261,7 +261,7 @@ def _both_openings(case: Outcome, held: Held) -> _Opening | None:
     for name in others:
         rest = {one: value for one, value in wide.items() if one != name}
         if (nearer := opening_of(trace, cycle, broker, (name,), rest)) is not None:
-            wide[name] = _with_room(nearer, case)
+            wide[name] = with_room(nearer, case)
     also = {name: wide[name] for name in others}
     found = opening_of(trace, cycle, broker, (first,), also)
     return _Opening(broker, found, also) if found is not None else None
@@ -315,7 +315,7 @@ def _remedy(case: Outcome, held: Held, opening: _Opening | None) -> tuple[str, d
         change = opening.change
         least = case.trace.settings.of(change.setting).minimum
         what = f"Empty {change.setting}" if change.value == () else f"Set {change.setting} {_relation(change, least)}"
-        value = _with_room(change, case)
+        value = with_room(change, case)
         usual = ", its default" if value == case.trace.settings.of(change.setting).default else ""
         such = "" if value == change.value else f", such as {value}{usual}"
         also = "".join(
@@ -399,7 +399,7 @@ def _why_again(case: Outcome, held: Held) -> str:
     return f"{place.name} places by {place.judges_by}, and so chooses {held.broker} itself. "
 
 
-def _with_room(change: Change, case: Outcome) -> SettingValue:
+def with_room(change: Change, case: Outcome) -> SettingValue:
     """Return a value that opens a gate with room to spare: one just at its edge fails with a little less traffic.
 
     That is the default where it opens the gate with as much room. No share of more than 1, and nothing else beyond what
@@ -495,7 +495,7 @@ def _isolated(case: Outcome, held: Held, severity: Severity, others: str, first:
     changes: dict[str, SettingValue] = {SHEDDING_BUNDLES_WITH_POLICIES_ENABLED: True} if off else {}
     if first is not None:
         selects = f"With a {first.setting} that lets it shed, {when} would select {bundles}, and all would stay"
-        changes = {first.setting: _with_room(first, case)} if edits else {}
+        changes = {first.setting: with_room(first, case)} if edits else {}
     switch = "".join(f", and set {name} to {conf_value(value)}" for name, value in changes.items())
     return Finding(
         code="held_by_gate",

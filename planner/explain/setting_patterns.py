@@ -1,14 +1,18 @@
 """Settings that fight each other, whatever the cluster does with them just now."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from planner.cluster.names import SHEDDING_EXCLUDED_NAMESPACES
+from planner.explain.also_needed import with_what_else
 from planner.explain.finding import Finding, listed
 from planner.explain.misses import miss
 from planner.explain.outcome import Outcome
 from planner.explain.setting_rules import setting_findings
+from planner.explain.shedding_patterns import would_shed_now
 from planner.pulsar.load.java_pattern import java_pattern
+from planner.pulsar.shedding.profile import Remedy
 
 SEEN_IN_CYCLES: Final = frozenset(
     {
@@ -26,7 +30,12 @@ SEEN_IN_CYCLES: Final = frozenset(
 def settings_that_fight(case: Outcome) -> Iterator[Finding]:
     """Settings contradict each other, or keep the load balancer from its work; see `planner.explain.setting_rules`."""
     found = setting_findings(case.trace.settings, case.load_manager)
-    yield from (one for one in found if one.code not in SEEN_IN_CYCLES)
+    for one in found:
+        if one.code == "threshold_never_acts":
+            more = with_what_else(Remedy(one.remedy, one.changes), case, would_shed_now(case))
+            yield replace(one, remedy=more.words, changes=dict(more.changes), settings=tuple(more.changes))
+        elif one.code not in SEEN_IN_CYCLES:
+            yield one
 
 
 def exclusion_without_effect(case: Outcome) -> Iterator[Finding]:

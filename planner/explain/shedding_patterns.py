@@ -17,6 +17,7 @@ from planner.cluster.names import (
 )
 from planner.cluster.text import count, percent
 from planner.cluster.units import MS_PER_MIN
+from planner.explain.also_needed import with_what_else
 from planner.explain.finding import Finding, listed
 from planner.explain.held import APART, held_brokers
 from planner.explain.outcome import Outcome
@@ -190,7 +191,7 @@ def idle_broker(case: Outcome) -> Iterator[Finding]:
         f" {worst * 100:.0f} %, compared with an average of {mean * 100:.0f} %. Such brokers received"
         f" {count(moved, 'bundle')} in {count(len(series.at_ms), 'cycle')}."
     )
-    remedy = case.profile.for_idle_brokers(case.trace.settings, _would_shed(case))
+    remedy = case.profile.for_idle_brokers(case.trace.settings, would_shed_now(case))
     yield Finding(
         code="idle_broker",
         title="A broker stays idle after its start" if known else "A broker stays idle",
@@ -255,11 +256,12 @@ def threshold_never_reached(case: Outcome) -> Iterator[Finding]:
             above=highest - float(average[nearest]),
             average=float(average[-1]),
             scores=scores[-1][np.isfinite(scores[-1])],
-            would_shed=_would_shed(case),
+            would_shed=would_shed_now(case),
         )
     )
     if remedy is None:
         return
+    remedy = with_what_else(remedy, case, would_shed_now(case))
     yield Finding(
         code="threshold_no_longer_reached" if quiet else "threshold_never_reached",
         title=f"The threshold is {'no longer' if quiet else 'never'} reached",
@@ -272,7 +274,7 @@ def threshold_never_reached(case: Outcome) -> Iterator[Finding]:
     )
 
 
-def _would_shed(case: Outcome) -> WouldShed:
+def would_shed_now(case: Outcome) -> WouldShed:
     """Return what says whether the last cycle sheds under other settings."""
     last = case.trace.cycles[-1]
     seed = cycle_seed(case.trace.scenario.seed, last.index)
@@ -547,7 +549,7 @@ def usage_not_compared(case: Outcome) -> Iterator[Finding]:
     if hottest in held:
         return
     off = case.profile.for_switched_off(config)
-    remedy = _that_sheds(case, off) if off else _default_pair(case)
+    remedy = with_what_else(_that_sheds(case, off), case, would_shed_now(case)) if off else _default_pair(case)
     compares = "nothing" if off else f"only {case.profile.judges_by}"
     why = (
         f"{' and '.join(off.changes)} are 0."

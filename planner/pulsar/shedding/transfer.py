@@ -10,7 +10,7 @@ to the broker that reports it: a snapshot has one owner for each bundle, so Puls
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -88,9 +88,6 @@ from planner.pulsar.shedding.transfer_reasons import (
     UNLOAD_REASONS,
     TransferLog,
 )
-
-if TYPE_CHECKING:
-    from planner.cluster.setting import SettingValue
 
 _SHEDDING_DELAY_IN_SECONDS = "loadBalanceSheddingDelayInSeconds"
 _BROKER_LOAD_TARGET_STD = "loadBalancerBrokerLoadTargetStd"
@@ -648,16 +645,7 @@ def _for_never_reached(seen: NeverReached) -> Remedy | None:
     words = f"Lower {_BROKER_LOAD_TARGET_STD} from {now:g} to {half:g}: the loads deviate by only {deviation:.2f}."
     if seen.scores.max() * 100 > seen.config.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE):
         words += " A broker above the limit also has to be more than this above the average."
-    changes: dict[str, SettingValue] = {_BROKER_LOAD_TARGET_STD: half}
-    due = {**changes, _HITS: 0}
-    for name in (_SHEDDING_DELAY_IN_SECONDS, BROKER_LOAD_DATA_TTL_IN_SECONDS):
-        usual = seen.config.of(name).default
-        if not seen.would_shed(seen.config.changed(**due)) and seen.would_shed(
-            seen.config.changed(**{**due, name: usual})
-        ):
-            words += f" Cycles are skipped as well: set {name} to {usual}, its default."
-            changes[name] = usual
-    return Remedy(words, changes)
+    return Remedy(words, {_BROKER_LOAD_TARGET_STD: half})
 
 
 def _calmer(config: Settings) -> Remedy:

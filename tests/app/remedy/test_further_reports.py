@@ -127,7 +127,7 @@ class TestSkippedCycles:
         """Either remedy alone changed nothing, and none was offered."""
         seen = Asked(cluster(3, HOT, manager="extensible", settings={name: value}))
         tried = seen.tried("threshold_no_longer_reached")
-        assert f"Cycles are skipped as well: set {name} to {usual}, its default." in tried.finding.remedy
+        assert f"That alone sheds nothing: set {name} to {usual}, its default as well." in tried.finding.remedy
         assert tried.finding.changes == {TARGET: 0.08, name: usual}
         assert tried.trial is not None
         assert tried.trial.after.end_peak_percent < 45
@@ -206,3 +206,57 @@ def test_two_hot_topics_are_hot_beside_one_idle_broker() -> None:
     (found,) = [one for one in seen.findings if one.code == "hot_topic"]
     assert "2 such topics in total: persistent://p/d/h2, persistent://p/d/h1" in found.evidence
     assert "a single hot topic" in verdict(seen).text
+
+
+class TestTwoCausesAtOnce:
+    """A threshold that no score reaches, and a setting behind it that holds the broker back: neither was offered."""
+
+    ROWS = bundles("p/d", (1,) * 8 + (2, 3), 6.0, topics=10)
+    PERCENT = "loadBalancerBrokerThresholdShedderPercentage"
+    MINIMUM = "loadBalancerBundleUnloadMinThroughputThreshold"
+
+    def test_a_minimum_goes_back_to_its_default_with_the_threshold(self) -> None:
+        settings = {self.MINIMUM: 30, self.PERCENT: 60}
+        tried = Asked(cluster(3, self.ROWS, settings=settings, cpu_percent=(80.0, 10.0, 10.0))).tried(
+            "threshold_never_reached"
+        )
+        assert tried.finding.changes == {self.PERCENT: 10, self.MINIMUM: 10.0}
+        assert f"set {self.MINIMUM} to 10.0, its default as well" in tried.finding.remedy
+        assert tried.trial is not None
+        assert tried.trial.after.end_peak_percent < 45
+
+    def test_the_nearest_value_is_named_where_the_default_is_not_enough(self) -> None:
+        rows = bundles("p/d", (1,) * 8 + (2, 3), 1.5, topics=10)
+        tried = Asked(cluster(3, rows, settings={self.PERCENT: 60}, cpu_percent=(80.0, 10.0, 10.0))).tried(
+            "threshold_never_reached"
+        )
+        assert tried.finding.changes.keys() == {self.PERCENT, self.MINIMUM}
+        assert float(str(tried.finding.changes[self.MINIMUM])) < 5
+        assert tried.trial is not None
+        assert tried.trial.after.end_peak_percent < 60
+
+    def test_a_threshold_alone_stays_alone(self) -> None:
+        made = cluster(3, self.ROWS, settings={self.PERCENT: 60}, cpu_percent=(80.0, 10.0, 10.0))
+        assert Asked(made).tried("threshold_never_reached").finding.changes == {self.PERCENT: 10}
+
+    def test_a_comparison_is_switched_on_with_a_maximum_that_lets_bundles_leave(self) -> None:
+        names = ("MsgRateDifference", "MsgThroughputMultiplierDifference")
+        off = {f"loadBalancer{name}ShedderThreshold": 0.0 for name in names}
+        settings = {SHEDDING: CLASS["UniformLoadShedder"], "maxUnloadBundleNumPerShedding": 0, **off}
+        rows = bundles("p/d", (1,) * 9 + (2, 3), 8.0, msg_per_s=900.0, topics=10)
+        tried = Asked(cluster(3, rows, settings=settings)).tried("usage_not_compared")
+        assert "set maxUnloadBundleNumPerShedding to -1, its default as well" in tried.finding.remedy
+        assert tried.trial is not None
+        assert tried.trial.after.end_peak_percent < tried.trial.before.end_peak_percent - 5
+
+    def test_a_threshold_that_never_acts_is_lowered_with_the_minimum(self) -> None:
+        settings = {self.MINIMUM: 30, self.PERCENT: 100}
+        seen = Asked(cluster(3, self.ROWS, settings=settings, cpu_percent=(80.0, 10.0, 10.0)))
+        assert seen.tried("threshold_never_acts").finding.changes == {self.PERCENT: 10, self.MINIMUM: 10.0}
+
+    def test_namespaces_that_are_not_shed_are_named_as_well(self) -> None:
+        excluded = "loadBalancerSheddingExcludedNamespaces"
+        made = cluster(3, HOT, settings={excluded: ["p/d"], self.PERCENT: 60}, release="4.2.4")
+        tried = Asked(made).tried("threshold_never_reached")
+        assert f"set {excluded} to nothing, its default as well" in tried.finding.remedy
+        assert tried.finding.changes == {self.PERCENT: 10, excluded: ()}
