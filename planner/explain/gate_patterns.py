@@ -464,7 +464,30 @@ def _choosing(case: Outcome, behind: _Behind) -> Change | None:
     return opening_of(case.trace, held.cycle, held.broker, (behind.setting,), chosen=True)
 
 
-def _isolated(case: Outcome, held: Held, severity: Severity, others: str, first: Change | None = None) -> Finding:
+def isolated_behind(case: Outcome, changes: Mapping[str, SettingValue], severity: Severity) -> Finding | None:
+    """Return that isolation policies keep on the busiest broker what a lower threshold would shed; None where not.
+
+    Args:
+        case: The outcome.
+        changes: The one setting that lowers the threshold.
+        severity: How bad it is.
+    """
+    usage, last = case.reported_usage[-1], len(case.trace.cycles) - 1
+    if len(changes) != 1 or not np.isfinite(usage).any():
+        return None
+    busiest, scene = case.series.brokers[int(np.nanargmax(usage))], Scene.of_running(case.trace, last)
+    every = {**case.profile.gates, **FRAME_GATES}
+    found = gate_reasons(scene.view, scene.decide(scene.config.changed(**changes)), every).get(busiest, [])
+    held = worst(busiest, last, found, every) if found else None
+    if held is None or held.code is not ISOLATED:
+        return None
+    ((name, value),) = changes.items()
+    return _isolated(case, held, severity, "", Change(name, "=", value, scene.config[name]), above=False)
+
+
+def _isolated(
+    case: Outcome, held: Held, severity: Severity, others: str, first: Change | None = None, *, above: bool = True
+) -> Finding:
     """Return that the isolation policies leave the bundles of a full broker no other one.
 
     Args:
@@ -473,6 +496,7 @@ def _isolated(case: Outcome, held: Held, severity: Severity, others: str, first:
         severity: How bad it is.
         others: A sentence about other brokers.
         first: The value of a setting without which the strategy does not choose them either; None where it does.
+        above: Whether the broker is above the threshold.
     """
     namespaces = tuple(dict.fromkeys(bundle.rpartition("/")[0] for bundle in held.bundles))
     policies = policies_of(case.last, namespaces)
@@ -496,12 +520,13 @@ def _isolated(case: Outcome, held: Held, severity: Severity, others: str, first:
     if first is not None:
         selects = f"With a {first.setting} that lets it shed, {when} would select {bundles}, and all would stay"
         changes = {first.setting: with_room(first, case)} if edits else {}
+    so = "above the threshold" if above else "the busiest one"
     switch = "".join(f", and set {name} to {conf_value(value)}" for name, value in changes.items())
     return Finding(
         code="held_by_gate",
         title=f"The isolation {plural} {named} keep{'s' if len(policies) == 1 else ''} bundles on {held.broker}",
         evidence=(
-            f"{held.broker} is above the threshold. {selects}: the isolation {plural} {named} allow"
+            f"{held.broker} is {so}. {selects}: the isolation {plural} {named} allow"
             f"{'s' if len(policies) == 1 else ''} no other broker.{reserved} Without the {plural}, an"
             f" even spread would be {even:.0f} %.{others}"
         ),

@@ -18,7 +18,8 @@ from planner.cluster.names import (
 from planner.cluster.text import count, percent
 from planner.cluster.units import MS_PER_MIN
 from planner.explain.also_needed import with_what_else
-from planner.explain.finding import Finding, listed
+from planner.explain.finding import Finding, Severity, listed
+from planner.explain.gate_patterns import isolated_behind
 from planner.explain.held import APART, held_brokers
 from planner.explain.outcome import Outcome
 from planner.explain.setting_rules import strategy_not_run
@@ -261,13 +262,17 @@ def threshold_never_reached(case: Outcome) -> Iterator[Finding]:
     )
     if remedy is None:
         return
+    severity: Severity = "high" if hot else "low" if quiet and not far else "medium"
+    if (policy := isolated_behind(case, remedy.changes, severity)) is not None:
+        yield policy
+        return
     remedy = with_what_else(remedy, case, would_shed_now(case))
     yield Finding(
         code="threshold_no_longer_reached" if quiet else "threshold_never_reached",
         title=f"The threshold is {'no longer' if quiet else 'never'} reached",
         evidence=evidence,
         remedy=remedy.words,
-        severity="high" if hot else "low" if quiet and not far else "medium",
+        severity=severity,
         brokers=tuple(case.series.brokers[i] for i in order if case.series.present[-1, i]),
         settings=tuple(remedy.changes),
         changes=remedy.changes,

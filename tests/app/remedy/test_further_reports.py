@@ -260,3 +260,15 @@ class TestTwoCausesAtOnce:
         tried = Asked(made).tried("threshold_never_reached")
         assert f"set {excluded} to nothing, its default as well" in tried.finding.remedy
         assert tried.finding.changes == {self.PERCENT: 10, excluded: ()}
+
+    def test_a_policy_behind_a_threshold_is_the_cause(self) -> None:
+        rows = bundles("vip/a", (1,) * 8, 8.0, topics=10) + bundles("p/d", (2, 3) * 3, 1.0, topics=10)
+        made = cluster(3, rows, policies=isolation(["b1"]), settings={self.PERCENT: 60}, release="4.2.4")
+        seen = Asked(made)
+        tried = seen.tried("held_by_gate")
+        assert tried.finding.title == "The isolation policy 'vip' keeps bundles on b1:8080"
+        assert "b1:8080 is the busiest one." in tried.finding.evidence
+        assert tried.finding.changes == {self.PERCENT: 10}
+        assert tried.trial is not None
+        assert tried.trial.after.end_peak_percent < 60
+        assert "the isolation policy 'vip' keeps bundles on b1:8080" in verdict(seen).text
