@@ -6,10 +6,13 @@ from typing import Final
 
 import numpy as np
 
+from planner.cluster.arrays import FloatArray
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.names import (
     BANDWIDTH_IN_RESOURCE_WEIGHT,
     BANDWIDTH_OUT_RESOURCE_WEIGHT,
+    BANDWITH_IN_RESOURCE_WEIGHT,
+    BANDWITH_OUT_RESOURCE_WEIGHT,
     BROKER_OVERLOADED_THRESHOLD_PERCENTAGE,
     CPU_RESOURCE_WEIGHT,
     DIRECT_MEMORY_RESOURCE_WEIGHT,
@@ -19,6 +22,7 @@ from planner.cluster.names import (
     REPORT_UPDATE_MAX_INTERVAL_MINUTES,
 )
 from planner.cluster.pulsar_json import RESOURCES as COLUMNS
+from planner.cluster.settings import Settings
 from planner.cluster.tables import BrokerTable
 from planner.cluster.text import count
 from planner.cluster.units import MS_PER_MIN
@@ -52,6 +56,8 @@ _WEIGHT_OF: Final = {
     "bandwidthIn": BANDWIDTH_IN_RESOURCE_WEIGHT,
     "bandwidthOut": BANDWIDTH_OUT_RESOURCE_WEIGHT,
 }
+_OLD_WEIGHT_OF: Final = {"bandwidthIn": BANDWITH_IN_RESOURCE_WEIGHT, "bandwidthOut": BANDWITH_OUT_RESOURCE_WEIGHT}
+"""Misspelt names of older releases, which count where the right one is 1."""
 _UNIT: Final = dict(zip(RESOURCES, ("% of a core", "MiB", "MiB", "kbit/s", "kbit/s"), strict=True))
 _CHECK: Final = {
     "cpu": "The limit is 100 % for each processor that the JVM sees, but the usage may be that of the whole machine:"
@@ -369,12 +375,22 @@ def resource_not_counted(case: Outcome) -> Iterator[Finding]:
         if len(full):
             order = full[np.argsort(-used[full], kind="stable")].tolist()
             names = [table.name[at] for at in order]
-            yield _not_counted(resource, weights[resource], names, float(used[order[0]]), limit)
+            yield _not_counted(
+                resource, _weight_setting(resource, config), weights[resource], names, used[order], limit
+            )
 
 
-def _not_counted(resource: str, weight: float, names: Sequence[str], used: float, limit: int) -> Finding:
+def _weight_setting(resource: str, config: Settings) -> str:
+    """Return the setting that a weight comes from: of a network, the misspelt old one where the right one is 1."""
+    setting, old = _WEIGHT_OF[resource], _OLD_WEIGHT_OF.get(resource, "")
+    return old if old in config and config.number(setting) == 1 else setting
+
+
+def _not_counted(
+    resource: str, setting: str, weight: float, names: Sequence[str], usage: FloatArray, limit: int
+) -> Finding:
     """Return that brokers, the fullest first, use so much of a resource that counts for less or for nothing."""
-    setting, called = _WEIGHT_OF[resource], _CALLED[resource]
+    called, used = _CALLED[resource], float(usage[0])
     others = f" The same holds for {listed(names[1:])}." if len(names) > 1 else ""
     of_memory = resource == "directMemory"
     remedy = (

@@ -3,6 +3,7 @@
 import pytest
 
 from planner.cluster.snapshot import Snapshot
+from planner.explain.diagnosis import diagnose
 from planner.simulate.demand import demand
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario
@@ -272,3 +273,15 @@ class TestTwoCausesAtOnce:
         assert tried.trial is not None
         assert tried.trial.after.end_peak_percent < 60
         assert "the isolation policy 'vip' keeps bundles on b1:8080" in verdict(seen).text
+
+
+@pytest.mark.parametrize("name", ["loadBalancerBandwidthOutResourceWeight", "loadBalancerBandwithOutResourceWeight"])
+def test_the_weight_that_hides_a_network_is_the_one_that_is_set(name: str) -> None:
+    """The misspelt name of older releases counts as well, and the right one was set to the 1 that it already is."""
+    rows = bundles("p/d", (1,) * 8 + (2, 3) * 2, 6.0, topics=10)
+    made = cluster(3, rows, release="4.2.4", percent_per_mb=0.2, settings={name: 0.0})
+    made = with_brokers(made, bandwidth_out_usage_kbit_per_s={0: 9.2e6, 1: 2e6, 2: 2e6})
+    seen = Asked(made)
+    (finding,) = [one for one in diagnose(seen.outcome) if one.code == "resource_not_counted"]
+    assert f"{name} is 0" in finding.evidence
+    assert finding.changes == {name: 1.0}
