@@ -469,11 +469,11 @@ def isolated_behind(case: Outcome, changes: Mapping[str, SettingValue], severity
 
     Args:
         case: The outcome.
-        changes: The one setting that lowers the threshold.
+        changes: The one setting that lowers the threshold; of another strategy nothing is asked.
         severity: How bad it is.
     """
     usage, last = case.reported_usage[-1], len(case.trace.cycles) - 1
-    if len(changes) != 1 or not np.isfinite(usage).any():
+    if len(changes) != 1 or not changes.keys() <= case.profile.bounds.keys() or not np.isfinite(usage).any():
         return None
     busiest, scene = case.series.brokers[int(np.nanargmax(usage))], Scene.of_running(case.trace, last)
     every = {**case.profile.gates, **FRAME_GATES}

@@ -285,3 +285,11 @@ def test_the_weight_that_hides_a_network_is_the_one_that_is_set(name: str) -> No
     (finding,) = [one for one in diagnose(seen.outcome) if one.code == "resource_not_counted"]
     assert f"{name} is 0" in finding.evidence
     assert finding.changes == {name: 1.0}
+
+
+def test_a_remedy_of_another_strategy_is_asked_for_nothing_behind_it() -> None:
+    """A limit that OverloadShedder does not reach, and the only bundle of its broker."""
+    rows = bundles("p/h", (1,), 60.0, topics=50) + bundles("p/d", (2, 3) * 4, 3.0, topics=10)
+    settings = {SHEDDING: CLASS["OverloadShedder"], "loadBalancerBrokerOverloadedThresholdPercentage": 99}
+    seen = Asked(cluster(3, rows, cpu_percent=(95.0, 20.0, 20.0), settings=settings, release="4.2.4"))
+    assert "threshold_never_reached" in seen.codes
