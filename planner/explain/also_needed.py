@@ -16,8 +16,8 @@ from planner.simulate.what_if import opening_of
 def with_what_else(remedy: Remedy, case: Outcome, would_shed: WouldShed) -> Remedy:
     """Return a remedy with the further settings without which the last cycle sheds nothing.
 
-    These go back to their defaults. Where no default is enough, one gets the nearest value that is. Counters are taken
-    as full: they fill up by themselves.
+    These go back to their defaults. Where no default is enough, a minimum or a switch gets the nearest value that is.
+    Counters are taken as full: they fill up by themselves.
 
     Args:
         remedy: What makes the strategy compare or choose.
@@ -46,7 +46,8 @@ def with_what_else(remedy: Remedy, case: Outcome, would_shed: WouldShed) -> Reme
         if sheds(fewer := {one: value for one, value in found.items() if one != name}):
             found = fewer
     if not found:
-        found = _nearest(case, {**counters, **remedy.changes}, others)
+        gates = {name for gate in profile.gates.values() for name in gate.settings}
+        found = _nearest(case, {**counters, **remedy.changes}, [name for name in others if name in gates])
     if not found:
         return remedy
     said = " and ".join(

@@ -156,7 +156,8 @@ class TestThresholdNeverReached:
     def test_a_lower_threshold_where_the_switch_does_not_help(self) -> None:
         usage = (0.56, 0.48, 0.40)
         finding = only(trace_of([usage] * 2), "threshold_never_reached")
-        assert finding.changes == {"loadBalancerBrokerThresholdShedderPercentage": 8}
+        minimum = "loadBalancerBundleUnloadMinThroughputThreshold"  # the threshold alone sheds nothing
+        assert finding.changes == {"loadBalancerBrokerThresholdShedderPercentage": 8, minimum: 1.6}
 
     def test_overload_shedder_below_its_fixed_threshold(self) -> None:
         trace = trace_of([(0.8, 0.1)], settings={SHEDDING: "OverloadShedder"})
@@ -166,7 +167,8 @@ class TestThresholdNeverReached:
         """The brokers are less than 15 points apart: what counts is that one of them is too full."""
         finding = only(trace_of([(0.88, 0.80, 0.79, 0.76)] * 2), "threshold_never_reached")
         assert finding.severity == "high"
-        assert finding.changes == {"loadBalancerBrokerThresholdShedderPercentage": 7}
+        minimum = "loadBalancerBundleUnloadMinThroughputThreshold"
+        assert finding.changes == {"loadBalancerBrokerThresholdShedderPercentage": 7, minimum: 1.7}
         assert not found(trace_of([(0.98, 0.90, 0.89, 0.86)] * 2), "threshold_never_reached")
 
     @pytest.mark.parametrize(
