@@ -10,6 +10,7 @@ view), and what stands here: the leader's memory, its decisions, and the events 
 states the order of ticks.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -30,6 +31,7 @@ from planner.cluster.names import (
 )
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.text import count
 from planner.cluster.units import MS_PER_MIN
 from planner.pulsar.load.averages import BROKER_AVERAGES
 from planner.pulsar.manager.cycle import Unload, effective_shedder, next_cycle
@@ -53,6 +55,7 @@ from planner.simulate.trace import Cycle, Trace, cycle_seed
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with the number of cycles that are done, and of all."""
 
+_LONG = "Only the first day and the last three days of the long interval between shedding cycles are simulated."
 _DISPATCH = frozenset(name for names in RATE_SETTINGS.values() for name in names)
 
 
@@ -98,7 +101,7 @@ def simulate(
                 if progress is not None:
                     progress(len(found), scenario.cycles)
         complete = len(found) == scenario.cycles
-        notes = tuple(dict.fromkeys((*late, *running.notes)))
+        notes = tuple(dict.fromkeys((*late, *running.notes, *(running.unfinished() if complete else ()))))
         parts = running.config, running.start, tuple(found), running.end(), notes, complete, running.demand()
         return Trace(running.scenario, *parts)
     finally:
@@ -154,13 +157,11 @@ class Simulation:
         self._memory: LeaderMemory = elected(self._shedder, self._manager, self.config)
         self.notes = [*scenario.measured_as_captured(start), *counted_for_itself(start, self._manager, self.config)]
         if self._interval_ms() > WATCHED_MIN * MS_PER_MIN:
-            self.notes.append(
-                "Only the first day and the last three days of the long interval between shedding cycles are simulated."
-            )
+            self.notes.append(_LONG)
         self.cancelled: Callable[[], bool] = lambda: False
         self._events: list[Event] = []
         self.dispatch_limited = any(name in _DISPATCH for name in scenario.settings)
-        self._edit = ""
+        self._edit, self._to_do = "", Counter[str]()  # what plans something; how much of each is planned and not done
         self._holds = any(edit.held_min() for edit in scenario.edits)
         for number, step in enumerate(scenario.steps, start=1):
             if step.on:
@@ -218,13 +219,21 @@ class Simulation:
     def at(self, at_ms: float, action: Action) -> None:
         """Plan an action; see `Clock.at`. What it refuses, and what it plans itself, is of the same edit."""
         edit = self._edit
+        self._to_do[edit] += 1
 
         def act(now: int) -> None:
             self._edit = edit
+            self._to_do[edit] -= 1
             with placed(edit):
                 action(now)
 
         self._clock.at(at_ms, act)
+
+    def unfinished(self) -> list[str]:
+        """Return which edits have begun and are not done, as a sentence each."""
+        begun = (step.edit for number, step in enumerate(self.scenario.steps, 1) if self._to_do[f"edit {number}"] > 0)
+        within = f"Not finished within {count(self.scenario.cycles, 'cycle')}"
+        return [f"{within}: {edit.phrase()}. Simulate more cycles." for edit in begun]
 
     def minute(self, minutes: float) -> float:
         """Return a moment of the scenario, ms since 1970."""

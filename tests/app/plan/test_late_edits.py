@@ -43,6 +43,18 @@ def test_it_is_said_and_changes_nothing() -> None:
     assert any(event.source == LATE.broker for event in in_time.events)
 
 
+def test_one_that_is_not_done_after_the_last_cycle_is_named() -> None:
+    """A broker that is drained bundle by bundle was left half full without a word."""
+    most = SNAPSHOT.brokers.name[int(SNAPSHOT.bundle_counts().argmax())]
+    slow, said = BrokerDrain(broker=most, bundles_per_min=0.5), "Not finished within 5 cycles"
+    trace = simulate(SNAPSHOT, of(LATE, slow))
+    assert [note for note in trace.notes if note.startswith("Not f")] == [
+        f"{said}: {slow.phrase()}. Simulate more cycles."
+    ]
+    assert (trace.end.bundles.owner == SNAPSHOT.brokers.position[most]).any()
+    assert not [note for note in simulate(SNAPSHOT, of(SOON, cycles=30)).notes if note.startswith("Not finished")]
+
+
 def test_a_long_interval_gives_it_time() -> None:
     slow = replace(of(LATE, cycles=1), settings={"loadBalancerSheddingIntervalMinutes": 6})
     assert not slow.too_late(SNAPSHOT)
