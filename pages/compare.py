@@ -20,7 +20,7 @@ from planner.figures.simulation import MOST_CURVES, Curve, overlaid_curves, over
 from planner.figures.theme import WARNING
 from planner.pulsar.shedding.registry import SHEDDERS
 from planner.simulate.judge import Result
-from planner.simulate.measures import Comparison, ComparisonRow, compare, imbalance_series
+from planner.simulate.measures import Comparison, ComparisonRow, compare
 from planner.simulate.scenario import Scenario
 from planner.simulate.strategies import strategy_pairs, under_strategy, with_obstacle
 from planner.web import address, best_plan, doubts, scenario_history, simulations, state
@@ -119,7 +119,7 @@ def _curve(name: str, outcome: Outcome, which: str) -> Curve:
     if which == "shed":
         values = np.cumsum(outcome.counts.shed).astype(np.float64)
     else:
-        spread = imbalance_series(outcome.demand_series)
+        spread = outcome.demand_spread
         values = {"std": spread.std, "highest": spread.highest, "spread": spread.spread}[which] * 100
     return Curve(name, outcome.series.minutes, values)
 

@@ -27,7 +27,6 @@ from planner.figures.theme import short_names, without_endings
 from planner.pulsar.load.usage import weighted_usage
 from planner.pulsar.manager.cycle import CycleDecision
 from planner.simulate.losses import at_its_end
-from planner.simulate.measures import imbalance_series
 from planner.simulate.sequence import CycleStep
 from planner.simulate.usage_model import Standing
 from planner.web import names, registry, scenario_history, simulations, state, tasks
@@ -64,7 +63,7 @@ def _trends(outcome: Outcome | None) -> dict[str, list[float]]:
     """Return the course of key figures over the simulated cycles, by their labels; none of a single cycle."""
     if outcome is None or len(outcome.trace.cycles) < 2:  # noqa: PLR2004 - a line has two ends
         return {}
-    spread = imbalance_series(outcome.demand_series)
+    spread = outcome.demand_spread
     found = {
         _LABELS["highest"]: spread.highest * 100,
         _LABELS["average"]: spread.average * 100,

@@ -69,6 +69,11 @@ class Outcome:
         return demand_series(self.trace)
 
     @cached_property
+    def demand_spread(self) -> measures.Imbalance:
+        """Spread of that usage at each cycle."""
+        return measures.imbalance_series(self.demand_series)
+
+    @cached_property
     def top_score(self) -> float:
         """The highest score of any cycle; 0 when there is none."""
         known = self.scores[np.isfinite(self.scores)]

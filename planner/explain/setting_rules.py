@@ -4,7 +4,7 @@ import difflib
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import astuple
-from typing import Final
+from typing import Any, Final
 
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.names import (
@@ -287,6 +287,13 @@ def weighs_too_much(config: Settings) -> Iterator[Finding]:
     )
 
 
+def _to_default(config: Settings, name: str, why: str = "") -> dict[str, Any]:
+    """Return what a finding has whose remedy is the default of one setting; a reason may follow in its sentence."""
+    default = config.of(name).default
+    words = f"Set {name} to {default}, its default{f': {why}' if why else ''}."
+    return {"remedy": words, "settings": (name,), "changes": {name: default}}
+
+
 def frozen_average(config: Settings) -> Iterator[Finding]:
     """The average of usage never takes in what is measured."""
     share = config.number(HISTORY_RESOURCE_PERCENTAGE)
@@ -295,10 +302,8 @@ def frozen_average(config: Settings) -> Iterator[Finding]:
             code="average_frozen",
             title="The average of usage never changes",
             evidence=f"{HISTORY_RESOURCE_PERCENTAGE} is {share:g}: what a broker reports counts for nothing.",
-            remedy=f"Set {HISTORY_RESOURCE_PERCENTAGE} to 0.9, its default.",
             severity="high",
-            settings=(HISTORY_RESOURCE_PERCENTAGE,),
-            changes={HISTORY_RESOURCE_PERCENTAGE: 0.9},
+            **_to_default(config, HISTORY_RESOURCE_PERCENTAGE),
         )
 
 
@@ -314,10 +319,8 @@ def average_runs_away(config: Settings) -> Iterator[Finding]:
                 f" is measured. One point of change moves a score by {share - 1:g} points the other way, and each"
                 f" further sample multiplies what is wrong by {share:g}. Scores soon say nothing about usage."
             ),
-            remedy=f"Set {HISTORY_RESOURCE_PERCENTAGE} to 0.9, its default: it is a share of 1, not a percentage.",
             severity="high",
-            settings=(HISTORY_RESOURCE_PERCENTAGE,),
-            changes={HISTORY_RESOURCE_PERCENTAGE: 0.9},
+            **_to_default(config, HISTORY_RESOURCE_PERCENTAGE, "it is a share of 1, not a percentage"),
         )
 
 
@@ -335,10 +338,8 @@ def share_above_one(config: Settings) -> Iterator[Finding]:
                 f"{setting.meaning} Pulsar takes any number, and sheds up to {share:g} times the difference here. A"
                 " share of 0.5 evens two brokers out, and 1 exchanges their loads."
             ),
-            remedy=f"Set {name} to {setting.default}, its default: it is a share of 1, not a percentage.",
             severity="high",
-            settings=(name,),
-            changes={name: setting.default},
+            **_to_default(config, name, "it is a share of 1, not a percentage"),
         )
 
 
@@ -381,7 +382,6 @@ def threshold_acts_on_all_or_none(config: Settings) -> Iterator[Finding]:
     shedder = effective_shedder(LoadManager.MODULAR, config)[0]
     if not (name := next(iter(shedder.profile.exact), "")):
         return
-    default = config.of(name).default
     value, above = config.integer(name), shedder.profile.above_average
     never = value >= _ALL_PERCENT if above else value > _ALL_PERCENT
     if value > 0 and not never:
@@ -391,10 +391,8 @@ def threshold_acts_on_all_or_none(config: Settings) -> Iterator[Finding]:
         code="threshold_never_acts" if never else "threshold_always_acts",
         title=f"{shedder.name} {'never sheds' if never else 'always finds a broker above its threshold'}",
         evidence=f"{name} is {value}: {'no' if never else 'in every cycle some'} broker is {limit}.",
-        remedy=f"Set {name} to {default}, its default.",
         severity="medium",
-        settings=(name,),
-        changes={name: default},
+        **_to_default(config, name),
     )
 
 
@@ -403,15 +401,12 @@ def out_of_reach(config: Settings) -> Iterator[Finding]:
     for name, (most, why) in effective_shedder(load_manager_of(config), config)[0].profile.out_of_reach.items():
         if name not in config or config.number(name) < most:
             continue
-        default = config.of(name).default
         yield Finding(
             code="threshold_never_acts",
             title=f"{name} is {config.number(name):g}, which no cluster exceeds",
             evidence=why,
-            remedy=f"Set {name} to {default}, its default: it is a fraction, not a percentage.",
             severity="medium",
-            settings=(name,),
-            changes={name: default},
+            **_to_default(config, name, "it is a fraction, not a percentage"),
         )
 
 
@@ -431,15 +426,12 @@ def sheds_nothing(config: Settings) -> Iterator[Finding]:
     for name, (least, most) in shedder.profile.moves_nothing.items():
         if name not in config or not least <= (value := config.number(name)) <= most:
             continue
-        default = config.of(name).default
         yield Finding(
             code="sheds_nothing",
             title=f"{shedder.name} sheds nothing, as {name} is {value:g}",
             evidence=f"{config.of(name).meaning} With {value:g}, no bundle may leave any broker.",
-            remedy=f"Set {name} to {default}, its default.",
             severity="medium",
-            settings=(name,),
-            changes={name: default},
+            **_to_default(config, name),
         )
 
 
