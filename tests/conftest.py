@@ -2,6 +2,7 @@
 
 import gc
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -84,6 +85,16 @@ _TOGETHER = (
 """Files and folders whose tests share something that takes seconds to make: one worker makes it."""
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Let workers take tests in the order given here; xdist would take groups of most tests first.
+
+    A browser keeps an event loop in its worker, where tests that capture a cluster begin no other.
+    """
+    if hasattr(config.option, "loadscopereorder"):
+        config.option.loadscopereorder = False
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """One worker more than processors: a third of what tests take is waiting for a browser, a process or a clock."""
@@ -135,6 +146,21 @@ def _tell_group(item: Any) -> None:
     group = next(item.iter_markers("xdist_group"), None)
     if group is not None and hasattr(item, "_id"):
         item._id = type(item._id).parse(f"{item.nodeid}@{group.args[0]}")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Name a test by the id without its group, by which `--last-failed` finds it.
+
+    It found none of a group, and where it finds none at all it runs every test again.
+    """
+    if hasattr(report, "node"):  # of a worker, which compares the id with its own
+        report.nodeid = without_group(report.nodeid)
+
+
+def without_group(nodeid: str) -> str:
+    """Return the id of a test as it is when no worker is asked for."""
+    return re.sub(r"@[^]]*$", "", nodeid)
 
 
 def _turn(item: pytest.Item) -> tuple[int, int]:

@@ -35,7 +35,8 @@ def test_a_remedy_that_helps_is_one_click_away(page: Page, monkeypatch: pytest.M
 
 def test_a_remedy_that_does_not_help_has_no_button(page: Page) -> None:
     test = page("what_if", snapshot=digest("story.zip")[:12])
-    assert any("Tried: worse: " in text.value for text in test.text)
+    shown = [text.value for text in test.text]
+    assert any("Tried: worse: " in text for text in shown), shown
     assert not [b for b in test.button if b.label.startswith("Set loadBalancerBundleUnloadMin")]
 
 
