@@ -61,7 +61,7 @@ def oracle(session: nox.Session) -> None:
 @nox.session
 def cluster(session: nox.Session) -> None:
     """Real Pulsar clusters on loopback (needs a JDK 17, Maven and the extra `cluster`)."""
-    _pytest(session, "tests/cluster", "-m", "cluster", "-k", "not shadow")
+    _pytest(session, "tests/cluster", "-m", "cluster and not slow")
 
 
 @nox.session

@@ -73,16 +73,17 @@ _LONGEST_IN_WINDOWS = (
 )
 """The same of those that need a browser, which come last: the longest in the end would leave one worker alone."""
 
-_TOGETHER = (
-    "tests/app/cli/test_bundles_command.py",
-    "tests/app/cli/test_wheel.py",
-    "tests/data/replay/test_replay_command.py",
-    "tests/app/namespaces/test_public_reports.py",
-    "tests/app/namespaces/test_successor.py",
-    "tests/app/pages",
-    "tests/data/weeks/test_growth.py",
+_TOGETHER = ("tests/app/pages",)
+"""Folders whose tests share something that takes seconds to make, so that one worker makes it; other files do, too."""
+
+_APART = (
+    "tests/app/plan/test_answers.py",
+    "tests/data/doors",
+    "tests/e2e",
+    "tests/fuzz",
+    "tests/test_style.py",
 )
-"""Files and folders whose tests share something that takes seconds to make: one worker makes it."""
+"""What shares nothing, and would keep one worker long."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -119,7 +120,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker("spark")
         if item.get_closest_marker("spark"):
             item.add_marker(pytest.mark.xdist_group("spark"))  # one worker, and so one JVM
-        elif together := next((start for start in _TOGETHER if item.nodeid.startswith(start)), ""):
+        elif not item.get_closest_marker("xdist_group") and not item.nodeid.startswith(_APART):
+            file = item.nodeid.partition("::")[0]
+            together = next((start for start in _TOGETHER if file.startswith(start)), file)
             item.add_marker(pytest.mark.xdist_group(together))
     items.sort(key=_turn)
     if getattr(config.option, "loadgroup", False):
@@ -156,6 +159,8 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """
     if hasattr(report, "node"):  # of a worker, which compares the id with its own
         report.nodeid = without_group(report.nodeid)
+        if report.failed:
+            print(f"\nFAILED {report.nodeid}", file=sys.stderr, flush=True)  # noqa: T201 - the summary is long to come
 
 
 def without_group(nodeid: str) -> str:

@@ -7,7 +7,7 @@ import pytest
 from tests.cluster.best_plan import carry_out_the_best_plan
 from tests.cluster.scene import Scene
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(1500)]
 
 
 def test_best_plan(modular: Scene, tmp_path: Path) -> None:

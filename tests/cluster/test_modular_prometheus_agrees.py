@@ -7,7 +7,7 @@ import pytest
 from tests.cluster.agreement import compare, record
 from tests.cluster.scene import Scene
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(1800)]
 
 
 def test_replays_agree(modular: Scene, tmp_path: Path) -> None:

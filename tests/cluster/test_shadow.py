@@ -20,7 +20,7 @@ from tests.cluster.launch import start_cluster, wait_for
 from tests.cluster.scene import ONLY_DIRECT_MEMORY, SCARCE_FIRST_MIB, Scene, one_in_each_bundle
 from tests.cluster.traffic import Flow, traffic
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(3600), pytest.mark.xdist_group("shadow")]
+pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(3600), pytest.mark.xdist_group("shadow")]
 
 NAMESPACE = "globex/shadow"
 BUNDLES = 64
