@@ -13,37 +13,38 @@ class Positions(Mapping[str, int]):
     """The position of each name. What one holds never changes; those made from it share its dictionary of names.
 
     Args:
-        names: The names, by position.
         known: A number for each name that ever was, which only grows.
         number: The number of each name, by position. Shape (names,).
     """
 
-    __slots__ = ("_known", "_names", "_number", "_place")
+    __slots__ = ("_known", "_number", "_place")
 
-    def __init__(self, names: tuple[str, ...], known: dict[str, int], number: Int64Array) -> None:
-        self._names, self._known, self._number = names, known, number
+    def __init__(self, known: dict[str, int], number: Int64Array) -> None:
+        self._known, self._number = known, number
         self._place: Int64Array = np.full(len(known), -1, dtype=np.int64)
         self._place[number] = np.arange(len(number))
 
     @staticmethod
-    def of(names: tuple[str, ...], position: Mapping[str, int]) -> "Positions":
-        """Return the positions of names that a mapping already tells."""
+    def of(position: Mapping[str, int]) -> "Positions":
+        """Return what a mapping of each of so many names to its position tells; one of these as it is."""
+        if isinstance(position, Positions):
+            return position
         # A dictionary copies itself in one piece; `dict` asks any other mapping for each of its names.
         known = position.copy() if isinstance(position, MappingProxyType) else dict(position)
-        return Positions(names, known, np.arange(len(names)))
+        return Positions(known, np.arange(len(known)))
 
-    def renumbered(self, names: tuple[str, ...], followed: Int64Array, made: Sequence[int]) -> "Positions":
+    def renumbered(self, new: Sequence[str], followed: Int64Array, made: Sequence[int]) -> "Positions":
         """Return the positions after a renumbering.
 
         Args:
-            names: The names now.
-            followed: For each of them, where it stood before; anything for those made. Shape (names,).
-            made: Positions of those that were made.
+            new: The names that are made.
+            followed: For each name now, where it stood before; anything for those made. Shape (names,).
+            made: Positions of those that are made.
         """
         number = self._number[followed]
-        for at in made:
-            number[at] = self._known.setdefault(names[at], len(self._known))
-        return Positions(names, self._known, number)
+        for at, name in zip(made, new, strict=True):
+            number[at] = self._known.setdefault(name, len(self._known))
+        return Positions(self._known, number)
 
     def get(self, name: str, default: int = -1) -> int:  # type: ignore[override]
         """Return the position of a name, or the default."""
@@ -67,10 +68,11 @@ class Positions(Mapping[str, int]):
         return isinstance(name, str) and self.get(name) >= 0
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
+        every = tuple(self._known)
+        return (every[number] for number in self._number.tolist())
 
     def __len__(self) -> int:
-        return len(self._names)
+        return len(self._number)
 
 
 def positions_of(names: Collection[str], known: Mapping[str, int]) -> Int64Array:

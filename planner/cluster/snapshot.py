@@ -3,7 +3,7 @@
 Frozen and columnar (`planner.cluster.tables`), with the settings, the policies, and where it comes from.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from types import MappingProxyType
@@ -409,7 +409,7 @@ class Snapshot:
 
     def naming(
         self,
-        names: tuple[str, ...],
+        names: Sequence[str],
         hashes: IntArray,
         position: Mapping[str, int] | None = None,
         reported: Int64Array | None = None,
@@ -417,7 +417,7 @@ class Snapshot:
         """Take over the names of the bundles, and what follows from them, from who keeps them up to date.
 
         Args:
-            names: As `bundle_names`.
+            names: As `bundle_names`; a list that is changed later is for a snapshot that is not kept.
             hashes: As `bundle_name_hashes`.
             position: As `bundle_position`; None to leave that for when it is asked for.
             reported: As `reported`; None likewise.

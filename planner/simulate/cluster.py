@@ -42,6 +42,7 @@ from planner.simulate.load_model import (
     with_values,
 )
 from planner.simulate.missed_bundle import meant
+from planner.simulate.renumbering import Names
 from planner.simulate.traffic import Scope, Traffic
 
 _NAME_COLUMNS = ("name", "version", "load_manager_class")
@@ -63,7 +64,7 @@ class Cluster:
         present: Brokers that are part of the cluster. Shape (brokers,).
         alive: Brokers that run; one that has died is present until its session ends. Shape (brokers,).
         owner: Owner of each bundle, -1 if unowned. Shape (bundles,).
-        names: Full bundle names.
+        names: Full bundle names; changed in place once bundles are renumbered (see `Names.kept`).
         hashes: `String.hashCode` of each. Shape (bundles,).
         position: Position of each bundle by its name.
         pins: Broker that a bundle is kept on, by name of the bundle.
@@ -86,9 +87,7 @@ class Cluster:
         table = snapshot.brokers
         self.beyond: BoolArray = rows_of(table, USAGE_COLUMNS) > rows_of(table, LIMIT_COLUMNS)
         self.owner: Int64Array = snapshot.bundles.owner.astype(np.int64)
-        self.names: tuple[str, ...] = snapshot.bundle_names
-        self._renamed: list[str] = []
-        """The same once bundles were renumbered: to change a list in place is far quicker than to copy one."""
+        self.names: Sequence[str] = snapshot.bundle_names
         self.hashes: IntArray = snapshot.bundle_name_hashes
         self.position: Mapping[str, int] = snapshot.bundle_position
         self.pins: dict[str, str] = {}
@@ -362,12 +361,9 @@ class Cluster:
             pinned = self.pins.get(self.names[int(change.parent[at])])
             if pinned is not None:
                 self.pins[new[-1]] = pinned
-        if not isinstance(self.position, Positions):
-            self.position = Positions.of(self.names, self.position)
-        self._renamed = self._renamed or list(self.names)
-        change.rename(self._renamed, new)
-        self.names = tuple(self._renamed)
-        self.position = self.position.renumbered(self.names, change.parent, made)
+        self.names = names = self.names if isinstance(self.names, Names) else Names(self.names)
+        names.follow(change, new)
+        self.position = Positions.of(self.position).renumbered(new, change.parent, made)
         self.owner, self.hashes = change.follow(self.owner), change.follow(self.hashes)
         self.hashes[made] = java_string_hashes(new)
         self._touch()
@@ -381,18 +377,14 @@ class Cluster:
         Raises:
             ScenarioError: There is one of that name, or none that it is to be like.
         """
-        traffic, before = self.traffic, len(self.names)
+        traffic = self.traffic
         if name in traffic.namespaces:
             raise ScenarioError(f"The cluster already has a namespace {name}.", remedy="Choose another name.")
         self.leader_view.settle()
         change = traffic.add_namespace(name, equal_boundaries(count), self.namespace_at(like))
         made = [bundle_name(name, low, high) for low, high in pairwise(equal_boundaries(count))]
-        self._renamed = [*self.names, *made]
-        self.names = tuple(self._renamed)
-        known = (
-            self.position if isinstance(self.position, Positions) else Positions.of(self.names[:before], self.position)
-        )
-        self.position = known.renumbered(self.names, change.parent, change.made.tolist())
+        self.names = Names([*self.names, *made])
+        self.position = Positions.of(self.position).renumbered(made, change.parent, change.made.tolist())
         self.owner = np.append(self.owner, np.full(count, -1))
         self.hashes = np.append(self.hashes, java_string_hashes(made))
         self._touch()
@@ -466,7 +458,7 @@ class Cluster:
         found = Snapshot(
             info, self.config, brokers, traffic.namespaces, bundles, topics, self.policies, known_load=known
         )
-        return found.naming(self.names, self.hashes, self.position)
+        return found.naming(Names.kept(self.names), self.hashes, self.position)
 
 
 def _typical(column: str, values: Any, count: int) -> Any:

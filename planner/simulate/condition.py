@@ -8,9 +8,9 @@ import numpy as np
 from planner.cluster.arrays import FloatArray, frozen
 from planner.cluster.tables import BrokerTable
 from planner.pulsar.load.usage import weighted_usage
-from planner.simulate.leader_view import ReportInputs, reported_usage
 from planner.simulate.load_model import COUNTS, LIMIT_COLUMNS, MACHINE, TRAFFIC, BrokerSums, rows_of, with_usage
 from planner.simulate.renumbering import Renumbering
+from planner.simulate.report_inputs import ReportInputs, reported_usage
 from planner.simulate.trace import BrokerState
 
 if TYPE_CHECKING:

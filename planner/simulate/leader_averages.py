@@ -282,6 +282,17 @@ class LeaderAverages:
             return self._means[1][:, rows]
         return self._caught_up(1, rows)[0]
 
+    def column(self, name: str) -> Any:
+        """Return a column of `BundleTable` that they are, until the next sample is taken."""
+        if name == "has_data":
+            return self.known
+        if name in {"data_topics", "averages_estimated"}:
+            return self.data_topics if name == "data_topics" else self.estimated
+        self._catch_up()
+        term = next(at for at, prefix in enumerate(TERMS) if name.startswith(prefix))
+        what = name.removeprefix(TERMS[term])
+        return self._samples[term] if what == "samples" else self._means[term][TRAFFIC_COLUMNS.index(what)]
+
     def columns(self) -> dict[str, Any]:
         """Return the columns of `BundleTable` that they are."""
         self._catch_up()

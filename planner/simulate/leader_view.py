@@ -8,7 +8,7 @@ checks whether to report at one moment of each `stats_interval_s`, and that repo
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 from weakref import proxy
 
@@ -23,7 +23,6 @@ from planner.cluster.names import (
     REPORT_UPDATE_MAX_INTERVAL_MINUTES,
     SHEDDING_EXCLUDED_NAMESPACES,
 )
-from planner.cluster.once import once
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.tables import TRAFFIC_COLUMNS, BrokerTable, BundleTable, make_bundles
@@ -31,9 +30,10 @@ from planner.cluster.units import MS_PER_MIN
 from planner.pulsar.load.averages import BROKER_AVERAGES, LONG_TERM_RATES, broker_averages
 from planner.pulsar.load.broker_load import averages as known_averages
 from planner.pulsar.load.top_bundles import reported_under, with_top_ranks
-from planner.pulsar.load.usage import max_usage, weighted_usage
+from planner.pulsar.load.usage import weighted_usage
 from planner.pulsar.placement.modular import Report, configured_placement
 from planner.pulsar.splitting.limits import DIVISIBLE_TOPICS, SplitLoads, limits_of
+from planner.simulate.late_bundles import LateBundles
 from planner.simulate.leader_averages import TERMS, LeaderAverages
 from planner.simulate.load_model import (
     COUNT_COLUMNS,
@@ -45,7 +45,8 @@ from planner.simulate.load_model import (
     with_sums,
     with_values,
 )
-from planner.simulate.renumbering import Renumbering, Room
+from planner.simulate.renumbering import Names, Renumbering, Room
+from planner.simulate.report_inputs import ReportInputs, compared, percent_changed
 from planner.simulate.report_order import ReportOrder
 
 if TYPE_CHECKING:
@@ -63,38 +64,6 @@ _ROUNDING = 1e-9
 """Share by which rounding may bring an average above what it comes from; far more than it can."""
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class ReportInputs:
-    """What there is to measure, for as long as nothing changes.
-
-    Attributes:
-        traffic: Traffic of each bundle, rows as `TRAFFIC_COLUMNS`. Shape (4, bundles).
-        counts: The same of `COUNT_COLUMNS`. Shape (3, bundles).
-        owner: Owner of each bundle, -1 if unowned. Shape (bundles,).
-        totals: What the bundles of each broker sum up to: traffic, counts, then bundles. Shape (8, brokers).
-        usage: How much of its machine each broker uses, as it compares it with its last report. Shape (brokers,).
-    """
-
-    traffic: FloatArray
-    counts: FloatArray
-    owner: IntArray
-    totals: FloatArray
-    usage: FloatArray
-
-
-def reported_usage(brokers: BrokerTable, config: Settings, manager: LoadManager) -> FloatArray:
-    """Return how much of its machine each broker uses, as it compares it with its last report. Shape (brokers,)."""
-    extensible = manager is LoadManager.EXTENSIBLE
-    return max_usage(brokers, manager) if extensible else weighted_usage(brokers, config, manager)
-
-
-@once
-def _compared(brokers: BrokerTable, config: Settings, manager: LoadManager) -> FloatArray:
-    """Return what is compared with reports: usage, message rate, throughput and bundles of each. Shape (4, brokers)."""
-    rate, throughput = brokers.msg_rate_per_s(), brokers.throughput_bytes_per_s()
-    return frozen(np.array([reported_usage(brokers, config, manager), rate, throughput, brokers.reported_bundles]))
-
-
 class LeaderView:
     """What the leader knows; `view` answers. The cluster tells it what brokers notice, and when they report.
 
@@ -103,6 +72,10 @@ class LeaderView:
         snapshot: What was reported at the start.
         config: Settings in force.
     """
+
+    _version = 0
+    """How often what the leader knows of bundles has changed."""
+    _glance: Snapshot | None = None
 
     def __init__(self, truth: "Cluster", snapshot: Snapshot, config: Settings) -> None:
         self.truth: Cluster = proxy(truth)  # which holds this view: neither waits until Python looks for circles
@@ -201,6 +174,7 @@ class LeaderView:
 
     def _forget(self, broker: int) -> None:
         self.settle()
+        self._version += 1
         self.measured_by[self.measured_by == broker] = -1
         self.totals[:, broker], self._outdated[broker], self._lists_cut[broker] = 0.0, False, False
         gone = self.reported_by == broker
@@ -218,8 +192,7 @@ class LeaderView:
 
     def touch(self) -> None:
         """Note that something changed that every view shows."""
-        self._view = None
-        self._table = None
+        self._view = self._glance = self._table = None
 
     # Bundles that move and split
 
@@ -238,7 +211,7 @@ class LeaderView:
         unknown = by[(by >= 0) & missing[by]]
         if len(unknown):
             every = configured_placement(self.config).measure == "msg_rate"
-            view, some = self._view or self._make(0), None if every else unknown
+            view, some = self._view or self._in_order(self._glance or self.glance(0)), None if every else unknown
             sums = broker_averages(view, columns=LONG_TERM_RATES, brokers=some)
             if every:  # they hold until the next report, and every lookup of a child would sum them up again
                 unknown = np.flatnonzero(missing)
@@ -263,6 +236,7 @@ class LeaderView:
 
     def rebuilt(self, change: Renumbering) -> None:
         """Follow a renumbering; of new bundles nothing is known. What was measured before is settled already."""
+        self._version += 1
         made, owners = change.made, np.unique(self.measured_by[change.gone])
         listing = self.reported_by[change.gone]
         self._lists_cut[listing[listing >= 0]] = True
@@ -288,7 +262,8 @@ class LeaderView:
             if name in _SHOWN or (name in _AVERAGED and not self.extensible):
                 continue  # every view puts its own in place of it
             if name in {"low", "high", "namespace"}:
-                columns[name] = frozen(getattr(self.truth.traffic, name).astype(getattr(self.bundles, name).dtype))
+                now = getattr(self.truth.traffic, name)
+                columns[name] = frozen(now.astype(getattr(self.bundles, name).dtype, copy=False))
                 continue
             columns[name] = frozen(follow(getattr(self.bundles, name), -1 if name == "top_rank" else None))
         if self.averages is not None and self._order is not None:
@@ -386,13 +361,13 @@ class LeaderView:
 
     def _changed(self, who: Int64Array, at_ms: int) -> BoolArray:
         """Say of which brokers measurements differ enough from their last report. Shape (asked about,)."""
-        reported = _compared(self.table, self.config, self.truth.info.load_manager)[:, who]
+        reported = compared(self.table, self.config, self.truth.info.load_manager)[:, who]
         change, totals = (
             100 * np.abs(self.truth.condition.measurable(at_ms).usage[who] - reported[0]),
             self.totals[:, who],
         )
         now = np.array([totals[0] + totals[1], totals[2] + totals[3], totals[_BUNDLES]])
-        changed: BoolArray = np.maximum(change, _percent(reported[1:], now).max(axis=0)) > self._enough
+        changed: BoolArray = np.maximum(change, percent_changed(reported[1:], now).max(axis=0)) > self._enough
         return changed
 
     def _write(self, who: Int64Array, at_ms: int) -> None:
@@ -419,6 +394,7 @@ class LeaderView:
 
     def _publish(self, rows: Int64Array) -> None:
         """Report what was measured of some bundles, and forget the columns that it changes."""
+        self._version += 1
         self.reported_by[rows], now = self.measured_by[rows], self.measured[:, rows]
         changed = (self.reported[:, rows] != now).any(axis=1).tolist()
         self.reported[:, rows] = now
@@ -465,6 +441,7 @@ class LeaderView:
 
     def _refresh(self, samples: int, rows: Int64Array | None = None) -> None:
         """Let the averages take samples; some bundles, by position, were reported anew. Shape (reported anew,)."""
+        self._version += 1
         if self.averages is not None:
             anew = np.zeros(0, dtype=np.int64) if rows is None else rows
             self.averages.refresh(samples, self.reported, self.reported_by >= 0, anew)
@@ -491,10 +468,17 @@ class LeaderView:
         self.averages.store(chosen)
         self.touch()
 
-    def recall(self, bundle: int) -> None:
-        """Let the leader read what the store has of a bundle that it knows nothing of, as a lookup does."""
-        if self.averages is not None and self.averages.recall(bundle):
-            self.touch()
+    def recall(self, bundle: int) -> bool:
+        """Let the leader read what the store has of a bundle that it knows nothing of, as a lookup does.
+
+        Returns:
+            Whether the store has any.
+        """
+        if self.averages is None or not self.averages.recall(bundle):
+            return False
+        self._version += 1
+        self.touch()
+        return True
 
     # What it looks like
 
@@ -503,6 +487,41 @@ class LeaderView:
         if self._view is None or self._view.info.captured_at_ms != at_ms:
             self._view = self._last = self._make(at_ms).sharing(self._last)
         return self._view
+
+    def glance(self, at_ms: int) -> Snapshot:
+        """Return what a modular leader knows at a moment, for a look that ends before anything changes.
+
+        Its columns are worked out when somebody asks for them.
+        """
+        if self.averages is None:
+            return self.view(at_ms)
+        if self._view is not None and self._view.info.captured_at_ms == at_ms:
+            return self._view
+        if self._glance is None or self._glance.info.captured_at_ms != at_ms:
+            truth, made = self.truth, self._snapshot(at_ms, LateBundles.of(self, self._version))
+            self._glance = made.naming(truth.names, truth.hashes, truth.position)
+        return self._glance
+
+    def column(self, name: str, version: int) -> Any:
+        """Return a column of bundles as a modular leader knows it, if nothing has changed since a version.
+
+        Raises:
+            RuntimeError: Somebody looks at it later.
+        """
+        if version != self._version:
+            raise RuntimeError(f"{name} is read when the leader already knows something else")
+        if name in _SHOWN:
+            return self._reported_column(name)
+        if self.averages is not None and name in _AVERAGED:
+            return self.averages.column(name)
+        return getattr(self.bundles, name)
+
+    def _in_order(self, seen: Snapshot) -> Snapshot:
+        """Let a snapshot know the order of the bundles in the reports."""
+        if self._order is None or "reported" in vars(seen):
+            return seen
+        order = self._order.of(self.reported_by, self.truth.hashes)
+        return seen.naming(seen.bundle_names, seen.bundle_name_hashes, reported=order)
 
     def evaluated(self, at_ms: int, promised: Collection[str]) -> Snapshot:
         """Return what a modular leader knows with the real owners, by which it judges its promises.
@@ -541,10 +560,10 @@ class LeaderView:
                 listed = (self.reported_by >= 0) & (self.reported_by == cluster.owners())
                 columns |= {"has_stats": self._kept("has_stats", listed), "owner": cluster.owners()}
             self._table = replace(self.bundles, **columns)
-        order = None if self._order is None else self._order.of(self.reported_by, cluster.hashes)
-        return self._snapshot(at_ms, self._table, order)
+        made = self._snapshot(at_ms, self._table)
+        return self._in_order(made.naming(Names.kept(cluster.names), cluster.hashes, cluster.position))
 
-    def _snapshot(self, at_ms: int, bundles: BundleTable, reported: Int64Array | None = None) -> Snapshot:
+    def _snapshot(self, at_ms: int, bundles: BundleTable) -> Snapshot:
         cluster = self.truth
         return Snapshot(
             replace(cluster.info, captured_at_ms=at_ms),
@@ -554,18 +573,22 @@ class LeaderView:
             bundles,
             cluster.traffic.topics,
             cluster.policies,
-        ).naming(cluster.names, cluster.hashes, cluster.position, reported)
+        )
 
     def _reported_columns(self) -> dict[str, Any]:
         columns = self._columns
-        for row, name in enumerate(_ROWS):
+        shown = _ROWS if self.extensible else (*_ROWS, "has_stats", "owner")  # of extensible ones the channel tells
+        for name in shown:
             if name not in columns:
-                values = self.reported[row]
-                columns[name] = self._kept(name, values if name in TRAFFIC_COLUMNS else values.astype(np.int64))
-        if not self.extensible and "owner" not in columns:  # whose leader reads who owns what from the channel
-            columns["has_stats"] = self._kept("has_stats", self.reported_by >= 0)
-            columns["owner"] = self._kept("owner", self.reported_by.copy())
+                columns[name] = self._kept(name, self._reported_column(name))
         return columns
+
+    def _reported_column(self, name: str) -> Any:
+        """Return a column of what was reported."""
+        if name in _ROWS:
+            values = self.reported[_ROWS.index(name)]
+            return values if name in TRAFFIC_COLUMNS else values.astype(np.int64)
+        return self.reported_by >= 0 if name == "has_stats" else self.reported_by.copy()
 
     def _kept(self, name: str, values: Any) -> Any:
         """Return a column as the last view has it, if it is the same: a trace keeps many views.
@@ -575,10 +598,3 @@ class LeaderView:
         known = getattr(self._last.bundles, name) if self._last is not None else None
         same = known is values or (known is not None and np.array_equal(known, values))
         return known if same else frozen(values if values.base is None else values.copy())
-
-
-def _percent(was: FloatArray, now: FloatArray) -> FloatArray:
-    """Return by how many percent numbers changed; infinitely from nothing, not at all from nothing to nothing."""
-    change = np.abs(was - now) * 100
-    changed: FloatArray = np.divide(change, was, out=np.where(change > 0, np.inf, 0.0), where=was != 0)
-    return changed

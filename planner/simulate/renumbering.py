@@ -57,15 +57,33 @@ class Renumbering:
         found[..., behind:] = values[..., last + 1 :]
         return found
 
-    def rename(self, names: list[str], new: Sequence[str]) -> None:
-        """Let the name of each bundle follow the renumbering, given those of the new ones."""
-        if self.side_by_side:
-            names[int(self.gone[0]) : int(self.gone[-1]) + 1] = new
+
+class Names(list[str]):
+    """The names of bundles, which are changed in place: that is far quicker than to copy them at each renumbering."""
+
+    _kept: tuple[str, ...] | None = None
+
+    def follow(self, change: Renumbering, new: Sequence[str]) -> None:
+        """Let the name of each bundle follow a renumbering, given those of the new ones."""
+        self._kept = None
+        if change.side_by_side:
+            self[int(change.gone[0]) : int(change.gone[-1]) + 1] = new
             return
-        followed = [names[at] for at in self.parent.tolist()]
-        for at, name in zip(self.made.tolist(), new, strict=True):
+        followed = [self[at] for at in change.parent.tolist()]
+        for at, name in zip(change.made.tolist(), new, strict=True):
             followed[at] = name
-        names[:] = followed
+        self[:] = followed
+
+    def as_tuple(self) -> tuple[str, ...]:
+        """Return the names as they are now."""
+        if self._kept is None:
+            self._kept = tuple(self)
+        return self._kept
+
+    @staticmethod
+    def kept(names: Sequence[str]) -> tuple[str, ...]:
+        """Return some names as they are now, for keeping."""
+        return names.as_tuple() if isinstance(names, Names) else tuple(names)
 
 
 class Room:

@@ -289,9 +289,9 @@ class Simulation:
                 self._memory = replace(self._memory, modular=modular.after_refresh(self._memory.modular, known))
             self._split_modular(now)
 
-    def _view(self, now: int) -> Snapshot:
-        """Return what the leader knows; with topics as they are where a split looks at their rates."""
-        view = self.cluster.leader_view.view(now)
+    def _view(self, now: int, *, brief: bool = False) -> Snapshot:
+        """Return what the leader knows, to keep or for a brief look; with topics as they are where splits need it."""
+        view = self.cluster.leader_view.glance(now) if brief else self.cluster.leader_view.view(now)
         if self._splits_by_traffic and (topics := self.cluster.traffic.topics_at(now)) is not view.topics:
             view = replace(view, topics=topics)
         return view
@@ -301,15 +301,12 @@ class Simulation:
         config = self._in_force(now)
         if not splits_are_on(config) or not self.cluster.leader_view.may_split():
             return
-        view = self._view(now)
+        view = self._view(now, brief=True)
         decision = automatic_modular.decide_cycle(view, config, explain=False)
         unload = config.flag(AUTO_UNLOAD_SPLIT_BUNDLES_ENABLED) and bool(decision.splits)
         filters = self._memory.modular.filters(view, config) if unload else None
-        for order in decision.splits:
-            if leaves := filters is not None:
-                namespace, owner = order.bundle.rpartition("/")[0], view.brokers.position[order.broker]
-                leaves = filters.may_leave_isolation(namespace, owner)
-                leaves = leaves and filters.may_leave_group(namespace, owner).allowed
+        leave = [filters is not None and filters.may_leave(order.bundle, order.broker) for order in decision.splits]
+        for order, leaves in zip(decision.splits, leave, strict=True):
             self._carry_out(order, now, unload=leaves)
 
     def _split_extensible(self, now: int) -> None:
@@ -479,9 +476,9 @@ class Simulation:
                 self.give(at, pinned, now, "placed", (pinned,), "pinned by the scenario")
                 continue
             if not self._extensible:
-                cluster.leader_view.recall(at)
+                view = None if cluster.leader_view.recall(at) else view
             if view is None or filters is None or self._extensible or not view.bundles.has_data[at]:
-                view = self._view(now)
+                view = self._view(now, brief=True)
                 filters = (
                     ExtensibleFilters(view, self.config)
                     if self._extensible
@@ -568,7 +565,7 @@ class Simulation:
                 "of usage, no hit counts and no memory of recently unloaded bundles."
             )
         elif not self._extensible:
-            known = self.cluster.leader_view.view(now)
+            known = self.cluster.leader_view.glance(now)
             self._memory = replace(self._memory, modular=modular.with_active_brokers(self._memory.modular, known))
         self.look_up(given_up, now)
 

@@ -99,8 +99,8 @@ class Traffic:
         self._assumptions = assumptions
         self.namespaces = snapshot.namespaces
         self.namespace: Int64Array = snapshot.bundles.namespace.astype(np.int64)
-        self.low: Int64Array = snapshot.bundles.low.copy()
-        self.high: Int64Array = snapshot.bundles.high.copy()
+        self.low: Int64Array = snapshot.bundles.low
+        self.high: Int64Array = snapshot.bundles.high
         self.topics: TopicTable = snapshot.topics
         self.base = base
         self._room = Room()

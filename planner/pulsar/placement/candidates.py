@@ -9,6 +9,7 @@ import numpy as np
 
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, frozen
 from planner.cluster.errors import PulsarError
+from planner.cluster.once import once
 from planner.cluster.tables import BrokerTable
 
 
@@ -19,6 +20,11 @@ def no_load_report(broker: str) -> PulsarError:
         f"{broker} is a candidate but has no load report, so Pulsar's placement fails.",
         remedy="Wait for its first report, or remove the broker from the isolation policy.",
     )
+
+
+@once
+def _every_broker_reports(brokers: BrokerTable) -> bool:
+    return bool(brokers.has_load_data.all())
 
 
 class Candidates(Sequence[str]):
@@ -66,7 +72,8 @@ class Candidates(Sequence[str]):
 
     @cached_property
     def _all_report(self) -> bool:
-        return bool(np.count_nonzero(self.reporting) == len(self))
+        every = self._given is None and _every_broker_reports(self.brokers)
+        return every or bool(np.count_nonzero(self.reporting) == len(self))
 
     def check_reports(self) -> None:
         """Require that all have a load report.

@@ -275,6 +275,11 @@ class ModularFilters:
         allowed = least == 0 or members > least or int((here == least).sum()) != len(here)
         return GroupVerdict(allowed, members, least)
 
+    def may_leave(self, bundle: str, broker: str) -> bool:
+        """Say whether isolation and the anti-affinity rule let a bundle leave a broker."""
+        namespace, owner = bundle.rpartition("/")[0], self.snapshot.brokers.position[broker]
+        return self.may_leave_isolation(namespace, owner) and self.may_leave_group(namespace, owner).allowed
+
     def _domains(self) -> dict[str, str]:
         enabled = self.config.flag(FAILURE_DOMAINS_ENABLED)
         return broker_domains(self.snapshot.policies) if enabled else {}

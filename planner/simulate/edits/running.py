@@ -31,7 +31,7 @@ class RunningCluster(Protocol):
     alive: BoolArray
     owner: Int64Array
     policies: Policies
-    names: tuple[str, ...]
+    names: Sequence[str]
 
     @property
     def position(self) -> Mapping[str, int]: ...  # noqa: D102

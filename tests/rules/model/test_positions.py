@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from planner.cluster.positions import Positions, positions_of
-from planner.simulate.renumbering import Renumbering
+from planner.simulate.renumbering import Names, Renumbering
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_every_version_tells_its_own_positions(seed: int) -> None:
     drawn = Random(seed)  # noqa: S311 - a test
     names = tuple(f"n/{number}" for number in range(12))
-    versions = [(names, Positions.of(names, {name: at for at, name in enumerate(names)}))]
+    versions = [(names, Positions.of({name: at for at, name in enumerate(names)}))]
     for step in range(15):
         before, known = versions[-1]
         rows = sorted(drawn.sample(range(len(before)), drawn.randint(1, min(4, len(before)))))
@@ -28,16 +28,18 @@ def test_every_version_tells_its_own_positions(seed: int) -> None:
         change = Renumbering(parent, new, np.array(rows, dtype=np.int64))
         old = [f"n/{number}" for number in range(12) if f"n/{number}" not in before]
         fresh = [old.pop() if old and drawn.random() < 0.5 else f"new/{step}/{at}" for at in range(count)]
-        renamed = list(before)
-        change.rename(renamed, fresh)
+        renamed = Names(before)
+        assert Names.kept(renamed) == before
+        renamed.follow(change, fresh)
         expected = [before[at] for at in parent.tolist()]
         expected[place : place + count] = fresh
         assert renamed == expected
-        after = tuple(renamed)
+        after = Names.kept(renamed)
+        assert Names.kept(renamed) is after
         values = np.arange(3.0 * len(before)).reshape(3, len(before))
         np.testing.assert_array_equal(change.follow(values), values.take(parent, axis=-1))
         np.testing.assert_array_equal(change.follow(values[0]), values[0][parent])
-        versions.append((after, known.renumbered(after, parent, change.made.tolist())))
+        versions.append((after, known.renumbered(fresh, parent, change.made.tolist())))
     every = {name for names, _ in versions for name in names}
     for names, known in versions:
         for found in (known, pickle.loads(pickle.dumps(known))):  # noqa: S301 - its own
