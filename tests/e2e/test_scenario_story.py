@@ -166,7 +166,7 @@ def test_time_plays_steps_and_stops(server: Server, visitor: Window) -> None:
     window.settled("Cycle 2, minute 1")
     expect(slider).to_have_value("2")
     page.get_by_role("button", name="Play").click()
-    window.settled("Cycle 5, minute 4")
+    expect(slider).to_have_value(re.compile("^([5-9]|[1-3][0-9])$"), timeout=60_000)  # a busy browser skips some
     page.get_by_role("button", name="Pause").click()
     expect(page.get_by_role("button", name="Play")).to_be_visible()
     page.wait_for_timeout(1_000)  # a step that was on its way when the button was pressed is taken back
