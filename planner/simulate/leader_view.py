@@ -75,7 +75,7 @@ class LeaderView:
 
     _version = 0
     """How often what the leader knows of bundles has changed."""
-    _glance: Snapshot | None = None
+    _glance: Snapshot | None = None  # the last look, until the leader knows something else
 
     def __init__(self, truth: "Cluster", snapshot: Snapshot, config: Settings) -> None:
         self.truth: Cluster = proxy(truth)  # which holds this view: neither waits until Python looks for circles
@@ -511,9 +511,9 @@ class LeaderView:
         if version != self._version:
             raise RuntimeError(f"{name} is read when the leader already knows something else")
         if name in _SHOWN:
-            return self._reported_column(name)
+            return frozen(self._reported_column(name)[:])
         if self.averages is not None and name in _AVERAGED:
-            return self.averages.column(name)
+            return frozen(self.averages.column(name)[:])
         return getattr(self.bundles, name)
 
     def _in_order(self, seen: Snapshot) -> Snapshot:
