@@ -171,6 +171,7 @@ def test_time_plays_steps_and_stops(server: Server, visitor: Window) -> None:
     expect(page.get_by_role("button", name="Play")).to_be_visible()
     page.wait_for_timeout(1_000)  # a step that was on its way when the button was pressed is taken back
     stood = slider.input_value()
+    window.settled(f"Cycle {stood}, minute {int(stood) - 1}")
     page.wait_for_timeout(3_000)
     expect(slider).to_have_value(stood)
     slider.focus()
