@@ -15,7 +15,7 @@ from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, frozen
 from planner.cluster.tables import TRAFFIC_COLUMNS, BundleTable
 from planner.pulsar.load.averages import LONG_TERM_SAMPLES, SHORT_TERM_SAMPLES
 from planner.simulate.load_model import rows_of
-from planner.simulate.renumbering import Renumbering
+from planner.simulate.renumbering import Renumbering, Room
 
 TERMS = ("short_term_", "long_term_")
 """Prefixes of the columns of both averages."""
@@ -75,7 +75,10 @@ class LeaderAverages:
         self._waiting = 0
         """Samples of every bundle that are not in its averages yet."""
         self._value, self._listed = np.empty((4, 0)), self.known
-        """What is reported, and of which bundles. Shapes (4, bundles) and (bundles,)."""
+        """What is reported, and of which bundles. Shapes (4, bundles) and (bundles,); none before the first report."""
+        self._room, self._made = Room(), np.zeros(0, dtype=np.int64)
+        """Where `_value` follows renumberings; and positions, in order, of bundles that are new since the last report.
+        Shape (new bundles,)."""
         self._before: list[_Reported] = []
         """What some of them reported instead when the first of the waiting samples came, first to last."""
         self._stored_samples = [np.where(self.known, samples, 0) for samples in self._samples]
@@ -100,7 +103,12 @@ class LeaderAverages:
         self.data_topics = frozen(follow(self.data_topics))
         self._samples = [follow(samples, 0) for samples in self._samples]
         self._means = [follow(means, 0) for means in self._means]
-        self._value = np.empty((4, 0))
+        if self._value.shape[1]:
+            self._value = self._room.follow(self._value, change)
+            self._value[:, made] = 0.0
+            self._listed, new = frozen(follow(self._listed, 0)), np.zeros(len(self._listed), dtype=np.bool_)
+            new[self._made] = True
+            self._made = np.flatnonzero(change.follow(new) | change.new)
         self._changes.append(change)
         if len(self._changes) == _MOST_CHANGES:
             self._settle()
@@ -128,11 +136,11 @@ class LeaderAverages:
             rows: Positions, in order, of the bundles that were reported anew since the last call; of all others the
                 same is reported as then, except where bundles were renumbered. Shape (reported anew,).
         """
-        if self._value.shape[1] != len(listed):
-            self._catch_up()
+        if not self._value.shape[1]:
             self._value, self._listed, rows = reported[:4].copy(), listed, np.arange(len(listed))
         else:
             rows = _together(rows, np.flatnonzero(self._listed != listed), len(listed))
+            rows, self._made = _together(rows, self._made, len(listed)), self._made[:0]
             self._follow_reports(reported[:4], listed, rows)
         self._waiting += samples
         steady = listed & self.known
