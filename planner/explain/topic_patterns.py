@@ -31,6 +31,7 @@ from planner.explain.topic_advice import (
     raised,
     topic_usage,
 )
+from planner.simulate.measuring import measured_by
 from planner.simulate.usage_model import UsageModel, at_the_end
 
 _HOT: Final = 1 / 3
@@ -49,7 +50,7 @@ _DIVIDED: Final = 5
 def hot_topic(case: Outcome) -> Iterator[Finding]:
     """One topic takes a third of a broker, or most of what a full broker carries: no split can divide it."""
     end = at_the_end(case.trace)
-    model = UsageModel.of(end, case.trace.start.settings, case.trace.scenario.assumptions)
+    model = _model(case, end)
     if not len(end.topics):
         yield from _hot_single_bundle(model)
         return
@@ -100,7 +101,7 @@ def topic_dominates(case: Outcome, broker: str) -> bool:
 
 def _hottest(case: Outcome) -> dict[str, float]:
     end = at_the_end(case.trace)
-    model = UsageModel.of(end, case.trace.start.settings, case.trace.scenario.assumptions)
+    model = _model(case, end)
     if len(end.topics):
         rows = np.flatnonzero((end.topics.bundle >= 0) & ~internal_topics(end))
         owner, usage = end.bundles.owner[end.topics.bundle[rows]], topic_usage(model, rows)
@@ -110,6 +111,12 @@ def _hottest(case: Outcome) -> dict[str, float]:
     found = np.zeros(len(end.brokers))
     np.maximum.at(found, owner[owner >= 0], usage[owner >= 0])
     return dict(zip(end.brokers.name, found.tolist(), strict=True))
+
+
+def _model(case: Outcome, end: Snapshot) -> UsageModel:
+    """Return the cluster at the end by the weights by which the usage of its brokers is measured."""
+    settings = measured_by(case.trace.start.settings, case.trace.settings)
+    return UsageModel.of(end, settings, case.trace.scenario.assumptions)
 
 
 def _bundle_usage(model: UsageModel) -> FloatArray:

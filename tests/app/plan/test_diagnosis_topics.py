@@ -11,7 +11,11 @@ import pyarrow as pa
 import pytest
 
 from planner.cluster.hashing import topic_hash, topic_hashes
-from planner.cluster.names import NAMESPACE_BUNDLE_MAX_BANDWIDTH_MBYTES, NAMESPACE_BUNDLE_MAX_MSG_RATE
+from planner.cluster.names import (
+    CPU_RESOURCE_WEIGHT,
+    NAMESPACE_BUNDLE_MAX_BANDWIDTH_MBYTES,
+    NAMESPACE_BUNDLE_MAX_MSG_RATE,
+)
 from planner.cluster.ranges import bundle_of_hash
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.tables import make_topics
@@ -21,6 +25,7 @@ from planner.explain.health import health
 from planner.explain.outcome import Outcome
 from planner.explain.split_advice import split_advice
 from planner.explain.topic_advice import PART, partition_advice, raised
+from planner.explain.topic_patterns import hottest_topics
 from planner.simulate.assumptions import Assumptions
 from planner.simulate.cluster_spec import ClusterSpec
 from planner.simulate.edits.registry import BundleSplit, MachineChange
@@ -79,6 +84,17 @@ def outcome(snapshot: Snapshot, cycles: int = 2) -> Outcome:
 
 def found(snapshot: Snapshot, cycles: int = 2) -> dict[str, Finding]:
     return {finding.code: finding for finding in diagnose(outcome(snapshot, cycles))}
+
+
+@pytest.mark.parametrize("weight", [1.0, 2.0])
+def test_no_topic_uses_more_than_its_broker(weight: float) -> None:
+    """A scenario that corrects a weight above 1 measures topics as it measures brokers."""
+    captured = served([f"{STREAM}-{at}" for at in range(8)], [40.0, *[1.0] * 7], settings={CPU_RESOURCE_WEIGHT: weight})
+    mended = Outcome(simulate(captured, unchanged("4.2.4", cycles=2, settings={CPU_RESOURCE_WEIGHT: 1.0})))
+    usage = dict(zip(mended.series.brokers, mended.series.usage[-1].tolist(), strict=True))
+    topics = hottest_topics(mended)
+    assert max(topics.values()) > 0.3
+    assert {broker: topic for broker, topic in topics.items() if topic > usage[broker] + 1e-9} == {}
 
 
 @pytest.mark.parametrize(("largest", "hot"), [(70.0, True), (45.0, True), (10.0, False), (1.0, False)])
