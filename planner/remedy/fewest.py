@@ -5,9 +5,10 @@ from typing import Final
 
 from planner.explain.halving import unloaded_once
 from planner.remedy.action import words_of
-from planner.remedy.trials import KEPT, Trial, Trials, by_gain
+from planner.remedy.trials import Trial, Trials, by_gain
 from planner.simulate.edits.registry import BundleSplit
 from planner.simulate.judge import gained, gains, judge, share_gone
+from planner.simulate.steadiness import KEPT
 
 MOST: Final = 0.8
 """Share of the gain that counts first that fewer splits have to bring; of other gains, what has to hold anyway."""

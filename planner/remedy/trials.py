@@ -1,6 +1,7 @@
 """Actions tried on a cluster: each simulated, judged against leaving things as they are, and held to other seeds."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -10,17 +11,11 @@ from planner.explain.diagnosis import diagnose
 from planner.explain.held import APART
 from planner.explain.outcome import Outcome
 from planner.remedy.action import Action, restart_of
-from planner.simulate.edits.registry import BrokersRestart, BundleSplit, TrafficGrowth
-from planner.simulate.judge import Result, Verdict, gained, judge, share_gone, unbeaten
+from planner.simulate.edits.registry import BrokersRestart, BundleSplit
+from planner.simulate.judge import Result, Verdict, gained, judge, unbeaten
 from planner.simulate.run import simulate
-from planner.simulate.scenario import Scenario, Step
-
-OTHER_SEEDS: Final = 3
-"""Seeds under which a gain has to hold besides the scenario's own."""
-OTHER_TRAFFIC: Final = (1.1, 0.9)
-"""Factors of all traffic under which it has to hold. More traffic comes first: nine of ten that fail do so there."""
-KEPT: Final = 0.5
-"""Share of a gain that has to hold."""
+from planner.simulate.scenario import Scenario
+from planner.simulate.steadiness import KEPT, LOST, holds, variants
 
 _RESTARTED: Final = 50_000
 """Brokers times bundles up to which rolling restarts are simulated."""
@@ -126,7 +121,7 @@ class Trial:
     def but(self) -> str:
         """Why it is not offered although it is better here; empty where it is not better, or is offered."""
         if self.is_worth_it:
-            return "" if self.offered else "under another seed or 10 % more or less traffic, most of the gain is lost"
+            return "" if self.offered else LOST
         return "clients are spared once, but bundles never merge again" if self.spares_once else ""
 
     @property
@@ -240,35 +235,22 @@ class Trials:
         known = self._trials.get(trial.action.key) or trial
         if not trial.is_worth_it or known.steady is not None:
             return replace(trial, steady=known.steady)
-        steady = all(self._holds(trial, variant) for variant in self._variants())
+        gain, steady = gained(trial.before, trial.after), False
+        with suppress(PlannerError):  # bundles that were split in another way by then cannot be moved
+            steady = gain is not None and holds(gain, self._others(trial)) and not self.cancelled()
         found = replace(trial, steady=steady)
         self._trials[trial.action.key] = found
         return found
 
-    def _variants(self) -> list[Scenario]:
-        own = self.scenario
-        seeds = [replace(own, seed=(own.seed + 1 + at) % 2**31) for at in range(OTHER_SEEDS)]
-        busier = [own.with_steps(Step(TrafficGrowth(factor=factor)), *own.steps) for factor in OTHER_TRAFFIC]
-        return [*busier, *seeds]
-
-    def _holds(self, trial: Trial, variant: Scenario) -> bool:
-        """Say whether at least half of a gain is left under another seed or other traffic, and nothing is worse."""
-        if self.cancelled():
-            return False
-        key = variant.seed, variant.steps
-        if key not in self._results:
-            self._results[key] = Result.of(simulate(self.snapshot, variant))
-        before = self._results[key]
-        try:
-            after = self._result(trial.action, variant, self._outcome(trial.action, variant))
-        except PlannerError:  # bundles that were split in another way by then cannot be moved
-            return False
-        verdict = judge(before, after)
-        best = gained(trial.before, trial.after)
-        if best is None or verdict.word == "worse":
-            return False
-        measure, share = best
-        return share_gone(measure, before, after) >= KEPT * share
+    def _others(self, trial: Trial) -> Iterator[tuple[Result, Result]]:
+        """Yield what comes of each variant of the scenario without an action, and with it, until trying is stopped."""
+        for variant in variants(self.scenario):
+            if self.cancelled():
+                return
+            key = variant.seed, variant.steps
+            if key not in self._results:
+                self._results[key] = Result.of(simulate(self.snapshot, variant))
+            yield self._results[key], self._result(trial.action, variant, self._outcome(trial.action, variant))
 
 
 def _sheds_late(outcome: Outcome) -> bool:

@@ -16,12 +16,13 @@ from planner.explain.outcome import Outcome
 from planner.remedy.action import Action, both
 from planner.remedy.candidates import candidates, more_brokers, moves_after, of_finding, splits_in_parts
 from planner.remedy.fewest import MOST, brings_most, fewest, first_splits, in_place
-from planner.remedy.trials import KEPT, Trial, Trials, beyond, by_gain, lasts
+from planner.remedy.trials import Trial, Trials, beyond, by_gain, lasts
 from planner.remedy.values import best_value, single_setting
 from planner.simulate.edits.registry import BundleMoves, NewBrokers
 from planner.simulate.judge import judge
 from planner.simulate.price import price_of
 from planner.simulate.scenario import Scenario
+from planner.simulate.steadiness import KEPT
 
 _OF_A_TOPIC: Final = frozenset({"hot_topic", "key_skew"})
 """Findings about a topic that no split divides."""

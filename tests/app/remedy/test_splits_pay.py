@@ -11,12 +11,13 @@ from planner.explain.outcome import Outcome
 from planner.namespaces.advice import advisable
 from planner.remedy.candidates import namespace_splits, of_finding
 from planner.remedy.fewest import MOST, fewest
-from planner.remedy.trials import KEPT, Trial, Trials, lasts
+from planner.remedy.trials import Trial, Trials, lasts
 from planner.remedy.tried import tried_findings
 from planner.simulate.edits.registry import AnyEdit, BundleSplit
 from planner.simulate.judge import gains, judge, share_gone
 from planner.simulate.run import simulate
 from planner.simulate.scenario import unchanged
+from planner.simulate.steadiness import KEPT
 from tests.app.namespaces.asked import ONE_WORKER, about, advised, fixed, of_report
 from tests.app.namespaces.random_clusters import few_bundles, random_cluster
 
