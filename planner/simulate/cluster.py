@@ -68,6 +68,7 @@ class Cluster:
         hashes: `String.hashCode` of each. Shape (bundles,).
         position: Position of each bundle by its name.
         pins: Broker that a bundle is kept on, by name of the bundle.
+        restarting: Brokers that are down for a restart and come back, by position.
         machine: What each machine uses by itself: CPU (percent of one core), bandwidth in and out (kbit/s). Shape
             (3, brokers).
         beyond: Which machines the snapshot shows beyond what they have; they are not capped. Shape (3, brokers).
@@ -91,6 +92,7 @@ class Cluster:
         self.hashes: IntArray = snapshot.bundle_name_hashes
         self.position: Mapping[str, int] = snapshot.bundle_position
         self.pins: dict[str, str] = {}
+        self.restarting: set[int] = set()
         self._owners: IntArray | None = None
         self.traffic = Traffic(snapshot, base, assumptions)
         self.condition = Condition(self)

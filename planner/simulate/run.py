@@ -560,10 +560,11 @@ class Simulation:
             leader = Random(f"{self.scenario.seed}/{now}").choice(here) if here else ""  # noqa: S311 - no secret
             self.cluster.elect(leader)
             self._memory = elected(self._shedder, self._manager, self.config)
-            self.notes.append(
-                f"{name} was the leader. {leader or 'No broker'} is elected and starts with no averages "
-                "of usage, no hit counts and no memory of recently unloaded bundles."
+            fresh = (
+                f"{leader} is elected and starts with no averages of usage, no hit counts and no memory of recently"
+                " unloaded bundles."
             )
+            self.notes.append(f"{name} was the leader. {fresh if leader else 'No broker is left to take its place.'}")
         elif not self._extensible:
             known = self.cluster.leader_view.glance(now)
             self._memory = replace(self._memory, modular=modular.with_active_brokers(self._memory.modular, known))

@@ -39,8 +39,11 @@ class DrainBroker(Edit):
         return (self.broker,)
 
     def apply(self, run: Running, now: int) -> None:
+        if self.has_left(run, self.broker):
+            return
         broker = run.cluster.broker(self.broker)
         if not run.cluster.present[broker]:
+            run.notes.append(f"Without effect, as {self.broker} is being drained: {self.phrase()}.")
             return
         run.cluster.close(broker)
         run.note_broker(now, "broker_removed", self.broker, "takes no new bundles and is drained")

@@ -168,6 +168,21 @@ class Edit:
         """Return from which minute to which it holds shedding and automatic splits; None where it does not."""
         return None
 
+    def has_left(self, run: Running, broker: str) -> bool:
+        """Say whether a broker has left before this edit, and note that; one that is down for a restart stays away.
+
+        Raises:
+            ScenarioError: There is no such broker.
+        """
+        at = run.cluster.broker(broker)
+        if run.cluster.alive[at]:
+            return False
+        if at in run.cluster.restarting:
+            run.cluster.restarting.discard(at)
+        else:
+            run.notes.append(f"Without effect, as {broker} has left before: {self.phrase()}.")
+        return True
+
     def recreated(self) -> tuple[str, ...]:
         """Return the namespaces that it makes anew, so that no command leads from their bundles to the new ones."""
         return ()

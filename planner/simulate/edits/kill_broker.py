@@ -21,9 +21,9 @@ class KillBroker(Edit):
         return f"kill {self.broker}"
 
     def apply(self, run: Running, now: int) -> None:
-        broker = run.cluster.broker(self.broker)
-        if not run.cluster.alive[broker]:
+        if self.has_left(run, self.broker):
             return
+        broker = run.cluster.broker(self.broker)
         run.cluster.die(broker)
         timeout = run.assumptions.session_timeout_s
         why = f"died {timeout:g} s ago; its session has ended"

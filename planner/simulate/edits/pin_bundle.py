@@ -31,6 +31,8 @@ class PinBundle(Edit):
         cluster.pin(self.bundle, self.broker)
         if cluster.owner[at] != target and cluster.present[target]:
             run.give(at, self.broker, now, "moved", (self.broker,), "pinned by the scenario")
+        if not cluster.present[target]:
+            run.notes.append(f"Without effect while {self.broker} is not in the cluster: {self.phrase()}.")
 
     def commands(self, cluster: str, program: Sequence[str]) -> Iterator[Command]:
         text = (

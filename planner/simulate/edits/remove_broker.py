@@ -25,7 +25,8 @@ class RemoveBroker(Edit):
         return (self.broker,)
 
     def apply(self, run: Running, now: int) -> None:
-        run.remove(self.broker, now, why="shut down")
+        if not self.has_left(run, self.broker):
+            run.gone(run.cluster.broker(self.broker), now, "broker_removed", "shut down")
 
     def commands(self, cluster: str, program: Sequence[str]) -> Iterator[Command]:
         yield shutdown_command(self.broker, program)

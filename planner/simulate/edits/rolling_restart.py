@@ -38,8 +38,25 @@ class RollingRestart(Edit):
     def plan(self, run: Running) -> None:
         for number, name in enumerate(self.brokers or run.cluster.present_names()):
             down = run.minute(self.at_min + number * (self.down_min + self.pause_min))
-            run.at(down, partial(run.remove, name, why="shut down for its restart"))
-            run.at(down + self.down_min * MS_PER_MIN, partial(run.back, name))
+            run.at(down, partial(self._stop, run, name))
+            run.at(down + self.down_min * MS_PER_MIN, partial(self._start, run, name))
+
+    def _stop(self, run: Running, name: str, now: int) -> None:
+        """Shut a broker down, unless it has left for good."""
+        broker = run.cluster.broker(name)
+        if run.cluster.present[broker] and run.cluster.alive[broker]:
+            run.remove(name, now, why="shut down for its restart")
+            run.cluster.restarting.add(broker)
+        elif name in self.brokers and broker not in run.cluster.restarting:
+            run.notes.append(f"{name} has left before, and is not restarted: {self.phrase()}.")
+
+    @staticmethod
+    def _start(run: Running, name: str, now: int) -> None:
+        """Bring a broker back that this edit shut down."""
+        broker = run.cluster.broker(name)
+        if broker in run.cluster.restarting:
+            run.cluster.restarting.discard(broker)
+            run.back(name, now)
 
     def commands(self, cluster: str, program: Sequence[str]) -> Iterator[Command]:
         text = (

@@ -25,8 +25,10 @@ class RunningCluster(Protocol):
         names: Full bundle names, by position.
         position: Position of each bundle by its name.
         policies: Policies in force.
+        restarting: Brokers that are down for a restart and come back, by position.
     """
 
+    restarting: set[int]
     present: BoolArray
     alive: BoolArray
     owner: Int64Array
@@ -168,11 +170,13 @@ class Running(Protocol):
         assumptions: What it assumes where a snapshot does not say.
         cluster: The cluster as it is.
         dispatch_limited: Whether dispatch limits are changed, so that they are to be worked out.
+        notes: What there is to say of it, a sentence each.
     """
 
     start_ms: int
     config: Settings
     dispatch_limited: bool
+    notes: list[str]
 
     @property
     def assumptions(self) -> Assumptions: ...  # noqa: D102
