@@ -55,5 +55,10 @@ def _in_words(one: ErrorDetails, every: list[ErrorDetails]) -> tuple[str, str]:
         known = [tag.strip().strip("'") for tag in str(context["expected_tags"]).split(",")]
         near = difflib.get_close_matches(str(context["tag"]), known, n=1, cutoff=0.0)
         return f"There is no {kind} '{str(context['tag'])[:_SHOWN]}'.", f"Did you mean {near[0]}?"
-    text = str(one["msg"]).replace("Input should", "It should").replace("valid tuple", "list")[:_MOST]
+    text = (
+        str(one["msg"])
+        .replace("Input should", "It should")
+        .replace("String should", "It should")
+        .replace("valid tuple", "list")[:_MOST]
+    )
     return f"{text.removesuffix('.')}.", ""

@@ -21,6 +21,11 @@ def partitions_of(topics: TopicTable, base: str) -> Int64Array:
     return np.array(mine, dtype=np.int64)
 
 
+def is_listed(topics: TopicTable, name: str) -> bool:
+    """Say whether there is a topic of a full name, whole or in partitions."""
+    return bool(pc.any(pc.equal(topics.name, name)).as_py()) or len(partitions_of(topics, name)) > 0
+
+
 def skew_share(partitions: int) -> float:
     """Return the share of a topic's traffic from which on one of its partitions has far more than its own."""
     fair = 1 / max(partitions, 1)

@@ -123,6 +123,11 @@ def namespace_of_topic(full_name: str, release: Release = REFERENCE) -> str:
     return topic_name(full_name, release).namespace
 
 
+def is_namespace(name: str) -> bool:
+    """Say whether a name is that of a namespace that every release can create: `tenant/namespace`."""
+    return re.fullmatch(f"{_WORD}/{_WORD}", name) is not None
+
+
 def is_namespace_with_cluster(namespace: str) -> bool:
     """Say whether a name is that of a namespace of four-part topic names: `tenant/cluster/namespace`."""
     words = namespace.split("/")

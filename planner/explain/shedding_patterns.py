@@ -464,7 +464,7 @@ def _misplaced(case: Outcome) -> Iterator[Finding]:
     wrong: list[tuple[str, str]] = []
     total = 0
     for cycle in case.trace.cycles:
-        if not any(event.kind == "shed" for event in cycle.events):
+        if not cycle.state.present.any() or not any(event.kind == "shed" for event in cycle.events):
             continue
         view = cycle.view.brokers
         measured = cycle.state.msg_rate_per_s if profile.measure == "msg_rate" else cycle.state.usage

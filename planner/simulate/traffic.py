@@ -4,6 +4,7 @@ Whoever serves a bundle makes no difference here (`planner.simulate.cluster`). P
 split or a namespace is made anew.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
@@ -37,6 +38,9 @@ _SCALED = 7
 
 _ROUNDING = 1e-9
 """Share by which sums may be off."""
+
+_MOST_TIMES = 1e12
+"""Most that all changes of traffic together may multiply it by; much more cannot be counted any longer."""
 
 _TOPICS = 7
 """Row with the number of topics."""
@@ -221,8 +225,14 @@ class Traffic:
             shape: By how much, and when.
 
         Raises:
-            ScenarioError: Its target does not exist.
+            ScenarioError: Its target does not exist, or traffic grows beyond all measure.
         """
+        if math.prod(max(one.times, 1.0) for one in (shape, *(change.shape for change in self.changes))) > _MOST_TIMES:
+            raise ScenarioError(
+                f"All changes of traffic together multiply it by more than {_MOST_TIMES:g}.",
+                where="factor",
+                remedy="Choose smaller factors.",
+            )
         made = _TrafficChange(shape, np.full(len(self.low), scope == "cluster"), everything=scope == "cluster")
         if scope == "namespace":
             made.bundles = self.namespace == self.namespace_at(target)

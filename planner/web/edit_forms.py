@@ -96,7 +96,7 @@ def _value(entry: _Entry) -> Any:
     if entry.type is bool:
         return place.toggle(ask.label, entry.start, key=entry.key, help=ask.help)
     if entry.type is str:
-        return entry.text(ask.label, ask.placeholder, entry.start)
+        return entry.text(ask.label, ask.placeholder, entry.start).strip()
     if get_origin(entry.type) is Literal:
         options = ask.options
         said = {value: f"{value}: {options[value]}" if value in options else value for value in get_args(entry.type)}
@@ -163,7 +163,7 @@ def _bundle(entry: _Entry) -> str:
 
 
 def _topic(entry: _Entry) -> str:
-    return entry.text("Topic", "persistent://tenant/namespace/topic", most=300)
+    return entry.text("Topic", "persistent://tenant/namespace/topic", most=300).strip()
 
 
 def _namespace_or_topic(entry: _Entry) -> str:

@@ -1,5 +1,6 @@
 """Brokers join the cluster."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
@@ -10,6 +11,8 @@ from planner.cluster.text import count
 from planner.simulate.admin_commands import SHOWN, Command
 from planner.simulate.edits.edit import Ask, AtMinute, Cores, Edit, EditContext, NicGbps, size_text, some_of
 from planner.simulate.edits.running import Running
+
+_NAME = r"^[A-Za-z0-9][A-Za-z0-9.\-]{0,60}$"
 
 
 def _prefix(number: int) -> str:
@@ -42,7 +45,7 @@ class AddBrokers(Edit):
     at_min: AtMinute = 0.0
     name_prefix: Annotated[
         str,
-        Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9.\-]{0,60}$"),
+        Field(pattern=_NAME),
         Ask(label="Name", start=_free_prefix, help="Brokers are NAME-1:8080 and so on"),
     ] = "added"
 
@@ -62,6 +65,14 @@ class AddBrokers(Edit):
 
     def apply(self, run: Running, now: int) -> None:
         run.join(self.joining(), self.cores, self.nic_gbps, now, "joins the cluster, empty")
+
+    def lacks(self, context: EditContext) -> str:
+        if not re.fullmatch(_NAME, self.name_prefix):
+            return (
+                "Name the brokers with letters, digits, dots and hyphens, a letter or digit first, at most 61 in all."
+            )
+        taken = set(context.brokers).intersection(self.joining())
+        return f"The cluster already has a broker {min(taken)}: choose another name." if taken else ""
 
     def commands(self, cluster: str, program: Sequence[str]) -> Iterator[Command]:
         names = some_of(self.joining(), shown=SHOWN)

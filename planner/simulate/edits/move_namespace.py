@@ -8,7 +8,9 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from planner.cluster.text import count
+from planner.cluster.errors import ScenarioError
+from planner.cluster.text import count, plain
+from planner.cluster.topic_names import is_namespace
 from planner.simulate.admin_commands import Command, creation_by_hand
 from planner.simulate.edits.edit import Ask, AtMinute, Edit, EditContext, Name, NamespaceName
 from planner.simulate.edits.running import Running
@@ -16,6 +18,7 @@ from planner.simulate.event import Event
 from planner.simulate.planned_spec import MOST_BUNDLES
 
 _MOST = 100
+_NAME = "Name the successor tenant/namespace: letters, digits and -=:._ only."
 
 
 def _successor(_: EditContext, values: Mapping[str, Any]) -> str:
@@ -58,6 +61,8 @@ class MoveNamespace(Edit):
         return f"move {self.namespace} to {self.successor} with {bundles} in {_batches(self.batches)}"
 
     def apply(self, run: Running, now: int) -> None:
+        if not is_namespace(self.successor):
+            raise ScenarioError(f"{self.successor!r} is not the name of a namespace.", remedy=_NAME)
         run.cluster.add_namespace(self.successor, self.bundles, self.namespace)
         for batch in range(1, self.batches):
             run.at(run.minute(self.at_min + batch * self.pause_min), partial(self._next, run, self.batches - batch))
@@ -89,6 +94,8 @@ class MoveNamespace(Edit):
         yield creation_by_hand(self.successor, self.bundles, program, note)
 
     def lacks(self, context: EditContext) -> str:
+        if not is_namespace(self.successor):
+            return f"{plain(self.successor)} is not the name of a namespace. {_NAME}" if self.successor else _NAME
         if self.successor in context.snapshot.namespaces:
             return f"The cluster already has a namespace {self.successor}: choose another name."
         return ""

@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
+from planner.cluster.errors import ScenarioError
 from planner.simulate.edits.edit import Ask, AtMinute, Edit, EditContext, Minutes, OptionalName
 from planner.simulate.edits.running import Running
 from planner.simulate.load_model import Shape, ShapeKind
@@ -76,6 +77,12 @@ class ScaleTraffic(Edit):
         run.at(run.start_ms, lambda now: self.apply(run, now))
 
     def apply(self, run: Running, now: int) -> None:
+        if self.target and self.scope == "cluster":
+            raise ScenarioError(
+                f"It changes the traffic of the cluster, but names {self.target}.",
+                where="target",
+                remedy="Set scope to namespace, bundle or topic, or leave target out.",
+            )
         run.cluster.scale(
             self.scope, self.target, Shape(self.shape, self.factor, run.start_ms, self.at_min, self.duration_min)
         )

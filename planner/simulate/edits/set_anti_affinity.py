@@ -19,7 +19,7 @@ class SetAntiAffinity(Edit):
     group: Annotated[OptionalName, Ask(label="Group", placeholder="Empty: remove from its group")] = ""
 
     def what(self) -> str:
-        if not self.group:
+        if not self.group.strip():
             return f"remove {self.namespace} from its anti-affinity group"
         return f"add {self.namespace} to the anti-affinity group {self.group}"
 
@@ -42,4 +42,4 @@ class SetAntiAffinity(Edit):
     def lacks(self, context: EditContext) -> str:
         grouped = {edit.namespace for edit in context.edits if isinstance(edit, SetAntiAffinity)}
         there = self.namespace in grouped.union(context.snapshot.policies.anti_affinity_group)
-        return "" if self.group or there else "Name the group."
+        return "" if self.group.strip() or there else "Name the group."

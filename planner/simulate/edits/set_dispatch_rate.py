@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from planner.cluster.partitions import is_listed
 from planner.cluster.snapshot import DispatchRate
 from planner.pulsar.throttling.precedence import Level, Source
 from planner.simulate.admin_commands import Command, command_of, positional
@@ -93,6 +94,9 @@ class SetDispatchRate(Edit):
         run.dispatch_limited = True
 
     def apply(self, run: Running, now: int) -> None:
+        kind, there = "topic" if "://" in self.target else "namespace", run.cluster.snapshot(now)
+        if not (is_listed(there.topics, self.target) if kind == "topic" else self.target in there.namespaces):
+            run.notes.append(f"No load changes, as the snapshot lists no {kind} {self.target}: {self.phrase()}.")
         run.cluster.change_policies(with_limit(run.cluster.policies, self.limit))
 
     def commands(self, cluster: str, program: Sequence[str]) -> Iterator[Command]:

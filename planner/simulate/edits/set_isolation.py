@@ -101,6 +101,8 @@ class SetIsolation(Edit):
         yield command_of("policies", program, words, f"set the {what}", note)
 
     def lacks(self, context: EditContext) -> str:
+        if not self.name.strip():
+            return "Name the policy."
         names = {policy.name for policy in context.snapshot.policies.isolation}
         names.update(edit.name for edit in context.edits if isinstance(edit, SetIsolation))
         if not self.namespaces:

@@ -7,8 +7,11 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
+from planner.cluster.errors import FormatError, ScenarioError
 from planner.cluster.partitions import NEW_TOPIC, partitions_of
+from planner.cluster.releases import Release, release
 from planner.cluster.text import count
+from planner.cluster.topic_names import namespace_of_topic
 from planner.simulate.admin_commands import Command, positional
 from planner.simulate.edits.edit import Ask, AtMinute, Edit, EditContext, Name, OptionalName
 from planner.simulate.edits.running import Running
@@ -59,6 +62,8 @@ class SetPartitions(Edit):
         return f"give {self.topic} {partitions}"
 
     def apply(self, run: Running, now: int) -> None:
+        if wrong := self._wrong_name(run.config.release):
+            raise ScenarioError(wrong)
         run.cluster.partition(self.topic, self.new_topic or self.topic, self.partitions)
         run.look_up(np.flatnonzero(run.cluster.owner < 0), now)
         if now == run.start_ms:
@@ -77,8 +82,22 @@ class SetPartitions(Edit):
             section="notes", words=(*program, *words) if name else (), by_hand=bool(self.new_topic), note=move
         )
 
+    def _wrong_name(self, rules: Release) -> str:
+        """Return what is wrong with the name of the new topic; empty when nothing is."""
+        if not self.new_topic:
+            return ""
+        try:
+            space, old = (namespace_of_topic(name, rules) for name in (self.new_topic, self.topic))
+        except FormatError as error:
+            return str(error)
+        if space != old:
+            return f"The new topic would be in the namespace {space}. Name one in {old}, where the old topic is."
+        return ""
+
     def lacks(self, context: EditContext) -> str:
         now = len(partitions_of(context.snapshot.topics, self.topic))
+        if wrong := self._wrong_name(release(context.snapshot.info.pulsar_version)):
+            return wrong
         if not now and not self.new_topic:
             return "A topic without partitions cannot get any: name a new topic."
         if now and not self.new_topic and self.partitions <= now:

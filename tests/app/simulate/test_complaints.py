@@ -25,6 +25,11 @@ def step(**edit: Any) -> dict[str, Any]:
             "there is no such field. Did you mean bundle?",
         ),
         (step(kind="add_brokers", count="many"), "steps.0.edit.add_brokers.count", "it should be a valid integer"),
+        (
+            step(kind="add_brokers", name_prefix="a b"),
+            "steps.0.edit.add_brokers.name_prefix",
+            "it should match pattern",
+        ),
         ({"version": 1, "setings": {}}, "setings", "there is no such field. Leave it out"),
         ({"version": 1, "cycles": 0}, "cycles", "it should be greater than or equal to 1"),
         ({"version": 1, "steps": {}}, "steps", "it should be a list"),
