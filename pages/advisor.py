@@ -16,6 +16,7 @@ from planner.advise.advice_text import (
     front_text,
     holdout_text,
     measure_rows,
+    overload_left,
     settings_changed,
     verdict_text,
 )
@@ -34,7 +35,7 @@ from planner.replay.jobs import StoredJob, list_jobs, open_job, submit
 from planner.replay.spec import Job
 from planner.simulate.scenario import Scenario
 from planner.web import address, registry, scenario_history, state
-from planner.web.page import Page, Subject
+from planner.web.page import Page, Subject, history_button
 from planner.web.session import bound
 from planner.web.widgets import chart, download, show_error, show_notes, table
 
@@ -193,12 +194,18 @@ def _days(advice: Advice) -> pd.DataFrame:
 
 def _verdict(advice: Advice, verdict: Verdict) -> None:
     """Say first what follows."""
-    sure = verdict.kind in {"keep", "recommended"} and not verdict.doubts
+    left = verdict.kind in {"keep", "recommended"} and bool(overload_left(advice))
+    sure = verdict.kind == "recommended" or (verdict.kind == "keep" and not verdict.doubts and not left)
     say = st.success if sure else st.warning
     icon = ":material/check_circle:" if say is st.success else ":material/help:"
     say(f"**{plain(verdict_text(advice))}**", icon=icon)
     if verdict.kind == "nothing":
         registry.link("replay", "Replay more settings", icon=":material/play_circle:")
+    if left:
+        st.markdown(
+            "Open a busy moment and choose *Fix it* on Overview, or try more settings under *Continue the search*."
+        )
+        history_button("busy-moment", "Open a busy moment")
 
 
 def _recommendation(advice: Advice, configured: Mapping[str, Configured], verdict: Verdict) -> None:
@@ -285,11 +292,15 @@ def _all(advice: Advice, verdict: Verdict) -> None:
 
 
 def _what_if(job: Job, advice: Advice) -> None:
-    """Offer to open the recommended scenario on the last snapshot of the history."""
+    """Offer to open the chosen settings on the last snapshot of the history."""
     cluster = advice.clusters[0]
     if len(advice.clusters) > 1:
         cluster = st.selectbox("Cluster", advice.clusters, key="advisor-cluster") or cluster
-    help_ = "Adds the last snapshot of the history to the workspace and opens it with the recommended settings."
+    which = "current" if advice.chosen == advice.current else "best"
+    help_ = (
+        f"Adds the last snapshot of the history to the workspace and opens it with the {which} settings. It is one"
+        " moment, and can be a quiet one: a replay covers all of them."
+    )
     if not st.button("Open in What-if", icon=":material/science:", type="primary", help=help_):
         return
     snapshot = snapshot_of(job, cluster, last=True)

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from planner.advise.advice import COUNTED, Advice, Candidate, Configured, Counted, Evidence, Holdout
 from planner.advise.applying import apply_commands, changes_of
+from planner.advise.objectives import objective_by_name, value_of
 from planner.advise.verdict import verdict_of
 from planner.cluster.setting import conf_value
 from planner.cluster.text import count
@@ -50,14 +51,25 @@ def verdict_text(advice: Advice) -> str:
         return f"Nothing to compare: {_small(verdict.doubts[0])} Replay at least two settings with different results."
     if verdict.kind == "untrue":
         return " ".join(verdict.doubts)
+    left = [text] if (text := overload_left(advice)) else []
     if verdict.kind == "keep":
-        return " ".join((f"Keep the current settings: none of the {others} is better by this rule.", *verdict.doubts))
+        kept = f"Keep the current settings: none of the {others} is better by this rule."
+        return " ".join((kept, *left, *verdict.doubts))
     change = _better(advice.candidate(advice.chosen), advice.candidate(advice.current)) if advice.current else ""
     text = f"{shown(advice.chosen)}{f' ({change} than now)' if change else ''}"
     said = [judgement.text] if judgement and judgement.text not in verdict.doubts else []
     if verdict.kind == "recommended":
-        return " ".join((f"Recommended: {text}.", *said))
+        return " ".join((f"Recommended: {text}.", *said, *left))
     return " ".join(("Not enough evidence for a change.", f"The best candidate is {text}.", *said, *verdict.doubts))
+
+
+def overload_left(advice: Advice) -> str:
+    """Return how long brokers are overloaded with the chosen settings, a sentence; empty when none is."""
+    minutes = value_of(advice.candidate(advice.chosen).totals, objective_by_name("overload")) or 0.0
+    if minutes <= 0:
+        return ""
+    length = "less than a broker minute" if minutes < 1 else count(round(minutes), "broker minute")
+    return f"They do not end the overload: brokers are above the overload threshold for {length}."
 
 
 def _small(sentence: str) -> str:

@@ -244,6 +244,16 @@ def test_overload_decides_and_is_said(page: Page, history: Path) -> None:
     assert "**Overload**: better on 6 cluster days, worse on 0" in text
 
 
+def test_a_keep_that_leaves_brokers_overloaded_is_amber_and_says_what_to_do(page: Page, history: Path) -> None:
+    """A green tick stood over settings under which brokers were at 100 % for hours."""
+    finished(FIRST, history, {"now": (1.0, 1.0), "keen": (2.0, 2.0)}, overloaded={"now": 900.0, "keen": 900.0})
+    test = page("advisor", job=FIRST)
+    assert not test.exception
+    assert not [one for one in test.success if "Keep" in one.value]
+    assert "above the overload threshold for 5,400 broker minutes" in test.warning[0].value
+    assert "Open a busy moment and choose *Fix it*" in said(test)
+
+
 def test_a_keep_that_other_days_refute_is_amber(page: Page, history: Path) -> None:
     finished(FIRST, history, {"now": (5.0, 5.0), "good_one*": (9.0, 9.0)}, turn=0.3)
     test = page("advisor", job=FIRST)
