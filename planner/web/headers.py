@@ -17,14 +17,14 @@ from planner.cluster.host_names import allowed_name, host_name
 from planner.cluster.units import DAY_S
 from planner.web.uploads import Uploads
 
-DRAWER = Path(__file__).with_name("drawer.js").read_text(encoding="utf-8")
-"""The only script of ours: opens and closes the drawer of small screens."""
+SCRIPT = "".join(Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("drawer.js", "back.js"))
+"""The only script of ours: the drawer of small screens, and steps of the browser's history."""
 
 
 def _inline_scripts() -> str:
     """Return the hashes of the scripts that are not files: those inside Streamlit's index page, and ours."""
     page = (Path(st.__file__).parent / "static" / "index.html").read_bytes()
-    found = [*re.findall(rb"<script>(.*?)</script>", page, re.DOTALL), DRAWER.encode()]
+    found = [*re.findall(rb"<script>(.*?)</script>", page, re.DOTALL), SCRIPT.encode()]
     return " ".join(f"'sha256-{b64encode(sha256(script).digest()).decode()}'" for script in found)
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from planner.web.headers import DRAWER
+from planner.web.headers import SCRIPT
 from planner.web.registry import navigation
 
 _DRAWER_PX = 360
@@ -12,5 +12,5 @@ _ICON, _LOGO = (str(Path(__file__).with_name(name)) for name in ("icon.svg", "lo
 st.set_page_config(page_title="Pulsar bundle planner", page_icon=_ICON, layout="wide", initial_sidebar_state=_DRAWER_PX)
 st.logo(_LOGO)
 st.html(Path(__file__).with_name("style.css"))
-st.html(f"<script>{DRAWER}</script>", unsafe_allow_javascript=True)
+st.html(f"<script>{SCRIPT}</script>", unsafe_allow_javascript=True)
 navigation().run()

@@ -347,6 +347,21 @@ def test_back_and_forward_go_through_choices(server: Server, visitor: Window) ->
     expect(box).to_have_value(seen[1])
 
 
+@pytest.mark.parametrize("title", ["Bundle map", "Split lab", "Why"])
+def test_a_page_that_completes_its_address_is_one_step_back(server: Server, visitor: Window, title: str) -> None:
+    """Each part that a page added by itself was a step, and Back led to the page, which added it again."""
+    window = visitor()
+    start = f"{server.url}/?snapshot={samples()[0].digest[:12]}"
+    page = window.open(start, "The next cycle")
+    by_menu(page, title)
+    window.drawn(title)
+    page.wait_for_url(re.compile("bundle=|broker="))
+    window.drawn(title)
+    page.go_back()
+    expect(page.get_by_role("heading", name="Overview")).to_be_visible()
+    expect(page).to_have_url(start)
+
+
 def test_a_link_or_a_button_to_another_page_is_one_step_back(server: Server, visitor: Window) -> None:
     """A page that had to add the cluster to its address stood in the history up to four times."""
     window = visitor()
