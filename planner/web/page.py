@@ -161,7 +161,8 @@ def _snapshot_in_view() -> state.Current | None:
         view = state.current()
     except PlannerError as error:
         saved = state.workspace().saved()  # where the workspace is the trouble, that is said once
-        show_error(error)
+        if not scenario_address.is_awaited(address.part("snapshot")):  # the link of its scenario says so already
+            show_error(error)
         if saved:
             _picker("")
         _empty_state("Choose another snapshot, or open a sample.")

@@ -118,6 +118,11 @@ def _show_awaited(digest: str) -> None:
     registry.link("snapshots", "Load the snapshot")
 
 
+def is_awaited(digest: str) -> bool:
+    """Say whether the scenario of a link waits for the snapshot whose digest begins so."""
+    return bool(digest) and any(one.startswith(digest) for one in PENDING.get())
+
+
 def arrived(view: state.Current) -> Scenario | None:
     """Return the scenario of a link that has waited for the snapshot in view, which waits no more."""
     waiting = PENDING.get().pop(view.digest, None)

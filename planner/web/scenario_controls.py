@@ -68,6 +68,7 @@ def draw_toolbar(view: state.Current) -> None:
         with st.popover("Save, open", icon=":material/save:", key="save-open", on_change="rerun") as unfolded:
             if unfolded.open:
                 _saving(view)
+    scenario_files.show_foreign(view)
 
 
 def _saving(view: state.Current) -> None:
