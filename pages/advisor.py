@@ -175,7 +175,7 @@ def _question() -> Question:
 # What is found
 
 
-def _days(advice: Advice) -> pd.DataFrame:
+def _days(advice: Advice, mark: str) -> pd.DataFrame:
     assert advice.evidence is not None  # noqa: S101 - asked only then
     return pd.DataFrame(
         [
@@ -183,9 +183,9 @@ def _days(advice: Advice) -> pd.DataFrame:
                 "day": one.day,
                 "cluster": one.cluster,
                 "balance now": one.balance[0],
-                "balance recommended": one.balance[1],
+                f"balance {mark}": one.balance[1],
                 "disruption now": one.disruption[0],
-                "disruption recommended": one.disruption[1],
+                f"disruption {mark}": one.disruption[1],
             }
             for one in advice.evidence.days
         ]
@@ -214,7 +214,7 @@ def _recommendation(advice: Advice, configured: Mapping[str, Configured], verdic
     st.header("Evidence")
     chosen = advice.candidate(advice.chosen).scenario
     for cluster, now in configured.items():
-        changes = settings_changed(chosen, now)
+        changes = settings_changed(chosen, now, verdict.mark)
         if len(configured) > 1:
             st.markdown(f"**{plain(cluster)}**")
         if changes:
@@ -225,9 +225,9 @@ def _recommendation(advice: Advice, configured: Mapping[str, Configured], verdic
         return
     for side in COUNTED:
         st.markdown(f"**{side.capitalize()}**: {evidence_text(advice.evidence, side)}")
-    table(pd.DataFrame(measure_rows(advice.evidence)), "advice-measures")
+    table(pd.DataFrame(measure_rows(advice.evidence, verdict.mark)), "advice-measures")
     with st.expander("Day by day (index, 100 = average of all days and settings)", icon=":material/calendar_month:"):
-        table(_days(advice), "advice-days")
+        table(_days(advice, verdict.mark), "advice-days")
 
 
 def _sensitivity(advice: Advice) -> None:
@@ -236,7 +236,7 @@ def _sensitivity(advice: Advice) -> None:
     st.header("Range of each setting")
     st.caption(
         "A value is acceptable if no other setting is better in both balance and disruption, and if neither side"
-        " becomes worse than the accepted loss. All other settings stay as recommended."
+        " becomes worse than the accepted loss. All other settings stay as chosen."
     )
     for found in advice.sensitivity:
         st.markdown(f"- {plain(found.sentence)}")

@@ -60,7 +60,9 @@ def verdict_text(advice: Advice) -> str:
     said = [judgement.text] if judgement and judgement.text not in verdict.doubts else []
     if verdict.kind == "recommended":
         return " ".join((f"Recommended: {text}.", *said, *left))
-    return " ".join(("Not enough evidence for a change.", f"The best candidate is {text}.", *said, *verdict.doubts))
+    step = "Keep the current settings until more days agree." if advice.current else "Replay the current settings, too."
+    best = f"The best candidate is {text}."
+    return " ".join(("Not enough evidence for a change.", best, *said, *verdict.doubts, step))
 
 
 def overload_left(advice: Advice) -> str:
@@ -115,8 +117,8 @@ def evidence_text(evidence: Evidence, side: Counted) -> str:
     return f"better on {count(better, 'cluster day')}, worse on {worse}, equal on {alike}{likely}."
 
 
-def measure_rows(evidence: Evidence) -> list[dict[str, str]]:
-    """Return a row for each measure that has a good end: measure, current, recommended, verdict.
+def measure_rows(evidence: Evidence, mark: str = "recommended") -> list[dict[str, str]]:
+    """Return a row for each measure that has a good end: measure, current, what the choice is called, verdict.
 
     When a whole history settles means little, so that is not among them.
     """
@@ -124,7 +126,7 @@ def measure_rows(evidence: Evidence) -> list[dict[str, str]]:
         {
             "measure": f"{one.measure.label}{f' ({one.measure.unit})' if one.measure.unit else ''}",
             "current": _number(one.current),
-            "recommended": _number(one.chosen),
+            mark: _number(one.chosen),
             "verdict": _VERDICT[one.better],
         }
         for one in evidence.measures
@@ -136,10 +138,10 @@ def _number(value: float | None) -> str:
     return "—" if value is None else f"{value:,.4g}"
 
 
-def settings_changed(scenario: Scenario, now: Configured) -> list[dict[str, str]]:
-    """Return a row for each setting that a scenario changes: setting, now, recommended."""
+def settings_changed(scenario: Scenario, now: Configured, mark: str = "recommended") -> list[dict[str, str]]:
+    """Return a row for each setting that a scenario changes: setting, now, what the choice is called."""
     return [
-        {"setting": name, "now": conf_value(old) or "not set", "recommended": conf_value(new) or "not set"}
+        {"setting": name, "now": conf_value(old) or "not set", mark: conf_value(new) or "not set"}
         for name, (old, new) in changes_of(scenario, now).items()
     ]
 
@@ -205,12 +207,12 @@ def _front_lines(advice: Advice) -> list[str]:
 def _evidence_lines(advice: Advice) -> list[str]:
     if advice.evidence is None:
         return []
-    rows = measure_rows(advice.evidence)
+    mark = verdict_of(advice).mark
+    rows = measure_rows(advice.evidence, mark)
     lines = ["", "Evidence:"]
     lines += [f"  {side.capitalize()}: {evidence_text(advice.evidence, side)}" for side in COUNTED]
     lines += [
-        f"  {row['measure']}: {row['current']} now, {row['recommended']} recommended"
-        f"{', ' if row['verdict'] else ''}{row['verdict']}"
+        f"  {row['measure']}: {row['current']} now, {row[mark]} {mark}{', ' if row['verdict'] else ''}{row['verdict']}"
         for row in rows
     ]
     return lines

@@ -244,6 +244,18 @@ def test_overload_decides_and_is_said(page: Page, history: Path) -> None:
     assert "**Overload**: better on 6 cluster days, worse on 0" in text
 
 
+def test_what_is_not_recommended_is_not_called_so(page: Page, history: Path) -> None:
+    """Tables said that numbers were recommended under a verdict that there is not enough evidence."""
+    finished(FIRST, history, NUMBERS, days=DAYS[:3])
+    test = page("advisor", job=FIRST)
+    assert not test.exception
+    assert "Not enough evidence" in test.warning[0].value
+    assert test.warning[0].value.endswith("Keep the current settings until more days agree.**")
+    columns = {name for frame in test.dataframe for name in frame.value.columns}
+    assert "best candidate" in columns
+    assert not [name for name in columns if "recommended" in name]
+
+
 def test_a_keep_that_leaves_brokers_overloaded_is_amber_and_says_what_to_do(page: Page, history: Path) -> None:
     """A green tick stood over settings under which brokers were at 100 % for hours."""
     finished(FIRST, history, {"now": (1.0, 1.0), "keen": (2.0, 2.0)}, overloaded={"now": 900.0, "keen": 900.0})
