@@ -5,6 +5,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from planner.cluster.text import plain
 from planner.simulate.edits.edit import Ask, AtMinute, Edit, EditContext, Name
 from planner.simulate.edits.running import Running
 
@@ -32,4 +33,10 @@ class MoveBundles(Edit):
             run.move(bundle, destination, now)
 
     def lacks(self, context: EditContext) -> str:
+        known = set(context.brokers)
+        for line, (bundle, broker) in enumerate(self.moves, 1):
+            if not broker:
+                return f"Move {line} ({plain(bundle)}) names no broker: write the bundle, then the broker."
+            if broker not in known:
+                return f"Move {line}: the cluster has no broker {plain(broker)}."
         return "" if self.moves else "Enter the moves."

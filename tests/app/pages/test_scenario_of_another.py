@@ -1,6 +1,7 @@
 """A scenario that belongs to another snapshot says so, once."""
 
 from collections.abc import Callable
+from typing import Any
 
 from streamlit.testing.v1 import AppTest
 
@@ -12,7 +13,8 @@ from planner.web import state
 from planner.workspace.samples import samples
 
 Page = Callable[..., AppTest]
-SCENARIO = Scenario(steps=(Step(KINDS["add_brokers"](count=2)),), cycles=2, pulsar_version="4.2.4")
+KIND: Any = KINDS["add_brokers"]
+SCENARIO = Scenario(steps=(Step(KIND(count=2)),), cycles=2, pulsar_version="4.2.4")
 
 
 def small() -> str:

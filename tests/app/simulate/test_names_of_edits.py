@@ -89,6 +89,28 @@ def test_added_brokers_have_names_that_no_other_broker_has() -> None:
     assert not once.lacks(EditContext(CLUSTER))
 
 
+@pytest.mark.parametrize(
+    ("moves", "words"),
+    [
+        ((), "Enter the moves."),
+        ((("nonsense", ""),), "Move 1 (nonsense) names no broker"),
+        (((CLUSTER.bundle_names[0], CLUSTER.brokers.name[0]), (CLUSTER.bundle_names[1], "other:8080")), "Move 2: "),
+        (((CLUSTER.bundle_names[0], CLUSTER.brokers.name[0]),), ""),
+    ],
+)
+def test_a_line_that_is_no_move_is_named_in_the_form(moves: tuple[tuple[str, str], ...], words: str) -> None:
+    """The page said "moves.0.1: it should have at least 1 character" of a scenario that cannot be read."""
+    said = edit("move_bundles", moves=moves).lacks(EditContext(CLUSTER))
+    assert said.startswith(words)
+    assert bool(said) is bool(words)
+
+
+@pytest.mark.parametrize("position", [-1, 2**32])
+def test_a_position_outside_the_hash_space_is_refused_in_the_form(position: int) -> None:
+    split = edit("split_bundle", bundle=CLUSTER.bundle_names[0], positions=(position,))
+    assert split.lacks(EditContext(CLUSTER)).startswith("A split position is a number from 0 to 0xffffffff")
+
+
 def test_traffic_never_grows_beyond_what_can_be_counted() -> None:
     """Two of the largest factors are still diagnosed; with more of them, a page ended in a traceback."""
     most = edit("scale_traffic", factor=1e6)
