@@ -46,6 +46,7 @@ _TIMES: Final = {
     ("mb", "bytes/s"): 1048576.0,
     ("mib", "bytes/s"): 1048576.0,
     ("gbps", "Gbit/s"): 1.0,
+    ("mbps", "Gbit/s"): 1e-3,
     ("g", "Gbit/s"): 1.0,
 }
 """How many of the unit of a setting a written unit is; a setting without one takes numbers alone."""

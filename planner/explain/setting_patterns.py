@@ -11,6 +11,7 @@ from planner.explain.misses import miss
 from planner.explain.outcome import Outcome
 from planner.explain.setting_rules import setting_findings
 from planner.explain.shedding_patterns import would_shed_now
+from planner.explain.units_meant import SENSIBLE
 from planner.pulsar.load.java_pattern import java_pattern
 from planner.pulsar.shedding.profile import Remedy
 
@@ -34,6 +35,8 @@ def settings_that_fight(case: Outcome) -> Iterator[Finding]:
         if one.code == "threshold_never_acts":
             more = with_what_else(Remedy(one.remedy, one.changes), case, would_shed_now(case))
             yield replace(one, remedy=more.words, changes=dict(more.changes), settings=tuple(more.changes))
+        elif one.code == "value_in_wrong_unit" and not all(SENSIBLE[name].simulated for name in one.changes):
+            yield replace(one, changes={})  # no simulation shows what it comes to
         elif one.code not in SEEN_IN_CYCLES:
             yield one
 

@@ -31,12 +31,13 @@ from planner.cluster.settings import Settings
 from planner.cluster.text import without_package
 from planner.cluster.units import MIB, S_PER_MIN
 from planner.explain.finding import Finding, listed
+from planner.explain.units_meant import SENSIBLE, unit_meant
 from planner.pulsar.load.usage import USAGE_WEIGHTS, ResourceWeights
 from planner.pulsar.manager.class_names import MANAGER_CLASSES, OFFICIAL_CLASSES, REPLACED, class_name
 from planner.pulsar.manager.cycle import effective_shedder
 from planner.pulsar.manager.pairing import PAIRED
 from planner.pulsar.placement.registry import PLACEMENTS
-from planner.pulsar.shedding.registry import default_shedder
+from planner.pulsar.shedding.registry import SHEDDERS, default_shedder
 from planner.pulsar.splitting.limits import limits_of as split_limits
 from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS, default_split_algorithm
 
@@ -443,6 +444,8 @@ def limit_overflows(config: Settings) -> Iterator[Finding]:
         return
     above = "Every bundle with traffic and two topics or more is" if taken <= 0 else "Bundles above that are"
     most = (2**31 - 1) // MIB
+    meant = unit_meant(config, name)
+    better = most if meant is None else meant.value
     yield Finding(
         code="limit_overflows",
         title=f"Brokers read {name} = {given:,} as {taken:,} MiB/s",
@@ -451,11 +454,44 @@ def limit_overflows(config: Settings) -> Iterator[Finding]:
             f" the namespace has {config.integer(NAMESPACE_MAXIMUM_BUNDLES):,} bundles ({NAMESPACE_MAXIMUM_BUNDLES})."
         ),
         remedy=f"Set {name} to {most}, which switches this limit off in practice, or to what one broker can serve"
-        f" ({default} by default).",
+        f" ({default} by default)."
+        if meant is None
+        else f"Did you mean {better:,} MiB/s? It was written in {meant.unit}. Set {name} to {better} then.",
         severity="high" if taken <= 0 else "medium",
         settings=(name,),
-        changes={name: most},
+        changes={name: better},
     )
+
+
+def _digits(value: float) -> str:
+    """Return a number with all of its digits."""
+    return f"{value:,.15g}"
+
+
+def wrong_unit(config: Settings) -> Iterator[Finding]:
+    """A value that makes no sense in the unit of its setting, and a lot in another one."""
+    shedder = effective_shedder(load_manager_of(config), config)[0]
+    for name in SENSIBLE:
+        readers = {one.name for one in SHEDDERS if name in one.settings}
+        if readers and shedder.name not in readers and name != SHEDDING_GRACE_PERIOD_MINUTES:
+            continue  # nothing that runs reads it; load managers read the other one as well
+        if name == NAMESPACE_BUNDLE_MAX_BANDWIDTH_MBYTES or (meant := unit_meant(config, name)) is None:
+            continue  # that one overflows before it makes no sense
+        setting, value = config.of(name), config.number(name)
+        unit = setting.unit.partition(" per ")[0]
+        size = "more" if value > meant.value else "less"
+        yield Finding(
+            code="value_in_wrong_unit",
+            title=f"{name} is taken as {_digits(value)} {unit}",
+            evidence=(
+                f"{setting.meaning} {_digits(value)} {unit} is far {size} than makes sense there; in"
+                f" {meant.unit} it would be {_digits(meant.value)} {unit}."
+            ),
+            remedy=f"Did you mean {_digits(meant.value)} {unit}? Set {name} to {meant.value} then.",
+            severity="medium",
+            settings=(name,),
+            changes={name: meant.value},
+        )
 
 
 RULES: tuple[Callable[[Settings], Iterator[Finding]], ...] = (
@@ -478,5 +514,6 @@ RULES: tuple[Callable[[Settings], Iterator[Finding]], ...] = (
     out_of_reach,
     sheds_nothing,
     limit_overflows,
+    wrong_unit,
 )
 """Every rule."""

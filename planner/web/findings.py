@@ -67,6 +67,7 @@ _PAGES = {
     "average_frozen": ("hit_counters", "Show the averages"),
     "average_runs_away": ("hit_counters", "Show the averages"),
     "share_above_one": ("moves", "Show the moves"),
+    "value_in_wrong_unit": ("what_if", "Try it"),
     "threshold_never_acts": ("why", "What would trigger shedding"),
     "threshold_always_acts": ("why", "What would be shed"),
     "split_algorithm_refused": ("split_lab", "Plan a split"),

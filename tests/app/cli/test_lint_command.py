@@ -63,6 +63,7 @@ WRONG: dict[str, dict[str, object]] = {
         "maxUnloadBundleNumPerShedding": 0,
     },
     "limit_overflows": {"loadBalancerNamespaceBundleMaxBandwidthMbytes": 2048},
+    "wrong_unit": {"loadBalancerOverrideBrokerNicSpeedGbps": 1000},
 }
 CONF = """# a comment
 loadBalancerEnabled=true
