@@ -1,6 +1,6 @@
 """What a person must know when a cluster is not decided by the rules of exactly its own release."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from planner.cluster.names import LOAD_PLACEMENT_STRATEGY, LOAD_SHEDDING_STRATEGY
@@ -73,9 +73,14 @@ def release_notes(version: str, config: Settings, rules: ReleaseRules) -> tuple[
     for name, absent in rules.absent.items():
         if decides.has(absent) and name in chosen:
             notes.append(f"{decides.name}: {absent.meaning}")
-    if config.without_effect:
-        notes.append(f"These settings have no effect in Pulsar {decides.name}: {', '.join(config.without_effect)}.")
+    notes += ignored_note(config, config.without_effect)
     return tuple(notes)
+
+
+def ignored_note(config: Settings, names: Iterable[str]) -> tuple[str, ...]:
+    """Return a sentence about those of some settings that are set and that the release does not have; none for none."""
+    ignored = sorted(set(config.without_effect).intersection(names))
+    return (f"These settings have no effect in Pulsar {config.release.name}: {', '.join(ignored)}.",) if ignored else ()
 
 
 def _differences(one: Release, other: Release, known: ReleaseRules) -> list[str]:

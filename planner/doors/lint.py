@@ -50,7 +50,7 @@ _MOST_SAID: Final = 3
 
 def lint_snapshot(snapshot: Snapshot, source: str) -> tuple[LintFinding, ...]:
     """Return what is wrong with the settings of a cluster: each remedy is tried on it."""
-    return (*_fighting(snapshot, source), *_idle(snapshot, source))
+    return (*_fighting(snapshot, source), *_idle(snapshot, source), *_ignored(snapshot, source))
 
 
 def _fighting(snapshot: Snapshot, source: str) -> tuple[LintFinding, ...]:
@@ -79,6 +79,13 @@ def _idle(snapshot: Snapshot, source: str) -> Iterator[LintFinding]:
         command = tuple(one.line or f"# {one.note}" for one in back)
         remedy = f"Set it back to its default, {conf_value(default) or 'empty'}, or set what reads it."
         yield _without_effect(name, why, remedy, command, source)
+
+
+def _ignored(snapshot: Snapshot, source: str) -> Iterator[LintFinding]:
+    """Yield settings of a cluster that its release does not have."""
+    for name in snapshot.settings.without_effect:
+        one = _of_another_release(name, snapshot.settings.release, source, None)
+        yield replace(one, remedy=f"{one.remedy.removesuffix('.')} in the broker.conf, where it stands there.")
 
 
 def _of_finding(tried: Tried, plain: Finding, source: str, trials: Trials) -> LintFinding:
@@ -239,18 +246,19 @@ def _are_in_order(words: Sequence[str], others: Sequence[str]) -> bool:
     return all(word in left for word in words)
 
 
-def _of_another_release(name: str, release: Release, source: str, lines: Lines) -> LintFinding:
+def _of_another_release(name: str, release: Release, source: str, lines: Lines | None) -> LintFinding:
     """Return a setting that this release lacks, to be renamed where it has another name there, else deleted."""
     near = difflib.get_close_matches(name, release.settings, n=1, cutoff=_RENAMED)
-    renamed = near[0] if near and near[0] not in lines else ""
-    at = lines.last((name,))
+    renamed = near[0] if lines is not None and near and near[0] not in lines else ""
+    at = lines.last((name,)) if lines is not None else 0
+    command = () if lines is None else lines.renamed(name, renamed) if renamed else lines.deleted([at] if at else [])
     return LintFinding(
         code="setting_of_another_release",
         severity="medium",
         title=f"Pulsar {release.name} does not have {name}",
         evidence=f"Only {_readers(name)} read it.",
         remedy=f"Write {renamed}." if renamed else "Delete the line.",
-        command=lines.renamed(name, renamed) if renamed else lines.deleted([at] if at else []),
+        command=command,
         settings=(name,),
         source=source,
         line=at,

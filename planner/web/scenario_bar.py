@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 import streamlit as st
 
 from planner.cluster.errors import PlannerError
+from planner.cluster.release_notes import ignored_note
 from planner.cluster.releases import release
 from planner.cluster.text import count, plain
 from planner.pulsar.manager.cycle import effective_shedder
@@ -84,10 +85,11 @@ def draw_bar(view: state.Current, about: str, *, offers: bool, own: bool, shown:
 
 
 def _notes(view: state.Current, scenario: Scenario, *, plans: bool) -> list[str]:
-    """Return what all pages say of a scenario: edits that are not made, and by what usage is measured."""
+    """Return what all pages say of a scenario: what is not made or ignored, and by what usage is measured."""
     with suppress(PlannerError):  # the page says what does not fit
         by = scenario.measured_by_plans if plans else scenario.measured_as_captured
-        return [*scenario.too_late(view.captured), *by(view.captured)]
+        ignored = ignored_note(scenario.settings_over(view.captured), scenario.settings)
+        return [*scenario.too_late(view.captured), *ignored, *by(view.captured)]
     return []
 
 

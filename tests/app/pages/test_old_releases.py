@@ -10,6 +10,8 @@ from planner.cluster.releases import RELEASES, ReleaseName, release
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.pulsar.shedding.registry import SHEDDERS
+from planner.share.link import encode_link
+from planner.simulate.scenario import unchanged
 from planner.web import state
 from planner.web.registry import NAMES
 from planner.workspace.samples import load_sample, samples
@@ -111,3 +113,14 @@ def test_an_extensible_cluster_is_offered_no_strategy_of_the_modular_load_manage
     shedding = next(b for b in page("shedding", snapshot=digest).selectbox if b.label == "Shedding strategy")
     assert shedding.options[0] == "TransferShedder"
     assert all("needs the modular load manager: a migration" in option for option in shedding.options[1:])
+
+
+def test_a_setting_of_a_scenario_that_the_release_lacks_is_said_to_have_no_effect(page: Page) -> None:
+    """Only notes that had to be unfolded said so."""
+    page("overview")
+    digest = state.workspace().add(of_release("threshold-shedder.json", "4.0.8"), "4.0.8").digest
+    asked = unchanged("4.0.8", settings={"loadBalancerSheddingExcludedNamespaces": "example/orders"})
+    for name in ("what_if", "brokers"):
+        test = page(name, snapshot=digest[:12], scenario=encode_link(asked, digest))
+        said = "These settings have no effect in Pulsar 4.0.8: loadBalancerSheddingExcludedNamespaces."
+        assert any(said in one.value.replace("\\", "") for one in test.caption)
