@@ -26,6 +26,7 @@ from planner.figures.scores import broker_scores
 from planner.figures.theme import short_names, without_endings
 from planner.pulsar.load.usage import weighted_usage
 from planner.pulsar.manager.cycle import CycleDecision
+from planner.remedy.tried import in_vain
 from planner.simulate.losses import at_its_end
 from planner.simulate.sequence import CycleStep
 from planner.simulate.usage_model import Standing
@@ -166,8 +167,8 @@ def _clicks(view: state.Current, lost: str) -> None:
     quick_edits(view, lost if lost in known else busiest, busiest)
 
 
-def _findings(view: state.Current, outcome: Outcome) -> None:
-    """Draw what the diagnosis of the next cycles found, the worst first."""
+def _findings(view: state.Current, outcome: Outcome) -> frozenset[str]:
+    """Draw what the diagnosis of the next cycles found, the worst first; return whose remedies made no difference."""
     found = diagnose(outcome)
     cycles = count(len(outcome.trace.cycles), "cycle")
     st.header(f"Findings ({len(found)})")
@@ -180,6 +181,7 @@ def _findings(view: state.Current, outcome: Outcome) -> None:
         with st.expander(f"{count(len(found) - _FINDINGS, 'more finding')}"):
             finding_cards(view, tried[_FINDINGS:], "overview-more", columns=3)
     fix_box(view, outcome)
+    return in_vain(tried)
 
 
 def _scores(snapshot: Snapshot, decision: CycleDecision, why: DeltaGenerator) -> None:
@@ -304,7 +306,8 @@ def _answers(
     wait = outcomes is None and bool(simulations.SIMULATIONS.pending(tasks.watcher()))
     if outcomes is not None:
         mended = outcomes[0] if view.outcome is None else None
-        _verdict(verdict_place, health(view.measured, view.measured.settings, now, mended, diagnose(outcomes[0])))
+        found = diagnose(outcomes[0])
+        _verdict(verdict_place, health(view.measured, view.measured.settings, now, mended, found))
         if view.outcome is None:
             with figures_place.container():
                 _key_figures(view, now, step, outcomes[0])
@@ -312,7 +315,9 @@ def _answers(
         _plan_card(view, wait=wait)
     if outcomes is not None:
         with findings_place:
-            _findings(view, outcomes[0])
+            vain = _findings(view, outcomes[0])
+        if vain:
+            _verdict(verdict_place, health(view.measured, view.measured.settings, now, mended, found, vain))
     with loss_place:
         lost = _loss_card(view, wait=wait)
     with clicks_place:

@@ -1,8 +1,9 @@
 """How a cluster is, in a sentence: full, overloaded, unbalanced, at risk, or healthy, and whether Pulsar mends it."""
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from planner.explain.core_patterns import only_cores_apart
 from planner.explain.finding import MEASUREMENT, Finding
 from planner.explain.held import APART, held_brokers, waiting_brokers
 from planner.explain.outcome import Outcome
+from planner.explain.shedding_patterns import lag_decides
 from planner.explain.topic_patterns import hottest_topics, topic_dominates
 from planner.explain.unlike import unseen_usage
 from planner.pulsar.load.usage import weighted_usage
@@ -30,6 +32,9 @@ Level: TypeAlias = Literal["bad", "warning", "good"]
 
 Figure: TypeAlias = Literal["highest", "average", "deviation", "headroom"]
 """A key figure of a cluster that can be urgent."""
+
+_LAG: Final = "ema_lag"
+"""Scores that lagged long before the end explain less than what keeps brokers apart there."""
 
 _CAUSES = (
     "class_not_loaded",
@@ -55,7 +60,7 @@ _CAUSES = (
     "ping_pong",
     "idle_broker",
     "bundle_count_too_low",
-    "ema_lag",
+    _LAG,
     "threshold_no_longer_reached",
 )
 """Findings that explain why a cluster stays unbalanced, the likeliest first."""
@@ -130,7 +135,12 @@ def figure_levels(snapshot: Snapshot, config: Settings, now: Standing) -> dict[F
 
 
 def health(
-    snapshot: Snapshot, config: Settings, now: Standing, outcome: Outcome | None, known: Sequence[Finding] | None
+    snapshot: Snapshot,
+    config: Settings,
+    now: Standing,
+    outcome: Outcome | None,
+    known: Sequence[Finding] | None,
+    vain: AbstractSet[str] = frozenset(),
 ) -> Health:
     """Return how a cluster is.
 
@@ -141,6 +151,7 @@ def health(
         outcome: What its load balancer makes of it; None while that is not known, or not to be told.
         known: What a diagnosis of that says; None while there is none. Once there is, it alone says whether the cluster
             is out of capacity, since balancing may have found room.
+        vain: Codes of findings whose remedies were tried and made no difference: another cause goes before them.
     """
     findings = () if known is None else known
     least, _, highest = usage_of(snapshot, config)
@@ -155,14 +166,14 @@ def health(
         at_last = f" later, {within(scarce.title.partition(': ')[2])}, and" if scarce and not full else ""
         return Health("bad", "Out of capacity", f"{over}, {headroom};{at_last} balancing cannot help.{doubt}")
     if now.over_threshold:
-        return Health("bad", "Overloaded", f"{over}, {headroom}.{doubt or _mended(outcome, findings, 'over')}")
+        return Health("bad", "Overloaded", f"{over}, {headroom}.{doubt or _mended(outcome, findings, 'over', vain)}")
     between = f"usage from {percent(least, 0)} to {percent(highest, 0)}, {headroom}"
     hidden = next((f for f in findings if f.code == "resource_not_counted" and f.severity == "high"), None)
     if hidden is not None:
         return Health("bad", "Overloaded", f"{hidden.title}. Load balancing sees {between}.")
     if highest - least >= APART:
         doubt = doubt or _by_cores(snapshot, config, findings) or _unseen(snapshot, outcome, findings)
-        return Health("warning", "Unbalanced", f"{between}.{doubt or _mended(outcome, findings, 'apart')}")
+        return Health("warning", "Unbalanced", f"{between}.{doubt or _mended(outcome, findings, 'apart', vain)}")
     return _balanced(between, findings)
 
 
@@ -273,22 +284,10 @@ def is_not_simulated(finding: Finding) -> bool:
     )
 
 
-def _mended(outcome: Outcome | None, findings: Sequence[Finding], what: Literal["over", "apart"]) -> str:
-    """Say whether Pulsar fixes it on its own, or why not."""
-    if outcome is None:
-        return ""
-    if (unknown := next(filter(is_not_simulated, findings), None)) is not None:
-        return f" What Pulsar does about it is unknown: {within(unknown.title)}."
-    after, cycles = outcome.before_after.after, len(outcome.trace.cycles)
-    if not outcome.series.present[-1].any():
-        return " No broker is left at the end."
-    apart = float(outcome.spread.spread[-1])
-    if after.over_threshold == 0 and (what == "over" or apart < APART):
-        settled = outcome.summary.settled_after_cycles
-        when = f"within {count(cycles, 'cycle')}" if settled is None else f"by cycle {settled}"
-        silent = next((one.title for one in findings if one.code == "report_missing"), "")
-        once = f"Once there is {silent.removeprefix('There is no ')}, " if silent else ""
-        return f" {once}Pulsar fixes this on its own {when}; it sheds {count(outcome.summary.shed, 'bundle')}."
+def _cause(
+    outcome: Outcome, findings: Sequence[Finding], what: Literal["over", "apart"], vain: AbstractSet[str]
+) -> Finding | None:
+    """Return the finding that explains why brokers stay above the limit, or apart; None where none does."""
     busiest = outcome.series.brokers[int(np.nanargmax(outcome.series.usage[-1]))]
     gates = [one for one in findings if one.code == "held_by_gate"]
     by_code = {
@@ -306,10 +305,38 @@ def _mended(outcome: Outcome | None, findings: Sequence[Finding], what: Literal[
         by_code["held_by_gate"] = first
     # What holds back another broker explains less, but a rule calls for more.
     others = [*gates, *(one for one, _ in behind)]
-    cause = next((by_code[code] for code in _CAUSES if code in by_code), others[0] if others else None)
+    doubtful = set(vain)
+    if _LAG in by_code and not lag_decides(outcome):
+        doubtful.add(_LAG)
+        if _LAG in vain:
+            del by_code[_LAG]
+    likely = sorted((code for code in _CAUSES if code in by_code), key=doubtful.__contains__)
+    cause = by_code[likely[0]] if likely else others[0] if others else None
     topic = next((by_code[code] for code in _OF_A_TOPIC if code in by_code), None)
     if topic is not None and cause in gates and _is_left_by_a_topic(outcome, busiest, what):
-        cause = topic
+        return topic
+    return cause
+
+
+def _mended(
+    outcome: Outcome | None, findings: Sequence[Finding], what: Literal["over", "apart"], vain: AbstractSet[str]
+) -> str:
+    """Say whether Pulsar fixes it on its own, or why not."""
+    if outcome is None:
+        return ""
+    if (unknown := next(filter(is_not_simulated, findings), None)) is not None:
+        return f" What Pulsar does about it is unknown: {within(unknown.title)}."
+    after, cycles = outcome.before_after.after, len(outcome.trace.cycles)
+    if not outcome.series.present[-1].any():
+        return " No broker is left at the end."
+    apart = float(outcome.spread.spread[-1])
+    if after.over_threshold == 0 and (what == "over" or apart < APART):
+        settled = outcome.summary.settled_after_cycles
+        when = f"within {count(cycles, 'cycle')}" if settled is None else f"by cycle {settled}"
+        silent = next((one.title for one in findings if one.code == "report_missing"), "")
+        once = f"Once there is {silent.removeprefix('There is no ')}, " if silent else ""
+        return f" {once}Pulsar fixes this on its own {when}; it sheds {count(outcome.summary.shed, 'bundle')}."
+    cause = _cause(outcome, findings, what, vain)
     left = (
         f"{count(after.over_threshold, 'broker')} still above it after {count(cycles, 'cycle')}"
         if what == "over"

@@ -343,6 +343,17 @@ def ema_lag(case: Outcome) -> Iterator[Finding]:
     )
 
 
+def lag_decides(case: Outcome) -> bool:
+    """Say whether the last cycle would shed other bundles if scores were usage as it is measured."""
+    last, config = case.trace.cycles[-1], case.trace.settings
+    seed = cycle_seed(case.trace.scenario.seed, last.index)
+    as_is, at_once = (
+        next_cycle(last.view, last.memory, one, seed, explain=False)[1].moves
+        for one in (config, config.changed(**{HISTORY_RESOURCE_PERCENTAGE: 0.0}))
+    )
+    return {move.bundle for move in as_is} != {move.bundle for move in at_once}
+
+
 def _half_life(history: float) -> str:
     if history >= 1:
         return "infinitely many"

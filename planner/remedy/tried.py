@@ -72,6 +72,15 @@ def untried(findings: Iterable[Finding]) -> tuple[Tried, ...]:
     return tuple(Tried(replace(finding, changes={}, edits=()), None) for finding in findings)
 
 
+def in_vain(tried: Iterable[Tried]) -> frozenset[str]:
+    """Return the codes of findings whose remedies were tried and made no difference, each of them."""
+    same, other = set[str](), set[str]()
+    for one in tried:
+        no_difference = one.trial is not None and one.trial.verdict.word == "same"
+        (same if no_difference else other).add(one.finding.code)
+    return frozenset(same - other)
+
+
 def diagnosed(outcome: Outcome) -> tuple[Finding, ...]:
     """Return the findings of an outcome, their remedies tried where that is cheap; otherwise none is offered.
 
