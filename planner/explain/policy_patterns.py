@@ -37,6 +37,8 @@ from planner.simulate.edits.registry import BundleMoves, IsolationChange
 from planner.simulate.usage_model import UsageModel, at_the_end
 
 _SEVERAL: Final = 2
+_MORE_TRAFFIC: Final = 1.1
+"""Growth with which advice has to hold: brokers that it fills are more than a note."""
 """Brokers that are full together; one alone is held by its policy, which `held_by_gate` reports."""
 
 
@@ -454,6 +456,7 @@ def policy_full(case: Outcome) -> Iterator[Finding]:
         full = at_best >= limit
         if rest >= limit or not (full or (at_best - rest >= APART * 100 and _busier(usage, inside, outside))):
             continue
+        near = at_best * _MORE_TRAFFIC >= limit or max(usage[one] for one in inside) >= limit
         off = none_with_policies(case)
         also = (
             f" Set {SHEDDING_BUNDLES_WITH_POLICIES_ENABLED} to true as well: nothing with a policy is shed without it."
@@ -467,12 +470,12 @@ def policy_full(case: Outcome) -> Iterator[Finding]:
             title=f"The isolation policy '{policy.name}' leaves its namespaces {len(inside)} brokers, which are "
             + ("full" if full else "busier than the others"),
             evidence=(
-                f"Even in perfect balance, {listed(inside)} would use {at_best:.0f} %; the limit is {limit} %. The"
+                f"Even in perfect balance, {listed(inside)} would use {at_best:.0f} %; the limit is {limit:g} %. The"
                 f" other {count(len(outside), 'broker')} would use {rest:.0f} %."
             ),
             remedy=f"Add brokers to the policy '{policy.name}', such as {edit.primary[-1]}"
             f"{'' if full else ', unless these are meant to be apart'}.{also}",
-            severity="high" if full else "low" if case.calm else "medium",
+            severity="high" if full else "medium" if near and not case.calm else "low",
             brokers=tuple(sorted(inside, key=lambda one: -usage[one])),
             settings=(SHEDDING_BUNDLES_WITH_POLICIES_ENABLED,) if off else (),
             changes={SHEDDING_BUNDLES_WITH_POLICIES_ENABLED: True} if off else {},
