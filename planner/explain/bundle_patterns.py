@@ -31,7 +31,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count
 from planner.cluster.units import MIB, MS_PER_MIN
 from planner.explain.finding import Finding
-from planner.explain.halving import divided, halved
+from planner.explain.halving import divided, halved, parted
 from planner.explain.outcome import Outcome
 from planner.explain.split_advice import SplitAdvice, split_advice
 from planner.explain.topic_advice import raised
@@ -41,6 +41,7 @@ from planner.pulsar.splitting.limits import DIVISIBLE_TOPICS
 from planner.pulsar.splitting.protocol import SplitAlgorithm
 from planner.pulsar.splitting.registry import HALVES, SPLIT_ALGORITHMS
 from planner.pulsar.splitting.request import split_request, topics_listed
+from planner.simulate.edits.registry import BundleSplit
 from planner.simulate.event import Event
 from planner.simulate.sequence import decide_split_checks, same_load
 
@@ -152,9 +153,10 @@ def _recommended(end: Snapshot, space: _Namespace, fair: float, cap: int) -> tup
     return fitting_bundle_count(hashes, _throughput(end.topics, space.topics), fair, cap)
 
 
-def _bundles_in(snapshot: Snapshot, namespace: str) -> int:
+def _rows_in(snapshot: Snapshot, namespace: str) -> Int64Array:
+    """Return positions of the bundles of a namespace; none where it is not there."""
     known = namespace in snapshot.namespaces
-    return len(snapshot.bundles_in(snapshot.namespaces.index(namespace))) if known else 0
+    return snapshot.bundles_in(snapshot.namespaces.index(namespace)) if known else np.zeros(0, dtype=np.int64)
 
 
 def bundle_count_too_low(case: Outcome) -> Iterator[Finding]:
@@ -180,11 +182,10 @@ def bundle_count_too_low(case: Outcome) -> Iterator[Finding]:
         many = len(space.bundles) >= _ENOUGH * int(case.series.present[-1].sum())
         alone = many and int((space.traffic > fair).sum()) == 1
         if alone:
-            wanted, what = 2 ** int(np.ceil(np.log2(load / fair / _SHARE_OF_FAIR))), end.bundle_names[bundle]
-            edits = divided(case.trace.start, what, wanted)
-        else:
-            what, edits = "its bundles", halved(case.trace.start, space.name, wanted, least_topics=DIVISIBLE_TOPICS)
-            wanted = _bundles_in(case.trace.start, space.name) + len(edits)
+            wanted = 2 ** int(np.ceil(np.log2(load / fair / _SHARE_OF_FAIR)))
+        what = end.bundle_names[bundle] if alone else "its bundles"
+        edits = _dividing(case.trace.start, space.name, wanted, what if alone else "")
+        wanted = len(edits) + (1 if alone else len(_rows_in(case.trace.start, space.name)))
         if len(space.bundles) >= cap:
             evidence += f" {NAMESPACE_MAXIMUM_BUNDLES} is {cap}, so it is not split automatically."
         example = f", for example into {wanted}" if edits else ""
@@ -199,6 +200,19 @@ def bundle_count_too_low(case: Outcome) -> Iterator[Finding]:
             settings=(DEFAULT_NUMBER_OF_NAMESPACE_BUNDLES, DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM),
             edits=edits,
         )
+
+
+def _dividing(start: Snapshot, space: str, wanted: int, bundle: str) -> tuple[BundleSplit, ...]:
+    """Return the splits that divide a namespace, or one bundle of it, no further than its topics can be parted."""
+    if topics_listed(start):
+        return parted(start, space, wanted, bundle)
+    rows = _rows_in(start, space)
+    if bundle:
+        rows = rows[[start.bundle_names[at] == bundle for at in rows.tolist()]]
+    most = 2 ** int(np.log2(max(int(start.bundles.topics[rows].sum()), 1)))
+    if most <= len(rows):
+        return ()
+    return divided(start, bundle, min(wanted, most)) if bundle else halved(start, space, min(wanted, most))
 
 
 def bundle_count_too_high(case: Outcome) -> Iterator[Finding]:
