@@ -38,6 +38,7 @@ _OF_SHEDDING: Final = frozenset(
         "idle_broker",
         "idle_bundles_shed",
         "memory_stays",
+        "network_stays",
         "ping_pong",
         "strategy_replaced",
         "threshold_never_reached",
@@ -310,7 +311,7 @@ EXPLAINS: Final[Mapping[str, tuple[frozenset[str], Scope]]] = {
     ),
     "fewer_cores": (
         (_OF_SHEDDING | {"out_of_capacity"})
-        - {"fighting_strategies", "idle_broker", "memory_stays", "strategy_replaced"},
+        - {"fighting_strategies", "idle_broker", "memory_stays", "network_stays", "strategy_replaced"},
         _by_the_cores,
     ),
     "report_missing": (frozenset({"idle_broker"}), _first_broker),
@@ -323,6 +324,21 @@ EXPLAINS: Final[Mapping[str, tuple[frozenset[str], Scope]]] = {
         frozenset(
             {
                 "clients_cut_off",
+                "fighting_strategies",
+                "held_by_gate",
+                "idle_bundles_shed",
+                "out_of_capacity",
+                "ping_pong",
+                "unload_storm",
+            }
+        ),
+        _by_memory,
+    ),
+    "network_stays": (
+        frozenset(
+            {
+                "clients_cut_off",
+                "drawn_at_random",
                 "fighting_strategies",
                 "held_by_gate",
                 "idle_bundles_shed",
@@ -375,7 +391,10 @@ EXPLAINS: Final[Mapping[str, tuple[frozenset[str], Scope]]] = {
     ),
     "load_data_expires": (frozenset({"held_by_gate"}), _same_setting),
     "average_frozen": (frozenset({"ema_lag"}), _anywhere),
-    "average_runs_away": (_OF_SHEDDING - {"fighting_strategies", "memory_stays", "strategy_replaced"}, _by_the_average),
+    "average_runs_away": (
+        _OF_SHEDDING - {"fighting_strategies", "memory_stays", "network_stays", "strategy_replaced"},
+        _by_the_average,
+    ),
     "share_above_one": (frozenset({"clients_cut_off", "ping_pong", "unload_storm"}), _anywhere),
     "resource_not_counted": (_OF_THRESHOLD | {"no_resource_counts"}, _hidden),
     "avg_held_back": (frozenset({"held_by_gate"}), _no_value_opens),

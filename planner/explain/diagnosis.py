@@ -49,6 +49,7 @@ PATTERNS: tuple[Pattern, ...] = (
     policy_patterns.against_policy,
     measurement_patterns.used_by_others,
     measurement_patterns.memory_stays,
+    measurement_patterns.network_stays,
     measurement_patterns.resource_not_counted,
     shedding_patterns.usage_not_compared,
     shedding_patterns.idle_bundles_shed,

@@ -46,6 +46,7 @@ _CAUSES = (
     "used_by_others",
     "fewer_cores",
     "memory_stays",
+    "network_stays",
     "topics_refused",
     "policy_full",
     "policy_without_namespaces",
@@ -66,7 +67,16 @@ _CAUSES = (
 """Findings that explain why a cluster stays unbalanced, the likeliest first."""
 
 _OF_A_BROKER = frozenset(
-    {"used_by_others", "fewer_cores", "memory_stays", "policy_full", "held_by_gate", "key_skew", "hot_topic"}
+    {
+        "used_by_others",
+        "fewer_cores",
+        "memory_stays",
+        "network_stays",
+        "policy_full",
+        "held_by_gate",
+        "key_skew",
+        "hot_topic",
+    }
 )
 """Those that explain it only where the most used broker is one of theirs."""
 

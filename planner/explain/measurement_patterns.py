@@ -42,6 +42,7 @@ from planner.pulsar.load.usage import (
 )
 from planner.pulsar.shedding.registry import fallback_shedder, offered_shedders
 from planner.simulate.edits.registry import MachineChange
+from planner.simulate.load_model import COPIES, network_of_bundles
 
 _AHEAD_MIN: Final = 1.0
 """Minutes between two clocks that are nothing yet."""
@@ -50,6 +51,7 @@ _LATE: Final = 2
 _CALLED: Final = dict(
     zip(RESOURCES, ("CPU", "heap", "direct memory", "inbound network", "outbound network"), strict=True)
 )
+_NETWORK: Final = ("bandwidthIn", "bandwidthOut")
 _WEIGHT_OF: Final = {
     "cpu": CPU_RESOURCE_WEIGHT,
     "directMemory": DIRECT_MEMORY_RESOURCE_WEIGHT,
@@ -359,6 +361,61 @@ def memory_stays(case: Outcome) -> Iterator[Finding]:
         settings=(setting,),
         changes=changes,
     )
+
+
+def network_stays(case: Outcome) -> Iterator[Finding]:
+    """A broker is above the threshold by traffic on its network that is not of its bundles; shedding lowers none."""
+    view, config = case.last.brokers, case.trace.settings
+    if not len(view):
+        return
+    limits, full = limits_of(case, case.scores), case.limit
+    limit = min(float(limits[-1]), full) if np.isfinite(limits[-1]) else full
+    most = network_of_bundles(view, case.last.bundles)
+    weights = dict(zip(RESOURCES, astuple(ResourceWeights.of(config, case.load_manager)), strict=True))
+    own = {name: np.nan_to_num(_without(view, name, most)) for name in _NETWORK}
+    top = np.max([own[name] * weights[name] for name in _NETWORK], axis=0)
+    decides = np.array(deciding_resource(view, config, case.load_manager))
+    stays = (top >= limit) & (top <= ABOVE) & view.has_load_data & np.isin(decides, _NETWORK)
+    order = np.flatnonzero(stays)[np.argsort(-top[stays], kind="stable")]
+    if not len(order):
+        return
+    first = int(order[0])
+    resource = max(_NETWORK, key=lambda name: float(own[name][first] * weights[name]))
+    used = float(usage_percent_by_resource(view)[RESOURCES.index(resource)][first])
+    mine = 100 * most[first] / COPIES / float(_limit_of(view, resource)[first])
+    shed = [e for e in case.trace.events if e.kind == "shed" and e.source == view.name[first]]
+    others = f" The same holds for {listed([view.name[at] for at in order[1:].tolist()])}." if len(order) > 1 else ""
+    yield Finding(
+        code="network_stays",
+        title=f"{view.name[first]} is above the threshold by traffic that is not of its bundles",
+        evidence=(
+            f"Its {_CALLED[resource]} is {used:.0f} % used; the threshold is {limit * 100:.0f} %. The messages of its"
+            f" bundles are {mine:.1f} % of it, and {COPIES * mine:.1f} % with what it may write to bookies and read"
+            f" back. {count(len(shed), 'bundle')} left it in"
+            f" {count(len(case.trace.cycles), 'cycle')}; no bundle takes the rest along.{others}"
+        ),
+        remedy=(
+            "Look on that machine for what uses its network: a bookie, replication to other clusters, a backup, or an"
+            " offload. Move that elsewhere; unloads do not lower it."
+        ),
+        severity="high" if shed or used / 100 > full else "medium",
+        brokers=tuple(view.name[at] for at in order.tolist()),
+    )
+
+
+def _limit_of(table: BrokerTable, resource: str) -> FloatArray:
+    """Return the speed of the network of each broker, in kbit/s. Shape (brokers,)."""
+    incoming = resource == "bandwidthIn"
+    speed = table.bandwidth_in_limit_kbit_per_s if incoming else table.bandwidth_out_limit_kbit_per_s
+    return np.where(speed > 0, speed, np.inf)
+
+
+def _without(table: BrokerTable, resource: str, taken_kbit_per_s: FloatArray) -> FloatArray:
+    """Return which share of a network is used without some traffic (1.0 = all of it). Shape (brokers,)."""
+    incoming = resource == "bandwidthIn"
+    used = table.bandwidth_in_usage_kbit_per_s if incoming else table.bandwidth_out_usage_kbit_per_s
+    share: FloatArray = np.maximum(used - taken_kbit_per_s, 0.0) / _limit_of(table, resource)
+    return share
 
 
 def resource_not_counted(case: Outcome) -> Iterator[Finding]:

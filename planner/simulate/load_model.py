@@ -13,7 +13,7 @@ import numpy as np
 from planner.cluster.arrays import BoolArray, FloatArray, Int64Array, IntArray, frozen
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.tables import TRAFFIC_COLUMNS, BrokerTable, BundleTable, TopicTable
-from planner.cluster.units import MS_PER_MIN
+from planner.cluster.units import KBIT_PER_BYTE, MS_PER_MIN
 from planner.simulate.assumptions import Assumptions
 
 COUNT_COLUMNS = ("topics", "producers", "consumers")
@@ -25,6 +25,9 @@ LIMIT_COLUMNS = ("cpu_limit_percent", "bandwidth_in_limit_kbit_per_s", "bandwidt
 
 TRAFFIC, MACHINE, COUNTS = slice(0, 4), slice(4, 7), slice(7, 10)
 """Rows of what `load_of` returns of bundles."""
+
+COPIES = 3
+"""How often a message may pass the network for each time that it comes in or goes out: to bookies, and back."""
 
 _FEW_BROKERS = 4
 """Brokers up to which it is quicker to compare owners with each than to look owners up."""
@@ -172,6 +175,19 @@ def _share(total: FloatArray, weight: FloatArray, owner: Int64Array) -> tuple[Fl
     return share, np.where(sums > 0, 0.0, total)
 
 
+def network_of_bundles(brokers: BrokerTable, bundles: BundleTable) -> FloatArray:
+    """Return how much of the network of each broker its bundles can use, either way, in kbit/s. Shape (brokers,).
+
+    Whatever is above that is of something else on its machine, or of the broker itself, and no bundle takes it along.
+    What a broker says of all its traffic counts where bundles say less, as a report need not have all bundles.
+    """
+    served = bundles.owner >= 0
+    owner, size = bundles.owner[served].astype(np.intp), bundles.throughput_bytes_per_s()[served]
+    carried = np.maximum(np.bincount(owner, size, minlength=len(brokers)), brokers.throughput_bytes_per_s())
+    most: FloatArray = carried * KBIT_PER_BYTE * COPIES
+    return most
+
+
 def load_of(snapshot: Snapshot, assumptions: Assumptions) -> tuple[FloatArray, FloatArray]:
     """Return what machines use whatever they serve, and what each bundle brings to the broker that serves it.
 
@@ -199,8 +215,11 @@ def load_of(snapshot: Snapshot, assumptions: Assumptions) -> tuple[FloatArray, F
     else:
         cpu, left = _share(brokers.cpu_usage_percent - idle, traffic_weight(bundles), owner)
         own_cpu = idle + left
-    inbound, own_in = _share(brokers.bandwidth_in_usage_kbit_per_s, bundles.msg_throughput_in_bytes_per_s, owner)
-    outbound, own_out = _share(brokers.bandwidth_out_usage_kbit_per_s, bundles.msg_throughput_out_bytes_per_s, owner)
+    most = network_of_bundles(brokers, bundles)
+    used_in, used_out = brokers.bandwidth_in_usage_kbit_per_s, brokers.bandwidth_out_usage_kbit_per_s
+    inbound, own_in = _share(np.minimum(used_in, most), bundles.msg_throughput_in_bytes_per_s, owner)
+    outbound, own_out = _share(np.minimum(used_out, most), bundles.msg_throughput_out_bytes_per_s, owner)
+    own_in, own_out = own_in + np.maximum(used_in - most, 0.0), own_out + np.maximum(used_out - most, 0.0)
     unserved = bundles.owner < 0
     if unserved.any() and not unserved.all():
         weight = traffic_weight(bundles)

@@ -24,6 +24,7 @@ _PAGES = {
     "report_outdated": ("brokers", "Show the broker"),
     "used_by_others": ("brokers", "Show the broker"),
     "memory_stays": ("brokers", "Show the broker"),
+    "network_stays": ("brokers", "Show the broker"),
     "resource_not_counted": ("brokers", "Show the broker"),
     "usage_not_compared": ("compare", "Compare strategies"),
     "idle_bundles_shed": ("moves", "Show the moves"),

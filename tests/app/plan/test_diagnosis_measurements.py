@@ -12,6 +12,7 @@ from planner.cluster.load_manager import LoadManager
 from planner.cluster.releases import release
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.units import KBIT_PER_BYTE
 from planner.explain.causes import EXPLAINS, without_consequences
 from planner.explain.diagnosis import PATTERNS, diagnose
 from planner.explain.finding import Finding
@@ -369,3 +370,39 @@ def test_a_verdict_on_even_brokers_names_what_drives_them_apart() -> None:
     now = standing(even, even.settings, Assumptions())
     assert "split cascade in t/ns" in health(even, even.settings, now, None, (apart, splits)).text
     assert "b1 is above" in health(even, even.settings, now, None, (apart,)).text
+
+
+def busy_network(of_bundles: float, strategy: str = "OverloadShedder", **settings: object) -> Snapshot:
+    """Five brokers, the first of which uses 95 % of its outbound network, a share of that for its bundles."""
+    snapshot = five()
+    carried = float(snapshot.bundles.throughput_bytes_per_s(snapshot.bundles.owner == 0).sum()) * KBIT_PER_BYTE
+    speed = carried / of_bundles
+    config = Settings({SHEDDING: CLASS[strategy], **settings}, snapshot.settings.release)
+    return brokers(
+        replace(snapshot, settings=config),
+        bandwidth_out_usage_kbit_per_s=[0.95 * speed, *[0.05 * speed] * 4],
+        bandwidth_out_limit_kbit_per_s=[speed] * 5,
+        bandwidth_in_limit_kbit_per_s=[speed] * 5,
+    )
+
+
+@pytest.mark.parametrize("strategy", ["OverloadShedder", "ThresholdShedder"])
+def test_traffic_of_a_network_that_no_bundle_takes_along(strategy: str) -> None:
+    """It was a storm of unloads, or a minimum that held them back: none of them lowers the usage."""
+    seen = found(busy_network(0.01, strategy), 12)
+    finding = seen["network_stays"]
+    assert finding.brokers == ("b1:8080",)
+    assert "% used" in finding.evidence
+    assert not finding.changes
+    assert not finding.edits
+    assert {"unload_storm", "held_by_gate", "ping_pong", "clients_cut_off", "out_of_capacity"}.isdisjoint(seen)
+
+
+@pytest.mark.parametrize("of_bundles", [0.2, 0.5, 0.9])
+def test_a_network_that_bundles_and_bookies_fill_is_left_to_shedding(of_bundles: float) -> None:
+    assert "network_stays" not in found(busy_network(of_bundles), 12)
+
+
+def test_a_network_without_weight_lifts_no_broker() -> None:
+    off = {"loadBalancerBandwidthOutResourceWeight": 0.0}
+    assert "network_stays" not in found(busy_network(0.01, "ThresholdShedder", **off), 12)
