@@ -1,6 +1,7 @@
 """Names of hosts: as a browser sends them, as they are allowed, and where a broker answers."""
 
 import re
+from collections.abc import Sequence
 from ipaddress import AddressValueError, IPv6Address
 
 from planner.cluster.errors import PlannerError
@@ -21,15 +22,22 @@ def host_name(header: str) -> str:
     return match[1].strip("[]").rstrip(".").lower()
 
 
-def web_address(broker: str) -> str:
+def web_address(broker: str, program: Sequence[str] = ()) -> str:
     """Return the address at which the admin API of a broker answers.
 
     The id of a broker has its plain port where it has one, so that a port of TLS says that there is no other.
 
     Args:
         broker: Its id, host:port.
+        program: The words that start `pulsar-admin`: where these ask by TLS, a broker is asked so too.
     """
-    return f"{'https' if broker.rpartition(':')[2] in TLS_PORTS else 'http'}://{broker}"
+    secure = broker.rpartition(":")[2] in TLS_PORTS or uses_tls(program)
+    return f"{'https' if secure else 'http'}://{broker}"
+
+
+def uses_tls(program: Sequence[str]) -> bool:
+    """Say whether the words that start `pulsar-admin` give it an address with TLS."""
+    return any(word.removeprefix("--admin-url=").startswith("https://") for word in program)
 
 
 def allowed_name(text: str, where: str) -> str:

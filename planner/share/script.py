@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 from typing import Final
 
-from planner.cluster.host_names import TLS_PORTS
+from planner.cluster.host_names import TLS_PORTS, uses_tls
 from planner.cluster.names import LOAD_MANAGER_CLASS_NAME, LOAD_SHEDDING_STRATEGY, SHEDDING_ENABLED
 from planner.cluster.switches import HELD_SWITCHES
 from planner.cluster.text import moment
@@ -123,6 +123,8 @@ def command_script(
         "SPLITS": str(sum(_divides(command) for command in commands)),
         "STEPS": str(sum(map(is_step, commands))),
         "STATUSES": shlex.quote(_statuses()),
+        "SCHEME": "https" if uses_tls(program) else "http",
+        "PROGRAM": shlex.quote(program[0]),
         "TLS": " | ".join(f"*:{port}" for port in TLS_PORTS),
         "SWITCHES": quoted([*HELD_SWITCHES]),
         "SHEDDING": SHEDDING_ENABLED,

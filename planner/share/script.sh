@@ -5,7 +5,7 @@ digest=@@DIGEST@@
 cluster=@@CLUSTER@@
 captured_s=@@CAPTURED@@ ; limit_percent=@@LIMIT@@ ; splits=@@SPLITS@@ ; moves=@@MOVES@@ ; steps=@@STEPS@@
 dry_run='' ; yes='' ; with_settings='' ; leave_off='' ; take_over='' ; ignore_usage='' ; at_once='' ; names=''
-divided=0 ; moved=0 ; skipped=0 ; at=0 ; looked=0 ; here=0 ; odd='' ; begun='' ; unseen='' ; held='' ; kept='' ; changed='' ; turned_off=''
+divided=0 ; moved=0 ; skipped=0 ; at=0 ; looked=0 ; here=0 ; odd='' ; begun='' ; unseen='' ; held='' ; kept='' ; changed='' ; turned_off='' ; scheme='' ; unusual=''
 tab=$(printf '\t')
 say() { printf '%s\n' "$*"; }
 usage() {
@@ -319,9 +319,26 @@ settle() {
     [ -n "$dry_run" ] || say '  Ctrl-C ends the wait and restores both now.'
     run sleep "$1"
 }
+# find_scheme: see how brokers are asked. No token goes to a plain port where pulsar-admin itself uses TLS.
+find_scheme() {
+    scheme=@@SCHEME@@
+    for conf in "${PULSAR_CLIENT_CONF:-}" "${PULSAR_HOME:-}/conf/client.conf" "$(dirname -- "$(command -v @@PROGRAM@@)")/../conf/client.conf"; do
+        if [ -f "$conf" ] && grep -q '^[[:space:]]*webServiceUrl[[:space:]]*[=:]\{0,1\}[[:space:]]*https:' "$conf"; then scheme=https ; fi
+    done
+}
+# find_unusual: see whether the leader has TLS alone; then an unusual port is taken for one with TLS.
+find_unusual() {
+    unusual=$scheme
+    if [ "$scheme" = http ] && admin brokers leader-broker 2>"$work/refused" | grep -q '"https:'; then unusual=https ; fi
+}
 # check_usage BROKER: say how much a broker is used, from its own metrics.
 check_usage() {
-    case $1 in @@TLS@@) web="https://$1" ;; *) web="http://$1" ;; esac
+    [ -n "$scheme" ] || find_scheme
+    case $1 in
+    @@TLS@@) web="https://$1" ;;
+    *:80 | *:8080) web="$scheme://$1" ;;
+    *) [ -n "$unusual" ] || find_unusual ; web="$unusual://$1" ;;
+    esac
     if @@ADMIN@@ --admin-url "$web" broker-stats monitoring-metrics >"$work/metrics" 2>"$work/refused" </dev/null && used=$(used_percent "$work/metrics"); then
         say "  $1: $used % used"
         [ "$used" -le "$limit_percent" ] || over=1

@@ -204,7 +204,7 @@ def shutdown_command(broker: str, program: Sequence[str], *words: str) -> Comman
         program: The words that start `pulsar-admin`.
         words: Further options.
     """
-    url = option("--admin-url", web_address(broker))
+    url = option("--admin-url", web_address(broker, program))
     return Command(
         section="leaving",
         words=(*program, *url, "brokers", "shutdown", *words) if url else (),

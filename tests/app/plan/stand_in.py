@@ -45,6 +45,8 @@ class StandIn:
         self._error: Exception | None = None
         self.left: dict[str, dict[str, Any]] = {}
         """States that other scripts led to, for tests that begin there again and again."""
+        self.leader_scheme = "http"
+        """How the leader says that it is asked."""
         self._pid = 0
         self.reset(snapshot)
         (folder / "bin").mkdir(exist_ok=True)
@@ -233,8 +235,10 @@ class StandIn:
     def _brokers(self, words: Sequence[str]) -> str:
         state, given = self._state, dict(zip(words[2::2], words[3::2], strict=False))
         settings, running = state["settings"], state["running"]
-        if words[1] == "version":
-            return f"{state['release']}\n"
+        if words[1] in {"version", "leader-broker"}:
+            leader = next(iter(state["owners"].values()), "")
+            told = {"brokerId": leader, "serviceUrl": f"{self.leader_scheme}://{leader}"}
+            return f"{state['release'] if words[1] == 'version' else json.dumps(told, indent=2)}\n"
         if words[1] == "namespaces":
             self._arrive()
             mine = [bundle for bundle, owner in state["owners"].items() if owner == words[4]]

@@ -523,6 +523,37 @@ class TestBatches:
         asked = {call[2].partition("://")[0] for call in stand_in.calls() if "monitoring-metrics" in call}
         assert asked == {"https"}
 
+    @pytest.mark.parametrize(
+        ("port", "leader", "configured", "scheme"),
+        [
+            ("8080", "http", "", "http"),
+            ("8080", "http", "webServiceUrl=http://localhost:8080/", "http"),
+            ("8080", "http", "webServiceUrl=https://pulsar.example:8443/", "https"),
+            ("8080", "http", "webServiceUrl: https://pulsar.example/", "https"),
+            ("9443", "https", "", "https"),
+            ("9080", "http", "", "http"),
+            ("9080", "http", "webServiceUrl=https://pulsar.example/", "https"),
+            ("8443", "http", "webServiceUrl=http://localhost:8080/", "https"),
+        ],
+    )
+    def test_no_token_goes_to_a_port_without_tls_where_pulsar_admin_uses_it(
+        self, several: Snapshot, tmp_path: Path, port: str, leader: str, configured: str, scheme: str
+    ) -> None:
+        """Brokers with TLS on another port than 443 and 8443 were asked by plain HTTP, with the token."""
+        names = tuple(name.replace(":8080", f":{port}") for name in several.brokers.name)
+        other = replace(several, brokers=replace(several.brokers, name=names))
+        stand_in = StandIn(tmp_path, other)
+        stand_in.reset(other)
+        stand_in.leader_scheme = leader
+        (tmp_path / "conf").mkdir()
+        (tmp_path / "conf" / "client.conf").write_text(f"# webServiceUrl=https://a/\n{configured}\nauthParams=x\n")
+        done = stand_in.run(self.script(other))
+        assert done.returncode == 0, done.stdout
+        asked = [call[2].partition("://")[0] for call in stand_in.calls() if "monitoring-metrics" in call]
+        assert set(asked) == {scheme}
+        leaders = [call for call in stand_in.calls() if "leader-broker" in call]
+        assert len(leaders) == (port.startswith("9") and not configured)
+
     def test_usage_that_cannot_be_read_is_told(self, several: Snapshot, tmp_path: Path) -> None:
         stand_in = StandIn(tmp_path, several)
         done = stand_in.run(self.script(several), fail_on="--admin-url")

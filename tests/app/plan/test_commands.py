@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.cluster.errors import SettingError
+from planner.cluster.host_names import uses_tls
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.ranges import bundle_name, parse_bundle
 from planner.cluster.snapshot import Snapshot
@@ -382,3 +383,12 @@ def test_options_are_checked() -> None:
         CommandOptions(batch_bundles=0)
     with pytest.raises(SettingError):
         CommandOptions(pause_s=-1)
+
+
+def test_a_broker_is_stopped_at_an_address_with_tls_where_the_commands_use_it() -> None:
+    """The address that a person was told had a port without TLS, and the command sends a token."""
+    plain, secure = ("pulsar-admin",), ("pulsar-admin", "--admin-url", "https://pulsar.example")
+    assert "http://b1:8080" in shutdown_command("b1:8080", plain).words
+    assert "https://b1:8080" in shutdown_command("b1:8080", secure).words
+    assert uses_tls(("pulsar-admin", "--admin-url=https://pulsar.example"))
+    assert not uses_tls(("kubectl", "exec", "toolset", "--", "bin/pulsar-admin"))
