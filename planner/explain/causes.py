@@ -295,6 +295,19 @@ def _range(bundle: str) -> tuple[str, int, int]:
         return bundle, 0, 0
 
 
+_OF_WHAT_STAYS: Final = frozenset(
+    {
+        "clients_cut_off",
+        "fighting_strategies",
+        "held_by_gate",
+        "idle_bundles_shed",
+        "out_of_capacity",
+        "ping_pong",
+        "unload_storm",
+    }
+)
+"""What follows where a broker is above its threshold by something that no bundle takes along."""
+
 EXPLAINS: Final[Mapping[str, tuple[frozenset[str], Scope]]] = {
     "other_load_manager": (_OF_SHEDDING | {"split_cascade", "split_refused", "own_class"}, _anywhere),
     "own_class": (_OF_SHEDDING, _own_decides),
@@ -320,35 +333,8 @@ EXPLAINS: Final[Mapping[str, tuple[frozenset[str], Scope]]] = {
         _OF_THRESHOLD | {"ema_lag", "fewer_cores", "held_by_gate"},
         _first_broker,
     ),
-    "memory_stays": (
-        frozenset(
-            {
-                "clients_cut_off",
-                "fighting_strategies",
-                "held_by_gate",
-                "idle_bundles_shed",
-                "out_of_capacity",
-                "ping_pong",
-                "unload_storm",
-            }
-        ),
-        _by_memory,
-    ),
-    "network_stays": (
-        frozenset(
-            {
-                "clients_cut_off",
-                "drawn_at_random",
-                "fighting_strategies",
-                "held_by_gate",
-                "idle_bundles_shed",
-                "out_of_capacity",
-                "ping_pong",
-                "unload_storm",
-            }
-        ),
-        _by_memory,
-    ),
+    "memory_stays": (_OF_WHAT_STAYS, _by_memory),
+    "network_stays": (_OF_WHAT_STAYS | {"drawn_at_random"}, _by_memory),
     "out_of_capacity": (
         frozenset(
             {

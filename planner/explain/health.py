@@ -316,7 +316,7 @@ def _cause(
     # What holds back another broker explains less, but a rule calls for more.
     others = [*gates, *(one for one, _ in behind)]
     doubtful = set(vain)
-    if _LAG in by_code and not lag_decides(outcome):
+    if _LAG in by_code and not outcome.once("lag decides", lambda: lag_decides(outcome)):
         doubtful.add(_LAG)
         if _LAG in vain:
             del by_code[_LAG]

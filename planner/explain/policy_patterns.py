@@ -34,11 +34,10 @@ from planner.pulsar.load.namespace_policies import anti_affinity_group, isolatio
 from planner.pulsar.placement.filters import broker_host
 from planner.simulate.breaches import breaches
 from planner.simulate.edits.registry import BundleMoves, IsolationChange
+from planner.simulate.steadiness import OTHER_TRAFFIC
 from planner.simulate.usage_model import UsageModel, at_the_end
 
 _SEVERAL: Final = 2
-_MORE_TRAFFIC: Final = 1.1
-"""Growth with which advice has to hold: brokers that it fills are more than a note."""
 """Brokers that are full together; one alone is held by its policy, which `held_by_gate` reports."""
 
 
@@ -456,7 +455,7 @@ def policy_full(case: Outcome) -> Iterator[Finding]:
         full = at_best >= limit
         if rest >= limit or not (full or (at_best - rest >= APART * 100 and _busier(usage, inside, outside))):
             continue
-        near = at_best * _MORE_TRAFFIC >= limit or max(usage[one] for one in inside) >= limit
+        near = at_best * max(OTHER_TRAFFIC) >= limit or max(usage[one] for one in inside) >= limit
         off = none_with_policies(case)
         also = (
             f" Set {SHEDDING_BUNDLES_WITH_POLICIES_ENABLED} to true as well: nothing with a policy is shed without it."

@@ -27,16 +27,15 @@ def variants(scenario: Scenario) -> list[Scenario]:
     return [*busier, *(replace(scenario, seed=(scenario.seed + 1 + at) % 2**31) for at in range(OTHER_SEEDS))]
 
 
-def holds(gain: tuple[str, float] | None, outcomes: Iterable[tuple[Result, Result]]) -> bool:
+def holds(gain: tuple[str, float], outcomes: Iterable[tuple[Result, Result]]) -> bool:
     """Say whether at least half of a gain is left in every other outcome, and none is worse.
 
     Args:
-        gain: The measure in which most is gained, and the share of it that is gone, as `gained` returns it; None where
-            nothing is.
+        gain: The measure in which most is gained, and the share of it that is gone, as `gained` returns it.
         outcomes: What comes of each variant without what is tried, and with it. The rest is not asked for once one
             fails.
     """
     return all(
-        judge(before, after).word != "worse" and (gain is None or share_gone(gain[0], before, after) >= KEPT * gain[1])
+        judge(before, after).word != "worse" and share_gone(gain[0], before, after) >= KEPT * gain[1]
         for before, after in outcomes
     )

@@ -5,12 +5,11 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from planner.cluster.ranges import FULL_HIGH
 from planner.pulsar.splitting.manual import SplitCommand, Verdict, answer
 from planner.pulsar.splitting.registry import SPLIT_ALGORITHMS
 from planner.simulate.edits.edit import Ask, AtMinute, BundleName, Edit, EditContext
 from planner.simulate.edits.running import Running
-
-_LAST = 0xFFFFFFFF
 
 
 def _needs_positions(algorithm: str) -> bool:
@@ -34,7 +33,7 @@ class SplitBundle(Edit):
     kind: Literal["split_bundle"] = "split_bundle"
     algorithm: Annotated[str, Field(max_length=60), Ask(label="Algorithm", pick="algorithm")] = ""
     positions: Annotated[
-        tuple[Annotated[int, Field(ge=0, le=_LAST)], ...],
+        tuple[Annotated[int, Field(ge=0, le=FULL_HIGH)], ...],
         Field(max_length=1000),
         Ask(
             label="Positions",
@@ -63,6 +62,6 @@ class SplitBundle(Edit):
             run.note(now, "split_refused", at, cluster.server_of(at), why=error)
 
     def lacks(self, context: EditContext) -> str:
-        if any(not 0 <= position <= _LAST for position in self.positions):
-            return f"A split position is a number from 0 to 0x{_LAST:x}, such as 0x20000000."
+        if any(not 0 <= position <= FULL_HIGH for position in self.positions):
+            return f"A split position is a number from 0 to 0x{FULL_HIGH:x}, such as 0x20000000."
         return "Enter the split positions." if _needs_positions(self.algorithm) and not self.positions else ""
