@@ -10,7 +10,8 @@ import argparse
 import random
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from planner.cluster.load_manager import LoadManager
 from planner.cluster.snapshot import Snapshot
@@ -18,7 +19,8 @@ from planner.explain.diagnosis import diagnose
 from planner.explain.outcome import Outcome
 from planner.optimize.absorb import left_by
 from planner.optimize.answer import best_plan
-from planner.optimize.offer import offer_of, required
+from planner.optimize.offer import offer_of, required, with_alternative
+from planner.optimize.plan import Plan
 from planner.optimize.question import Question
 from planner.optimize.waves import WAVE_CLIENTS, scenario_of, waves_of
 from planner.pulsar.shedding.registry import offered_shedders
@@ -36,6 +38,7 @@ from planner.simulate.strategies import under_strategy
 
 _MOVES = 10
 """Budget of the best plans."""
+_NO_SETTINGS: Mapping[str, str | int | float | bool] = {}
 
 
 def random_cluster(number: int) -> tuple[Snapshot, Scenario]:
@@ -88,22 +91,33 @@ def _by_luck(best: tuple[str, float] | None, outcomes: Iterable[tuple[Result, Re
 def faults_of_plan(cluster: Snapshot, scenario: Scenario) -> tuple[int, list[str]]:
     """Return how many best plans are offered, and what is wrong with one, opened as a scenario.
 
-    A plan that does what has to be done, such as repairs, may be worse for the usage of brokers.
+    A plan that is not recommended counts by its alternative, and so does one that Pulsar undoes. One that does what has
+    to be done, such as repairs, may be worse for the usage of brokers.
     """
     start = left_by(cluster, scenario)
-    plan = offer_of(best_plan(start, Question(moves=_MOVES, rounds=2))).plan
-    if not plan.moves or required(plan):
+    offer = with_alternative(offer_of(best_plan(start, Question(moves=_MOVES, rounds=2))))
+    if not offer.plan.moves or required(offer.plan):
         return 0, []
-    opened = scenario_of(plan, waves_of(plan, WAVE_CLIENTS), held=False)
+    given = [(offer.plan, _NO_SETTINGS)] if offer.recommended else []
+    if (other := offer.alternative) is not None:
+        given.append((other.plan or offer.plan, other.settings))
+    said = [text for plan, settings in given for text in _faults_of_plan(start, plan, settings)]
+    return len(given), said
+
+
+def _faults_of_plan(start: Snapshot, plan: Plan, settings: Mapping[str, str | int | float | bool]) -> list[str]:
+    """Return what is wrong with a best plan, opened as a scenario with settings that keep it."""
+    idle = scenario_of(plan, waves_of(plan, WAVE_CLIENTS), held=False)
+    opened = replace(idle, settings=settings)
 
     def results(idle: Scenario, busy: Scenario) -> tuple[Result, Result]:
         return Result.of(simulate(start, idle)), Result.of(simulate(start, busy))
 
-    before, after = results(opened.with_steps(), opened)
+    before, after = results(idle.with_steps(), opened)
     verdict = judge(before, after)
-    pairs = zip(variants(opened.with_steps()), variants(opened), strict=True)
+    pairs = zip(variants(idle.with_steps()), variants(opened), strict=True)
     said = _by_luck(gained(before, after), (results(*pair) for pair in pairs))
-    return 1, [verdict.text] if verdict.word == "worse" else list(said)
+    return [verdict.text] if verdict.word == "worse" else list(said)
 
 
 def main() -> int:

@@ -19,7 +19,16 @@ from planner.optimize.question import Question
 from planner.optimize.stability import CYCLES
 from planner.optimize.waves import WAVE_CLIENTS
 from planner.pulsar.shedding.registry import offered_shedders
-from planner.share.carry_out import Basis, best_plan_markdown, best_plan_script, document, moves_csv, of_groups, summary
+from planner.share.carry_out import (
+    Basis,
+    best_plan_markdown,
+    best_plan_script,
+    document,
+    headline,
+    moves_csv,
+    of_groups,
+    summary,
+)
 from planner.share.commands import CommandOptions
 from planner.share.export import json_text
 from planner.simulate.scenario import MOST_STEPS
@@ -73,7 +82,7 @@ def _question(view: state.Current) -> tuple[Question, Plan | None] | None:
 
 def _headline(plan: Plan, found: Offer | None = None) -> None:
     """Say the answer, then its numbers, and once it was tried what came of it."""
-    st.markdown(f"## {plain(summary(plan) if found is None else best_plan.headline(found))}")
+    st.markdown(f"## {plain(summary(plan) if found is None else headline(found))}")
     clients = round(plan.spent["clients"])
     metrics(
         (

@@ -266,13 +266,12 @@ def _text(name: str, offer: "Offer", waves: "Sequence[Wave]", doubt: str) -> str
     from planner.explain.switched_off import switched_off
     from planner.optimize.answer import peak_without_groups
     from planner.optimize.offer import nearly_as_low
-    from planner.share.carry_out import of_groups, summary
+    from planner.share.carry_out import headline, of_groups
     from planner.share.plan_text import first_moves, printed
 
     plan = offer.plan
     off = [one.text for one in switched_off(plan.snapshot)]
-    lasting = f" {offer.lasting}." if offer.lasting else ""
-    lines = [f"Snapshot   {name}", f"Plan       {plan.digest()[:_SHORT]}", "", *off, f"{summary(plan)}{lasting}"]
+    lines = [f"Snapshot   {name}", f"Plan       {plan.digest()[:_SHORT]}", "", *off, headline(offer)]
     lines += [doubt] if doubt else []
     lines += [found] if (found := nearly_as_low(plan)) else []
     lines += [plan.limit] if plan.question.under_percent is None else []

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from planner.cluster.errors import ScenarioError
-from planner.cluster.setting import SettingValue
 from planner.cluster.text import count
 from planner.optimize.answer import best_plan
+from planner.optimize.compared import Compared
 from planner.optimize.constraint import Constraint, constraint_of
 from planner.optimize.plan import Plan
 from planner.optimize.stability import (
@@ -15,12 +15,12 @@ from planner.optimize.stability import (
     Stability,
     Watched,
     left_alone,
+    simulated,
     stability_of,
-    verdict_of,
     watch,
-    without_plan,
 )
 from planner.simulate.judge import Result, Verdict
+from planner.simulate.trace import Trace
 
 LEAST_POINTS = 1.0
 """Points of the highest usage that a plan must gain to be offered, unless it does what has to be done."""
@@ -36,15 +36,17 @@ _MOST_BUNDLES = 20_000
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Alternative:
-    """What to do instead of a plan that Pulsar undoes.
+    """What to do instead of a plan that Pulsar undoes, or whose gain is luck.
 
     Attributes:
-        plan: The fewest moves that Pulsar leaves alone; None where only settings keep the plan.
+        plan: Fewer moves; None where only settings keep the plan.
         settings: Settings that keep the plan; none where there are fewer moves.
+        stable: Pulsar leaves it alone.
     """
 
     plan: Plan | None
-    settings: Mapping[str, SettingValue]
+    settings: Mapping[str, str | int | float | bool]
+    stable: bool = True
 
     @property
     def sentence(self) -> str:
@@ -52,11 +54,10 @@ class Alternative:
         if self.plan is None:
             changes = ", ".join(f"{name} = {value}" for name, value in self.settings.items())
             return f"Stable alternative: the same moves with {changes}."
-        moves = round(self.plan.spent["moves"])
-        return (
-            f"Stable alternative: {count(moves, 'move')} to {self.plan.peak * 100:.1f} %, which Pulsar leaves alone for"
-            f" {CYCLES} cycles."
-        )
+        moves = f"{count(round(self.plan.spent['moves']), 'move')} to {self.plan.peak * 100:.1f} %"
+        if self.stable:
+            return f"Stable alternative: {moves}, which Pulsar leaves alone for {CYCLES} cycles."
+        return f"Steady alternative: {moves}. The gain holds under other seeds, and with 10 % more or less traffic."
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -69,9 +70,11 @@ class Offer:
         stability: What the load balancer makes of it.
         verdict: What the judge says of the last plan that was tried, compared with doing nothing; None without one.
         tried: Why the plan that was found first is not offered, one sentence; empty where it is.
-        alternative: What Pulsar leaves alone; None where the plan is stable, nothing was found, or it was not asked.
+        alternative: What is better to do; None where the plan is stable and steady, nothing was found, or it was not
+            asked.
         constraint: What makes the lower bound.
         before: What doing nothing comes to; None without a plan.
+        lost: Where the gain of the plan does not hold, a clause; empty where it does, or the plan has to be.
     """
 
     first: Plan
@@ -82,17 +85,28 @@ class Offer:
     alternative: Alternative | None
     constraint: Constraint | None
     before: Result | None
+    lost: str = ""
 
     @property
     def lasting(self) -> str:
         """Whether Pulsar undoes the plan, in a few words; empty without a plan."""
         return self.stability.lasting if self.plan.moves else ""
 
+    @property
+    def recommended(self) -> bool:
+        """Whether there is something to do, and its gain is no luck."""
+        return bool(self.plan.moves) and not self.lost
+
+    @property
+    def caution(self) -> str:
+        """Why the plan is not recommended although it is better here, one sentence; empty where it is recommended."""
+        return f"Not recommended: {self.lost}." if self.lost else ""
+
 
 def offer_of(
     plan: Plan, *, asked: bool = False, untrue: bool = False, cancelled: Callable[[], bool] = lambda: False
 ) -> Offer:
-    """Try a plan, and say what is offered of it; `with_alternative` adds what Pulsar leaves alone.
+    """Try a plan, and say what is offered of it; `with_alternative` adds what is better to do.
 
     Args:
         plan: The plan. One that has to be, such as one that drains a broker, is always offered.
@@ -110,52 +124,59 @@ def offer_of(
     limit, watched = constraint_of(plan), watch(plan, cancelled)
     if not plan.moves:
         return Offer(plan, plan, stability_of(plan, watched=watched), None, "", None, limit, None)
-    idle = _idle(cancelled)
-    before = idle(watched)
-    verdict = verdict_of(watched, before)
+    compared = Compared(cancelled)
+    before, verdict = compared.before(watched.as_set), compared.verdict(watched.as_set)
     tried = "" if asked else _declined(plan, verdict)
     if not tried:
+        lost = "" if asked or required(plan) else compared.why_lost(watched.as_set)
         stability = stability_of(plan, watched=watched, cancelled=cancelled)
-        return Offer(plan, plan, stability, verdict, "", None, limit, before)
+        return Offer(plan, plan, stability, verdict, "", None, limit, before, lost)
+    found: list[tuple[Plan, Watched, str]] = []
     for fewer, seen in _smaller(plan, reversed(_SIZES), cancelled):
-        verdict = verdict_of(seen, idle(seen))
+        verdict = compared.verdict(seen.as_set)
         if verdict.word != "worse":
-            offered = replace(fewer, notes=(*fewer.notes, tried))
-            stability = stability_of(offered, watched=seen, cancelled=cancelled)
-            return Offer(plan, offered, stability, verdict, tried, None, limit, before)
+            found.append((fewer, seen, compared.why_lost(seen.as_set)))
+            if not found[-1][-1]:
+                break
+    if found:
+        fewer, seen, lost = min(found, key=lambda one: bool(one[-1]))
+        offered = replace(fewer, notes=(*fewer.notes, tried))
+        stability = stability_of(offered, watched=seen, cancelled=cancelled)
+        return Offer(plan, offered, stability, compared.verdict(seen.as_set), tried, None, limit, before, lost)
     offered = without_moves(plan, tried)
     stability = stability_of(offered, cancelled=cancelled)
     return Offer(plan, offered, stability, verdict, tried, None, limit, before)
 
 
 def with_alternative(offer: Offer, cancelled: Callable[[], bool] = lambda: False) -> Offer:
-    """Return an offer with the fewest moves that gain a point and that Pulsar leaves alone, or settings that keep it.
+    """Return an offer with what is better to do where Pulsar undoes its plan, or where the gain is luck.
 
-    The same offer where its plan is stable, or nothing was found.
+    That is the fewest moves that gain a point and that Pulsar leaves alone, else settings that keep the plan, else the
+    most moves whose gain holds. Each is no worse than doing nothing, and its gain holds. The same offer where its plan
+    is stable and steady, or nothing was found.
     """
     plan, stability = offer.plan, offer.stability
-    if not plan.moves or stability.stable or offer.before is None:
+    if not plan.moves or offer.before is None or not (offer.lost or not stability.stable):
         return offer
-    idle = _idle(cancelled)
+    compared, steady = Compared(cancelled), None
     for fewer, seen in _smaller(plan, _SIZES, cancelled):
-        if left_alone(fewer, seen) and verdict_of(seen, idle(seen)).word != "worse":
-            return replace(offer, alternative=Alternative(fewer, {}))
+        stays = left_alone(fewer, seen)
+        if (stays or offer.lost) and _holds(seen.trace, compared):
+            steady = fewer
+            if stays:
+                return replace(offer, alternative=Alternative(fewer, {}))
     undone = stability.divided or stability.risen_in
-    useful = stability.keeps and stability.keeps != LEFT_OFF and not undone
-    return replace(offer, alternative=Alternative(None, stability.keeps)) if useful else offer
+    if stability.keeps and stability.keeps != LEFT_OFF and not undone:
+        seen = watch(plan, cancelled)
+        kept = simulated(seen.start, replace(seen.trace.scenario, settings=stability.keeps), cancelled)
+        if _holds(kept, compared):
+            return replace(offer, alternative=Alternative(None, stability.keeps))
+    return replace(offer, alternative=Alternative(steady, {}, stable=False)) if steady is not None else offer
 
 
-def _idle(cancelled: Callable[[], bool]) -> Callable[[Watched], Result]:
-    """Return a function for the time of a plan without it, which simulates times of one length once."""
-    known: dict[int, Result] = {}
-
-    def idle(watched: Watched) -> Result:
-        cycles = watched.trace.scenario.cycles
-        if cycles not in known:
-            known[cycles] = without_plan(watched, cancelled)
-        return known[cycles]
-
-    return idle
+def _holds(carried_out: Trace, compared: Compared) -> bool:
+    """Say whether a plan is no worse than doing nothing, and its gain holds."""
+    return compared.verdict(carried_out).word != "worse" and not compared.why_lost(carried_out)
 
 
 def required(plan: Plan) -> bool:

@@ -9,7 +9,6 @@ from typing import Final
 
 from planner.cluster.errors import SettingError
 from planner.cluster.names import SHEDDING_ENABLED, SHEDDING_EXCLUDED_NAMESPACES, SHEDDING_GRACE_PERIOD_MINUTES
-from planner.cluster.setting import SettingValue
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.switches import shedding_is_off
@@ -18,7 +17,6 @@ from planner.optimize.plan import Plan
 from planner.optimize.waves import WAVE_CLIENTS, scenario_of, waves_of
 from planner.pulsar.manager.cycle import effective_shedder
 from planner.simulate.event import Event
-from planner.simulate.judge import Result, Verdict, judge
 from planner.simulate.run import simulate
 from planner.simulate.scenario import MOST_STEPS, Scenario
 from planner.simulate.shelf import CycleStore
@@ -31,10 +29,10 @@ CYCLES: Final = 30
 _TRIES = 6
 _RISE = 0.01
 """Rise of the highest usage, as a fraction, from which on splits undo what a plan gained."""
-LEFT_OFF: Final[Mapping[str, SettingValue]] = MappingProxyType({SHEDDING_ENABLED: False})
+LEFT_OFF: Final[Mapping[str, str | int | float | bool]] = MappingProxyType({SHEDDING_ENABLED: False})
 """Setting that keeps a plan where no threshold does."""
 
-_NO_CHANGE: Mapping[str, SettingValue] = MappingProxyType({})
+_NO_CHANGE: Mapping[str, str | int | float | bool] = MappingProxyType({})
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -63,7 +61,7 @@ class Stability:
     undone: int
     splits: int
     why: str
-    keeps: Mapping[str, SettingValue]
+    keeps: Mapping[str, str | int | float | bool]
     was_off: bool = False
     divided: tuple[int, ...] = ()
     risen_in: int = 0
@@ -120,8 +118,8 @@ class Stability:
         return f"{text} To {'stop the shedding' if self.divided else 'make the plan stable'}, set {changes}."
 
 
-def _on_disk(start: Snapshot, scenario: Scenario, cancelled: Callable[[], bool]) -> Trace:
-    """Simulate with the cycles on disk: thirty of a large cluster are a gigabyte."""
+def simulated(start: Snapshot, scenario: Scenario, cancelled: Callable[[], bool]) -> Trace:
+    """Simulate a plan with the cycles on disk: thirty of a large cluster are a gigabyte."""
     shelf = CycleStore(scenario.cycles, start)
     trace = simulate(start, scenario, cancelled=cancelled, keep=shelf.keep)
     shelf.rest()
@@ -135,12 +133,17 @@ class Watched:
     Attributes:
         start: The cluster before the plan, with shedding on.
         trace: The plan with shedding held until every broker has reported, and `CYCLES` cycles.
-        was_off: Shedding is off in the cluster.
+        as_set: The same with the settings of the cluster: another one where shedding is off.
     """
 
     start: Snapshot
     trace: Trace
-    was_off: bool
+    as_set: Trace
+
+    @property
+    def was_off(self) -> bool:
+        """Whether shedding is off in the cluster."""
+        return self.as_set is not self.trace
 
     @property
     def after(self) -> Sequence[Cycle]:
@@ -150,28 +153,20 @@ class Watched:
 
 def watch(plan: Plan, cancelled: Callable[[], bool] = lambda: False) -> Watched:
     """Carry a plan out in the simulation, wave by wave, wait for reports, and let the load balancer run."""
-    start, off = plan.snapshot, shedding_is_off(plan.snapshot.settings)
-    if off:
-        start = replace(start, settings=start.settings.changed(loadBalancerEnabled=True, **{SHEDDING_ENABLED: True}))
+    start = plan.snapshot
     waves = waves_of(plan, WAVE_CLIENTS)
     fits = len(waves) + len(plan.splits) < MOST_STEPS
     opened = scenario_of(plan, waves if fits else (), held=False, cycles=CYCLES)
-    return Watched(start, _on_disk(start, opened, cancelled), off)
+    as_set = simulated(start, opened, cancelled)
+    if not shedding_is_off(start.settings):
+        return Watched(start, as_set, as_set)
+    start = replace(start, settings=start.settings.changed(loadBalancerEnabled=True, **{SHEDDING_ENABLED: True}))
+    return Watched(start, simulated(start, opened, cancelled), as_set)
 
 
 def left_alone(plan: Plan, watched: Watched) -> bool:
     """Say whether a plan is stable: nothing is shed, nothing split that it had moved, and it keeps what it gained."""
     return not _shed(watched) and not _split_of_moved(plan, watched) and not _risen(watched)[0]
-
-
-def without_plan(watched: Watched, cancelled: Callable[[], bool] = lambda: False) -> Result:
-    """Return what the time of a plan and the cycles after it come to without the plan."""
-    return Result.of(_on_disk(watched.start, watched.trace.scenario.with_steps(), cancelled))
-
-
-def verdict_of(watched: Watched, before: Result) -> Verdict:
-    """Return what the judge says of the scenario that a plan opens as, compared with the time `without_plan`."""
-    return judge(before, Result.of(watched.trace))
 
 
 def stability_of(
@@ -229,7 +224,7 @@ def _risen(watched: Watched) -> tuple[int, float]:
     return (number, max(highest)) if number else (0, 0.0)
 
 
-def _keeping(watched: Watched, cancelled: Callable[[], bool]) -> tuple[Mapping[str, SettingValue], Trace]:
+def _keeping(watched: Watched, cancelled: Callable[[], bool]) -> tuple[Mapping[str, str | int | float | bool], Trace]:
     """Return settings with which nothing is shed, and the last simulation with some.
 
     They are what flips the decision about each broker that sheds, one by one.
@@ -258,7 +253,7 @@ def _keeping(watched: Watched, cancelled: Callable[[], bool]) -> tuple[Mapping[s
             break
         first = next((one for one in usable if one.setting in changes), usable[0])
         changes[first.setting] = _enough(first, start.settings, again=first.setting in changes)
-        trace = _on_disk(start, replace(trace.scenario, settings=changes), cancelled)
+        trace = simulated(start, replace(trace.scenario, settings=changes), cancelled)
     if changes and not any(event.kind == "shed" for event in trace.events) and trace.complete:
         return dict(changes), trace
     return LEFT_OFF, trace

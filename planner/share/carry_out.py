@@ -338,6 +338,8 @@ def _offer(found: Offer) -> dict[str, Any]:
     return {
         "verdict": None if verdict is None else {"word": verdict.word, "text": verdict.text},
         "tried": found.tried or None,
+        "recommended": found.recommended,
+        "caution": found.caution or None,
         "constraint": None
         if limit is None
         else {"kind": limit.kind, "name": limit.name, "bound_without_percent": limit.without_percent},
@@ -346,6 +348,7 @@ def _offer(found: Offer) -> dict[str, Any]:
         else {
             "sentence": other.sentence,
             "settings": dict(other.settings),
+            "stable": other.stable,
             "moves": [] if other.plan is None else [_move(move) for move in other.plan.moves],
             "peak_percent": (found.plan if other.plan is None else other.plan).peak * 100,
         },
@@ -372,6 +375,12 @@ def of_groups(plan: Plan, ungrouped: float | None) -> str:
         f" {gap * scale:,.{digits}f}{step or unit} between the plan and its lower bound. Without these groups, the"
         f" search finds {ungrouped * scale:,.{digits}f}{unit}."
     )
+
+
+def headline(found: Offer) -> str:
+    """Return what is offered, first whether it is not recommended, last whether Pulsar undoes it; a few sentences."""
+    lasting = f"{found.lasting}." if found.lasting else ""
+    return " ".join(filter(None, (found.caution, summary(found.plan), lasting)))
 
 
 def summary(plan: Plan) -> str:

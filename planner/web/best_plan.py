@@ -18,7 +18,7 @@ from planner.optimize.plan import Plan, better_of, lowest
 from planner.optimize.question import Question
 from planner.optimize.search import Step
 from planner.optimize.waves import WAVE_CLIENTS, Wave, scenario_of, waves_of
-from planner.share.carry_out import summary
+from planner.share.carry_out import headline
 from planner.simulate.scenario import MOST_STEPS, Scenario
 from planner.simulate.usage_model import settled
 from planner.web import scenario_history, simulations, state, tasks
@@ -223,9 +223,9 @@ def _is_untrue(view: state.Current) -> bool:
 
 def alternative(offered: Offer) -> Offer | None:
     """Return an offer with what Pulsar leaves alone instead; None while that is looked for, which is said."""
-    if offered.stability.stable or not offered.plan.moves:
+    if (offered.recommended and offered.stability.stable) or not offered.plan.moves:
         return offered
-    words = "Looking for moves that Pulsar leaves alone"
+    words = "Looking for moves that last"
     key = f"alternative {offered.plan.digest()}{offered.plan.question!r}"
     return tasks.answer(key, lambda _, stopped: with_alternative(offered, stopped), words)
 
@@ -339,11 +339,6 @@ def knee(frontier: Plan) -> int:
     along = (moves - moves[0]) / max(moves[-1] - moves[0], 1)
     fall = (peaks[0] - peaks) / (peaks[0] - peaks[-1])
     return max(int(moves[int((fall - along).argmax())]), 1)
-
-
-def headline(found: Offer) -> str:
-    """Return what is offered, and whether Pulsar undoes it, in one or two sentences."""
-    return f"{summary(found.plan)}{f' {found.lasting}.' if found.lasting else ''}"
 
 
 def best_plan_sentence(view: state.Current) -> str:
