@@ -61,13 +61,19 @@ def _blast_radius(trace: Trace, visible: Sequence[Event]) -> None:
     chosen = set(map(id, visible))
     radius = blast_radius([e for cycle in disconnections(trace) for e in cycle if id(e) in chosen])
     numbers = {
-        "Bundles moved": sum(event.kind in _MOVED for event in visible),
+        "Moves of bundles": sum(event.kind in _MOVED for event in visible),
         "Disconnected topics": radius.topics,
         "Disconnected producers": radius.producers,
         "Disconnected consumers": radius.consumers,
     }
-    help_ = "Counted once per disconnection."
-    metrics([(label, f"{value:,}", help_) for label, value in numbers.items()], 160)
+    help_ = {"Moves of bundles": "By you or by Pulsar. A bundle counts each time it moves."}
+    metrics(
+        [
+            (label, f"{value:,}", help_.get(label, "Counted once per disconnection."))
+            for label, value in numbers.items()
+        ],
+        160,
+    )
 
 
 def _choose(trace: Trace) -> _Filter:

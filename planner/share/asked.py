@@ -32,7 +32,7 @@ class Asked:
         whole: The simulation, with everything that happens in it.
         trace: What was asked for, as a simulation with shedding and automatic splits held; its settings are those of
             the whole one.
-        moves: Moves that only the load balancer makes, in order.
+        moves: Moves that only the load balancer makes, one for each bundle, from where it was to where it ends.
         splits: Splits that only the load balancer makes, in order.
     """
 
@@ -57,9 +57,9 @@ class Asked:
         said = f"You asked for {_listed(wanted)}." if wanted else "Your edits need no command that moves a bundle."
         if self.nothing:
             said = "You asked for nothing here: this scenario has no edits and no changed settings."
-        own = [count(len(self.moves), "move")] if self.moves else []
-        own += [count(len(self.splits), "split")] if self.splits else []
-        return f"{said} Pulsar adds {_listed(own)} by itself." if own else said
+        own = [f"moves {count(len(self.moves), 'further bundle')}"] if self.moves else []
+        own += [f"makes {count(len(self.splits), 'split')}"] if self.splits else []
+        return f"{said} Pulsar itself {_listed(own)}." if own else said
 
     @property
     def followed(self) -> Trace:

@@ -120,7 +120,7 @@ def test_from_a_sample_to_commands_on_another_server(
     other = elsewhere.open(link.replace(server.url, another_server.url), "Plan digest")
     expect(other.get_by_role("combobox", name="Shedding strategy")).to_have_value("AvgShedder")
     assert plan_digest(other) == changed
-    go(elsewhere, "Moves", "Bundles moved")
+    go(elsewhere, "Moves", "Moves of bundles")
     other.get_by_role("tab", name="Commands").click()
     expect(other.get_by_text("update-dynamic-config").first).to_be_visible()
     content = saved(other, "Download as a script", tmp_path / "plan.sh")

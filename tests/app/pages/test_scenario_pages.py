@@ -368,7 +368,7 @@ class TestMoves:
         code = "\n".join(block.value for block in test.code)
         assert "pulsar-admin" in code
         assert "unload" in code
-        assert [m.value for m in test.metric if m.label == "Bundles moved"] == ["3"]
+        assert [m.value for m in test.metric if m.label == "Moves of bundles"] == ["3"]
 
     def test_the_report_is_written(self, page: Page) -> None:
         test = page("moves", snapshot=sample()[:12])
