@@ -229,7 +229,7 @@ def draw(view: state.Current) -> None:
     """Draw the page."""
     present = scenario_history.present(view)
     mode = address.choice("compare", "Compare", _MODES, segments=True)
-    mine, snapshot = mode == "mine", view.snapshot
+    mine, snapshot, caution = mode == "mine", view.snapshot, ""
     if mode == "pairs":
         chosen = strategy_pairs(present, snapshot.settings, snapshot.info.load_manager)
     else:
@@ -241,7 +241,8 @@ def draw(view: state.Current) -> None:
             " current settings.",
         ):
             planned = best_plan.as_scenario(view, present)
-            chosen |= {"Best plan": planned} if planned is not None else {}
+            if planned is not None:
+                chosen["Best plan"], caution = planned
     if address.toggle("upgraded", "With an upgrade", help="Also runs each scenario under another release."):
         chosen |= _upgraded(view, chosen)
     if len(chosen) < 2:  # noqa: PLR2004 - one with another
@@ -252,6 +253,8 @@ def draw(view: state.Current) -> None:
         return
     how = "each with its own edits and settings" if mine else _SAME
     st.caption(f"{count(len(chosen), 'scenario')} of the same cluster over {count(present.cycles, 'cycle')}, {how}.")
+    if caution:
+        st.warning(f"**Best plan.** {plain(caution)}", icon=":material/casino:")
     _show(list(chosen), outcomes)
 
 

@@ -19,6 +19,7 @@ from planner.cluster.files import PRIVATE, writing
 from planner.cluster.internal_namespaces import is_system_service_namespace
 from planner.cluster.names import REPORT_UPDATE_MIN_INTERVAL_MILLIS
 from planner.cluster.snapshot import MAX_TEXT, Snapshot
+from planner.cluster.text import count
 from planner.formats.folder import write_folder
 from planner.formats.reading import read_snapshot
 from planner.formats.validate import fitting_notes
@@ -65,8 +66,9 @@ class CaptureResult:
         taken = self.snapshot
         kept = f", {self.kept} parts kept from the earlier capture" if self.kept else ""
         return (
-            f"{self.folder / SNAPSHOT}: {taken.info.cluster}, {len(taken.brokers)} brokers, {len(taken.bundles):,}"
-            f" bundles, {len(taken.topics):,} topics; {self.requests:,} requests in {self.took_s:,.1f} s{kept}"
+            f"{self.folder / SNAPSHOT}: {taken.info.cluster}, {count(len(taken.brokers), 'broker')},"
+            f" {count(len(taken.bundles), 'bundle')}, {count(len(taken.topics), 'topic')};"
+            f" {count(self.requests, 'request')} in {self.took_s:,.1f} s{kept}"
         )
 
 

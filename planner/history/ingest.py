@@ -175,9 +175,10 @@ class IngestResult:
         for made in self.days:
             rows = made.rows
             lines.append(
-                f"{made.cluster} {made.day}: {made.moments:,} snapshots of {rows.kept:,} rows ({rows.used:,} used,"
-                f" {rows.duplicate:,} duplicate, {rows.outdated:,} outdated, {rows.not_placed:,} not placed;"
-                f" {rows.late:,} were late), {len(made.gaps):,} gaps, {made.splits:,} splits"
+                f"{made.cluster} {made.day}: {count(made.moments, 'snapshot')} of {count(rows.kept, 'row')}"
+                f" ({rows.used:,} used, {rows.duplicate:,} duplicate, {rows.outdated:,} outdated,"
+                f" {rows.not_placed:,} not placed; {rows.late:,} were late),"
+                f" {count(len(made.gaps), 'gap')}, {count(made.splits, 'split')}"
             )
             for broker, skew_ms in list(made.clock_skew_ms.items())[:_MOST_CLOCKS]:
                 way = "ahead" if skew_ms > 0 else "behind"
@@ -186,7 +187,8 @@ class IngestResult:
                 lines.append(f"  the clocks of {more:,} more brokers were corrected, too; the manifest lists them")
         lines += [*self._notes]
         lines.append(
-            f"{self.files_read:,} files read, {self.files_unchanged:,} unchanged; {len(self.days):,} days made,"
+            f"{count(self.files_read, 'file')} read, {self.files_unchanged:,} unchanged;"
+            f" {count(len(self.days), 'day')} made,"
             f" {self.days_unchanged:,} unchanged, {self.days_removed:,} removed"
         )
         return [
@@ -228,7 +230,7 @@ def ingest(
         settings = {name: getattr(chosen, name) for name in ("interval_ms", "report_ms", "sample_ms")}
         afresh = bool(ledger.sources) and ledger.settings != settings
         read = found if afresh else changed_sources(found, ledger.sources, chosen.cluster)
-        progress(f"{len(found):,} files, {len(read):,} of them new or changed.")
+        progress(f"{count(len(found), 'file')}, {len(read):,} of them new or changed.")
         with ExitStack() as stack:
             stack.enter_context(_plain_errors(root))
             stack.callback(clear_staging, root)
@@ -323,7 +325,7 @@ class _Ingest:
         if entries and not afresh:  # a run that is killed from here on need not read them again
             write_ledger(self.root, Ledger(settings=settings, sources=everything))
         again = [Source(path, e.kind, e.size, e.changed_ns) for path in plan.read_too for e in [everything[path]]]
-        self.progress(f"{len(plan.make):,} days to make, {plan.unchanged:,} unchanged.")
+        self.progress(f"{count(len(plan.make), 'day')} to make, {plan.unchanged:,} unchanged.")
         made = self._make([*pieces, *self._parsed(again)], plan)
         for cluster, day in plan.remove:
             delete_day(day_folder(self.root, cluster, day))

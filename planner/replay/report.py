@@ -3,6 +3,7 @@
 from dataclasses import asdict
 from typing import Any, Final
 
+from planner.cluster.text import count
 from planner.replay.jobs import Status, StoredJob, results_folder
 from planner.replay.queries import SCENARIO_MEASURES, ReplayResults
 from planner.replay.results import read_summary, result_files
@@ -67,6 +68,6 @@ def report_lines(stored: StoredJob) -> list[str]:
         lines.append(f"{status.what} {status.remedy}")
     labels = {m.name: f"{m.label}{f' ({m.unit})' if m.unit else ''}" for m in SCENARIO_MEASURES}
     for row in _rows(stored):
-        lines.append(f"{row['scenario']} ({row['days']:,} days, {row['cycles']:,} cycles)")
+        lines.append(f"{row['scenario']} ({count(row['days'], 'day')}, {count(row['cycles'], 'cycle')})")
         lines += [f"    {labels[name]}: {'unknown' if row[name] is None else f'{row[name]:,.4g}'}" for name in _SHOWN]
     return [*lines, f"Results: {results_folder(stored.folder)}"]

@@ -15,7 +15,7 @@ from planner.cluster.digest import snapshot_digest
 from planner.cluster.errors import FormatError
 from planner.cluster.releases import release
 from planner.cluster.setting import conf_value
-from planner.cluster.text import moment, times
+from planner.cluster.text import count, moment, times
 from planner.cluster.units import MIB
 from planner.explain.captured_settings import settings_warning
 from planner.explain.doubt import doubt_about
@@ -222,7 +222,7 @@ def _verdict(trace: Trace) -> Iterator[str]:
             f"**{_GATE[gate.verdict.word]} {gate.compared_with}**: the highest usage goes from"
             f" {one.peak_usage * 100:.1f} to {two.peak_usage * 100:.1f} %, and the deviation of usage from"
             f" {one.std * 100:.1f} to {two.std * 100:.1f} points. It disconnects"
-            f" {found.topics:,} of {found.all_topics:,} topics."
+            f" {found.topics:,} of {count(found.all_topics, 'topic')}."
         )
     yield _table(["", "now", "after the plan"], [[_text(row.measure), row.now, row.after] for row in found.rows])
 
@@ -312,10 +312,9 @@ def _moves(trace: Trace) -> Iterator[str]:
         yield "Every bundle ends with the owner that it started with."
         return
     clients = sum(move.producers + move.consumers for move in moves)
-    yield (
-        f"{len(moves):,} bundles with {sum(move.topics for move in moves):,} topics and {clients:,} "
-        "clients have a different owner at the end."
-    )
+    topics = count(sum(move.topics for move in moves), "topic")
+    what = f"{count(len(moves), 'bundle')} with {topics} and {count(clients, 'client')}"
+    yield f"{what} {'has' if len(moves) == 1 else 'have'} a different owner at the end."
     rows = [
         [
             _name(move.bundle),

@@ -20,6 +20,7 @@ from planner.cluster.ranges import FULL_HIGH, equal_boundaries
 from planner.cluster.releases import REFERENCE
 from planner.cluster.snapshot import IsolationPolicy, Policies, Snapshot, SnapshotInfo
 from planner.cluster.tables import TRAFFIC_COLUMNS, BundleTable, TopicTable, make_brokers, make_bundles, make_topics
+from planner.cluster.text import count
 from planner.cluster.units import DAY_MS, HOUR_MS, KBIT_PER_BYTE
 from planner.pulsar.load.top_bundles import with_top_ranks
 from planner.pulsar.manager.pairing import default_settings
@@ -231,8 +232,8 @@ def generate(spec: ClusterSpec, seed: int) -> Snapshot:
             leader=names[0],
             source=f"Generated, seed {seed}",
             description=(
-                f"{spec.brokers:,} brokers, {len(bundles):,} bundles in {len(namespaces):,} namespaces,"
-                f" {spec.topics:,} topics; not a real cluster."
+                f"{count(spec.brokers, 'broker')}, {count(len(bundles), 'bundle')} in"
+                f" {count(len(namespaces), 'namespace')}, {count(spec.topics, 'topic')}; not a real cluster."
             ),
         ),
         settings=default_settings(spec.load_manager),

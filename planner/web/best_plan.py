@@ -287,8 +287,8 @@ def usual(view: state.Current) -> Offer | None:
     return None if start is None or plan is None else offer(start, plan)
 
 
-def as_scenario(view: state.Current, base: Scenario) -> Scenario | None:
-    """Return a scenario with the best plan first, as the page opens it; None while it is looked for.
+def as_scenario(view: state.Current, base: Scenario) -> tuple[Scenario, str] | None:
+    """Return a scenario with the best plan first, as the page opens it, and its caution; None while it is looked for.
 
     It lasts as long as the scenario, so that it can be compared with others.
 
@@ -309,7 +309,7 @@ def as_scenario(view: state.Current, base: Scenario) -> Scenario | None:
     moves = replace(scenario_of(plan, some if fits else (), held=False), name="Best plan")
     made = on_its_edits(view.captured, base, moves)
     every_min = max(base.settings_over(view.captured).integer(SHEDDING_INTERVAL_MINUTES), 1)
-    return replace(made, cycles=max(base.cycles, int(made.last_edit_min // every_min) + 1))
+    return replace(made, cycles=max(base.cycles, int(made.last_edit_min // every_min) + 1)), found.caution
 
 
 def opened(view: state.Current, plan: Plan, waves: Sequence[Wave]) -> Scenario:

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from benchmarks.advice import random_cluster
 from planner.cluster.snapshot import IsolationPolicy, Snapshot
 from planner.cluster.text import plain
-from planner.optimize.absorb import surviving
+from planner.optimize.absorb import left_by, surviving
 from planner.optimize.answer import best_plan as best_plan_of
 from planner.optimize.plan import Plan
 from planner.optimize.question import Question
@@ -261,6 +262,16 @@ def test_compare_shows_the_best_plan_as_it_opens(page: Callable[..., AppTest], m
     assert float(figures["Final deviation"].split()[0]) == pytest.approx(row["deviation (points)"], abs=0.05)
     assert figures["Disconnected topics"] == str(row["disconnected topics"])
     assert figures["Thrashing"] == f"{row['thrashing (%)']:.0f} %"
+
+
+def test_no_page_recommends_a_plan_whose_gain_is_luck(page: Callable[..., AppTest]) -> None:
+    small, scenario = random_cluster(8)
+    digest = state.workspace().add(left_by(small, scenario), "by luck").digest
+    caution = "Not recommended\\: with 10 % more traffic, most of the gain is lost."
+    said = _said(_opens_with(page, digest))
+    assert f"## {caution} 1 move " in said
+    assert "Stable alternative\\: the same moves with loadBalancerBrokerThresholdShedderPercentage = " in said
+    assert f"**Best plan.** {caution}" in _said(page("compare", snapshot=digest[:12], best="1"))
 
 
 def test_compare_plans_for_the_open_scenario(page: Callable[..., AppTest]) -> None:

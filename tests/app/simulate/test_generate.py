@@ -140,3 +140,10 @@ def test_command_says_what_is_wrong_in_one_line(tmp_path: Path, capsys: pytest.C
         "error: seed: -1 is not a valid seed. Use a whole number of 0 or more."
     ]
     assert not (tmp_path / "c.json").exists()
+
+
+def test_a_cluster_of_one_namespace_is_described_in_words_for_one() -> None:
+    """It read: 240 bundles in 1 namespaces."""
+    assert (
+        " in 1 namespace, " in generate(ClusterSpec(brokers=2, namespaces=1, bundles=8, topics=40), 1).info.description
+    )

@@ -102,7 +102,7 @@ def test_ingest_says_what_it_did(
     assert "rows read = " in said.out
     assert "1 set aside: Not valid JSON" in said.out
     assert "k 2027-01-11: " in said.out
-    assert "1 days to make" in said.err
+    assert "1 day to make" in said.err
 
 
 def test_without_java_one_sentence_names_the_remedy(
