@@ -7,7 +7,9 @@ its name with dashes; the first page is the root.
 import importlib.util
 import sys
 import threading
+import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -18,7 +20,7 @@ from streamlit.navigation.page import StreamlitPage
 
 from planner.cluster.resources import resources
 from planner.web import address
-from planner.web.session import SessionValue
+from planner.web.session import SessionValue, is_history_navigation
 
 if TYPE_CHECKING:
     from planner.web.page import Page
@@ -39,6 +41,24 @@ AFTER = "with"
 """The part of the address by which a page shows the cluster after the scenario."""
 SHOWS_AFTER = SessionValue("shows_after", bool)
 """Whether the page in view shows the cluster after the scenario, so that its links lead to pages that do so, too."""
+LEFT_S = 1.0
+"""How long a click on a page that was left counts as the second half of a double click."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """How a page was left: its path, the name of the other one with parts of its address, and when."""
+
+    start: str
+    name: str
+    parts: Mapping[str, str]
+    at_s: float
+
+
+_HERE = SessionValue("here", str)
+"""The path of the page in view."""
+_LEFT: SessionValue[_Way | None] = SessionValue("left", lambda: None)
+"""How the last page was left by a button."""
 _READING = threading.RLock()
 """Guards the import of a page: no thread sees a partially imported module."""
 
@@ -103,7 +123,10 @@ def navigation() -> StreamlitPage:
     ]
     menu = {group: [streamlit_page(name) for name in names] for group, names in GROUPS.items()}
     menu[next(iter(menu))] += hidden
-    return st.navigation(menu, position="top")
+    found = st.navigation(menu, position="top")
+    _follow(found.url_path)
+    _HERE.put(found.url_path)
+    return found
 
 
 _OF_THE_CLUSTER = ("snapshot", "moment", "scenario")
@@ -127,4 +150,18 @@ def link(name: str, label: str, icon: str = "", **parts: str) -> None:
 
 def go(name: str, *, keep: bool = False) -> None:
     """Go to a page about the same cluster; with `keep` all parts of the address go along."""
-    st.switch_page(streamlit_page(name), query_params=address.parts() if keep else _same_cluster())
+    parts = address.parts() if keep else _same_cluster()
+    _LEFT.put(_Way(_HERE.get(), name, parts, time.monotonic()))
+    st.switch_page(streamlit_page(name), query_params=parts)
+
+
+def _follow(path: str) -> None:
+    """Go where the page of an address was just left for.
+
+    The second half of a double click comes from the page that the browser still shows. Drawn once more, that page would
+    do a second time what its button does, or stay in view.
+    """
+    way = _LEFT.get()
+    soon = way is not None and time.monotonic() - way.at_s < LEFT_S
+    if way is not None and soon and way.start == path and not is_history_navigation():
+        st.switch_page(streamlit_page(way.name), query_params=way.parts)

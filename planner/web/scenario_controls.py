@@ -24,7 +24,7 @@ from planner.web.choices import STRATEGIES, choose_shedder, drop_setting, put_se
 from planner.web.edit_forms import edit_form
 from planner.web.session import bound, widget_state
 from planner.web.setting_form import setting_widget
-from planner.web.widgets import button, show_error
+from planner.web.widgets import button, once, show_error
 
 _ASSUMED: tuple[tuple[str, str, float, float], ...] = (
     ("cpu_percent_per_mb_per_s", "% of a core per million bytes/s", 0.0, 1e6),
@@ -96,9 +96,12 @@ def _saving(view: state.Current) -> None:
 
         def delete() -> None:
             kept.delete(widget_state("saved"), view.digest)
+            st.toast("Deleted the saved scenario.", icon=":material/delete:")
 
         button("Open", "folder_open", load, place=left, width="stretch")
-        button("Delete", "delete", delete, place=right, width="stretch")
+        # The box chooses another one then, which a second click must not delete as well.
+        key = f"delete-saved-of-{len(saved)}"
+        button("Delete", "delete", once(delete, "delete-saved"), key=key, place=right, width="stretch")
     scenario_files.file_exchange(view)
 
 
@@ -189,30 +192,33 @@ def _edits(view: state.Current) -> None:
         words = words[:1].upper() + words[1:]
         switch, said, drop = st.columns([1, 4, 1], vertical_alignment="center", gap="xsmall")
         toggle = partial(switch.toggle, plain(words), label_visibility="collapsed")
-        bound(f"edit-{at}", step.on, toggle, partial(_turn, view, step))
+        # Edits move up where one is deleted: a click on what the browser still shows must not reach another edit.
+        row = f"{at}-of-{len(steps)}"
+        bound(f"edit-{row}", step.on, toggle, partial(_turn, view, at, step))
         said.markdown(plain(words) if step.on else f":gray[{plain(words)}]")  # a label of the switch would be cut off
-        delete = partial(_change_step, view, step, None)
-        button("", "delete", delete, key=f"delete-{at}", place=drop, help="Delete this edit")
+        delete = once(partial(_change_step, view, at, step, None), "delete-edit")
+        button("", "delete", delete, key=f"delete-{row}", place=drop, help="Delete this edit")
     with st.expander("Add an edit", icon=":material/add:", expanded=not steps):
         context = EditContext(view.captured, [step.edit for step in steps])
         edit = edit_form(context, f"edit-{len(steps)}")
         lacks = edit.lacks(context)
         if lacks:
             st.caption(lacks)
-        if st.button("Add", type="primary", icon=":material/add:", disabled=bool(lacks)):
+        # The next form begins anew: a second click on the button of this one must not add what that one starts with.
+        key = f"add-edit-{len(steps)}"
+        if st.button("Add", type="primary", icon=":material/add:", disabled=bool(lacks), key=key):
             take(view, steps=(*steps, Step(edit)))
             st.rerun()
 
 
-def _turn(view: state.Current, step: Step, on: bool) -> None:  # noqa: FBT001 - a widget's value
-    _change_step(view, step, replace(step, on=on))
+def _turn(view: state.Current, at: int, step: Step, on: bool) -> None:  # noqa: FBT001 - a widget's value
+    _change_step(view, at, step, replace(step, on=on))
 
 
-def _change_step(view: state.Current, step: Step, other: Step | None) -> None:
-    """Put another edit in the place of one that is still there, or delete it."""
+def _change_step(view: state.Current, at: int, step: Step, other: Step | None) -> None:
+    """Put another edit in the place of one that is still there, or delete it; equal ones are told apart by place."""
     steps = list(scenario_history.present(view).steps)
-    if step in steps:
-        at = steps.index(step)
+    if steps[at : at + 1] == [step]:
         steps[at : at + 1] = [] if other is None else [other]
         take(view, steps=tuple(steps))
 

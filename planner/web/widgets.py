@@ -1,5 +1,6 @@
 """Pieces that all pages share: errors, notes, numbers, a chart with its summary, a table with its download."""
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -26,6 +27,11 @@ REFUSED: Final[SessionValue[PlannerError | None]] = SessionValue("refused", lamb
 """Reason why the last action was rejected."""
 _SAID: Final[SessionValue[PlannerError | None]] = SessionValue("said_refused", lambda: None)
 """The same as it was shown by the last run."""
+
+DOUBLE_CLICK_S: Final = 0.5
+"""Two clicks that are closer together are one double click."""
+_PRESSED_AT: Final[SessionValue[dict[str, float]]] = SessionValue("pressed_at", dict)
+"""When a button of each name was pressed last."""
 
 _SHOWN_VIOLATIONS = 20
 _SHOWN_NOTES = 100
@@ -155,6 +161,23 @@ def _act(act: Callable[[], None]) -> None:
         act()
     except PlannerError as error:
         REFUSED.put(error)
+
+
+def once(act: Callable[[], None], name: str) -> Callable[[], None]:
+    """Return what a button does where a double click must do it once, though another button may stand there by then.
+
+    Args:
+        act: What to do.
+        name: What the buttons that take each other's place have in common.
+    """
+
+    def first() -> None:
+        pressed, now_s = _PRESSED_AT.get(), time.monotonic()
+        last_s, pressed[name] = pressed.get(name, -DOUBLE_CLICK_S), now_s
+        if now_s - last_s >= DOUBLE_CLICK_S:
+            act()
+
+    return first
 
 
 def show_refused() -> None:
