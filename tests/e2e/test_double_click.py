@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Locator
+from playwright.sync_api import Locator, expect
 
 from planner.share.link import decode_link
 from tests.e2e.conftest import Server, Visitor
@@ -35,7 +35,7 @@ def test_a_question_is_asked_once(server: Server, visitor: Callable[..., Visitor
     window.drawn("What-if")
     assert edits(window) == ["1.3x traffic of the cluster"]
     page.go_back()
-    window.drawn("Overview")
+    expect(page.get_by_role("heading", name="Overview", level=1)).to_be_visible()
 
 
 @pytest.mark.parametrize("gap_ms", GAPS_MS)
