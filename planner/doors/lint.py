@@ -21,6 +21,7 @@ from planner.doors.places import Lines
 from planner.doors.read import read_outputs
 from planner.doors.reading import Reading
 from planner.doors.settings import applied, spelling, valid
+from planner.doors.unpack import MARK
 from planner.doors.vocabulary import PREFIX, is_known, is_of_balancer
 from planner.doors.without_effect import without_effect
 from planner.explain.diagnosis import diagnose
@@ -59,10 +60,11 @@ def _fighting(snapshot: Snapshot, source: str) -> tuple[LintFinding, ...]:
     outcome = Outcome(simulate(snapshot, scenario))
     shown = [one for one in diagnose(outcome) if one.settings]
     codes = {one.code for one in shown}
+    said = codes | ({"balancer_off"} if "shedding_off" in codes else set())
     alone = [
         one
         for one in setting_findings(snapshot.settings, snapshot.info.load_manager)
-        if one.code in SEEN_IN_CYCLES - codes
+        if one.code in SEEN_IN_CYCLES - said
     ]
     trials = Trials(snapshot, scenario, outcome)
     tried = tried_findings([*shown, *alone], trials)
@@ -149,6 +151,7 @@ def lint_file(
     source = str(path)
     lines = Lines(path)
     found = [
+        *_encoding(lines, source),
         *_names(files, release, source, lines),
         *_values(files, release, source, lines),
         *_read_false(files, release, source, lines),
@@ -403,6 +406,37 @@ def _refused(values: Mapping[str, str], release: Release) -> Iterator[tuple[str,
             yield name, error.remedy
 
 
+def _counts(at: Sequence[int], lines: Lines) -> str:
+    """Say which of several lines of a setting counts."""
+    if lines.has_prefix(at[-1]) and not all(map(lines.has_prefix, at)):
+        return f"images of Pulsar take line {at[-1]}, which has {PREFIX} before the name"
+    return "brokers read the last one"
+
+
+def _encoding(lines: Lines, source: str) -> Iterator[LintFinding]:
+    """Yield that brokers cannot read a file, or its first line, because of how it is encoded."""
+    if not lines.marked or not lines.are_properties or lines.are_variables:
+        return
+    whole = lines.marked != MARK
+    first = tuple(name for name, at in lines.items() if 1 in at)
+    if whole or first:
+        yield LintFinding(
+            code="encoding_not_read",
+            severity="high",
+            title="Brokers read no setting of this file" if whole else f"Brokers do not read {first[0]} in line 1",
+            evidence=(
+                f"It is in {lines.marked}; brokers read ISO 8859-1, in which no name of a setting is the same."
+                if whole
+                else f"The file begins with {MARK}, which brokers take for a part of the name."
+            ),
+            remedy="Save it as UTF-8 without a byte order mark." if whole else "Take the byte order mark away.",
+            command=tuple(one for one in [lines.unmarked()] if one),
+            settings=() if whole else first,
+            source=source,
+            line=1,
+        )
+
+
 def _twice(lines: Lines, source: str, release: Release) -> Iterator[LintFinding]:
     """Yield settings that a file has more than once: the last line counts."""
     for name, at in lines.items():
@@ -411,7 +445,7 @@ def _twice(lines: Lines, source: str, release: Release) -> Iterator[LintFinding]
                 code="setting_twice",
                 severity="medium",
                 title=f"{name} is set {len(at)} times",
-                evidence=f"Lines {', '.join(map(str, at))}: brokers read the last one.",
+                evidence=f"Lines {', '.join(map(str, sorted(at)))}: {_counts(at, lines)}.",
                 remedy="Keep one line.",
                 command=lines.deleted(at[:-1]),
                 settings=(name,),

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from planner.doors.unpack import as_written
+from planner.doors.unpack import MARK, as_written, encoding_beside_utf8
 from planner.doors.vocabulary import PREFIX
 
 _NAME: Final = r"[A-Za-z_][A-Za-z0-9_.-]*"
@@ -24,6 +24,8 @@ class Lines(Mapping[str, Sequence[int]]):
 
     Attributes:
         are_properties: Whether each setting is a line `name=value`.
+        marked: What keeps Java from reading the file as properties: `a byte order mark` before UTF-8, or an encoding
+            such as `UTF-16`; empty where nothing does.
     """
 
     def __init__(self, path: Path) -> None:
@@ -34,6 +36,8 @@ class Lines(Mapping[str, Sequence[int]]):
         # `sed` counts ends of lines as Unix has them.
         self._is_as_it_is = self._is_as_it_is and len(self._lines) == text.count("\n") + 1
         self._source = str(path)
+        self._prefixed: set[int] = set()
+        self.marked = encoding_beside_utf8(data)
         found = self._found(_LINE)
         self.are_properties = bool(found)
         self._at = found or self._found(_YAML_LINE)
@@ -48,8 +52,24 @@ class Lines(Mapping[str, Sequence[int]]):
         return len(self._at)
 
     def last(self, settings: Iterable[str]) -> int:
-        """Return the last line of the first of some settings that the file has; 0 where it has none."""
+        """Return the line that counts of the first of some settings that the file has; 0 where it has none.
+
+        It is the last one, or the last one with the prefix of a variable, which images write after the others.
+        """
         return next((self[name][-1] for name in settings if name in self), 0)
+
+    def has_prefix(self, at: int) -> bool:
+        """Say whether a line has a setting with the prefix that images of Pulsar look for."""
+        return at in self._prefixed
+
+    @property
+    def are_variables(self) -> bool:
+        """Whether they are variables of a container or a shell, which become lines of another file."""
+        return bool(self._prefixed) or any(line.lstrip().startswith("export ") for line in self._lines)
+
+    def unmarked(self) -> str:
+        """Return the command that takes away a byte order mark; empty where a person has to."""
+        return self._sed(r"1s/^\xef\xbb\xbf//") if self.marked == MARK and self._is_as_it_is else ""
 
     def written(self, name: str, value: str) -> str:
         """Return the command that gives a setting a value: in its line, or in a new one at the end.
@@ -84,6 +104,10 @@ class Lines(Mapping[str, Sequence[int]]):
         for number, line in enumerate(self._lines, start=1):
             if match := form.fullmatch(line):
                 found.setdefault(match[2], []).append(number)
+                if PREFIX in match[1]:
+                    self._prefixed.add(number)
+        for at in found.values():
+            at.sort(key=self._prefixed.__contains__)  # images write these last
         return found
 
     def _can_edit(self, at: int) -> bool:

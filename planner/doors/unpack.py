@@ -48,6 +48,8 @@ _MARKS: Final = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
+MARK: Final = "a byte order mark"
+"""What editors of Windows write before a text in UTF-8."""
 _LOOKED_AT: Final = 256
 _MOST_RATIO: Final = 200
 _RATIO_FREE_BYTES: Final = 16 * MIB
@@ -130,6 +132,12 @@ def as_written(data: bytes, file: str) -> tuple[str, bool]:
     """
     text = _as_utf8(data, file)
     return text.decode("utf-8", "replace"), data.removeprefix(codecs.BOM_UTF8) == text
+
+
+def encoding_beside_utf8(data: bytes) -> str:
+    """Return what makes a text another one for programs that read ASCII: `MARK`, or its encoding; empty for neither."""
+    mark, encoding = next(((m, e) for m, e in _MARKS if data.startswith(m)), (b"", _unmarked(data)))
+    return encoding[: len("utf-16")].upper() if encoding != "utf-8" else MARK if mark else ""
 
 
 def _as_utf8(data: bytes, file: str) -> bytes:

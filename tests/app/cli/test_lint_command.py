@@ -501,3 +501,12 @@ def test_a_strategy_that_cannot_run_is_named_as_the_file_has_it(
     assert "is TransferShedder, which the modular load manager cannot run" in said
     assert "does not start with it" in said
     assert "[fighting_strategies]" not in said  # which placement goes with it follows once a strategy runs
+
+
+def test_a_cluster_without_shedding_has_one_finding_about_it() -> None:
+    """The switch was named twice, with the same remedy."""
+    off = {"loadBalancerSheddingEnabled": False}
+    hot = cluster((0.9, 0.3, 0.3), settings=off)
+    assert [one.code for one in lint_snapshot(hot, "hot") if "is false" in one.title] == ["shedding_off"]
+    calm = cluster((0.5, 0.5, 0.5), settings=off)
+    assert [one.code for one in lint_snapshot(calm, "calm") if "is false" in one.title] == ["balancer_off"]

@@ -60,16 +60,59 @@ def test_files_of_windows_keep_their_line_ends(tmp_path: Path) -> None:
 )
 def test_a_file_that_sed_cannot_change_has_its_line_and_no_command(tmp_path: Path, content: bytes) -> None:
     """The line of a file in UTF-16 was not found, and the commands did nothing."""
-    (found,) = lint_file(in_file(tmp_path, content))
+    (found,) = (one for one in lint_file(in_file(tmp_path, content)) if one.code != "encoding_not_read")
     assert (found.line, found.command) == (2, ())
 
 
 def test_a_mark_at_the_beginning_hides_no_line(tmp_path: Path) -> None:
-    path = in_file(tmp_path, codecs.BOM_UTF8 + f"{BOUND}=64\n{FULL}=200\n".encode())
+    path = in_file(tmp_path, codecs.BOM_UTF8 + f"# a\n{BOUND}=64\n{FULL}=200\n".encode())
     (found,) = lint_file(path)
-    assert found.line == 2
+    assert found.line == 3
     mend(path)
     assert lint_file(path) == ()
+
+
+def test_a_setting_behind_a_byte_order_mark_is_none_for_brokers(tmp_path: Path) -> None:
+    """Java reads the mark as a part of the first name."""
+    path = in_file(tmp_path, codecs.BOM_UTF8 + f"{BOUND}=64\r\n{FULL}=4\r\n".encode())
+    (found,) = lint_file(path)
+    assert (found.code, found.line, found.settings) == ("encoding_not_read", 1, (BOUND,))
+    mend(path)
+    assert path.read_bytes() == f"{BOUND}=64\r\n{FULL}=4\r\n".encode()
+    assert lint_file(path) == ()
+
+
+@pytest.mark.parametrize("content", [f"export {BOUND}=64\n", f"PULSAR_PREFIX_{BOUND}=64\n", f"data:\n  {BOUND}: 64\n"])
+def test_a_byte_order_mark_of_what_becomes_another_file_is_left_alone(tmp_path: Path, content: str) -> None:
+    assert lint_file(in_file(tmp_path, codecs.BOM_UTF8 + content.encode())) == ()
+
+
+@pytest.mark.parametrize("mark", [b"", codecs.BOM_UTF16_LE], ids=["without a mark", "with a mark"])
+def test_brokers_read_nothing_in_utf_16(tmp_path: Path, mark: bytes) -> None:
+    (found,) = lint_file(in_file(tmp_path, mark + f"{BOUND}=64\r\n".encode("utf-16-le")))
+    assert (found.code, found.severity, found.command) == ("encoding_not_read", "high", ())
+
+
+GRACE = "loadBalancerSheddingGracePeriodMinutes"
+
+
+@pytest.mark.parametrize("counts", [1, 2])
+def test_of_variables_the_one_with_the_prefix_counts(tmp_path: Path, counts: int) -> None:
+    """The last line was named, and the commands deleted the one that counts."""
+    both = [f"PULSAR_PREFIX_{GRACE}=0\n", f"{GRACE}=30\n"]
+    path = in_file(tmp_path, "".join(both if counts == 1 else both[::-1]), "broker.env")
+    found = {one.code: one for one in lint_file(path)}
+    assert {code: one.line for code, one in found.items()} == {"setting_twice": counts, "no_grace_period": counts}
+    assert found["setting_twice"].evidence.startswith(f"Lines 1, 2: images of Pulsar take line {counts}")
+    mend(path)
+    assert path.read_text() == f"PULSAR_PREFIX_{GRACE}=30\n"
+    assert lint_file(path) == ()
+
+
+def test_in_a_chart_the_line_with_the_prefix_is_named(tmp_path: Path) -> None:
+    lines = ["broker:", "  configData:", f'    PULSAR_PREFIX_{GRACE}: "0"', f'    {GRACE}: "30"', ""]
+    found = lint_file(in_file(tmp_path, "\n".join(lines), "values.yaml"))
+    assert [(one.code, one.line) for one in found] == [("no_grace_period", 3)]
 
 
 CONFIG_MAP = f"""apiVersion: v1
