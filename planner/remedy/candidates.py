@@ -14,6 +14,7 @@ from planner.cluster.names import (
     BROKER_OVERLOADED_THRESHOLD_PERCENTAGE,
     DEFAULT_NAMESPACE_BUNDLE_SPLIT_ALGORITHM,
     DISTRIBUTE_BUNDLES_EVENLY_ENABLED,
+    LOAD_BALANCER_ENABLED,
     LOAD_MANAGER_CLASS_NAME,
     MAX_NUMBER_OF_BUNDLES_IN_BUNDLE_LOAD_REPORT,
     SHEDDING_ENABLED,
@@ -32,6 +33,7 @@ from planner.explain.held import APART
 from planner.explain.outcome import Outcome
 from planner.explain.setting_rules import setting_findings
 from planner.explain.split_advice import split_advice
+from planner.explain.switched_off import switched_off
 from planner.optimize.absorb import left_by
 from planner.optimize.answer import best_plan
 from planner.optimize.question import Question
@@ -154,8 +156,15 @@ def more_brokers(scenario: Scenario, number: int) -> Action:
 
 
 def _strategies(snapshot: Snapshot, scenario: Scenario, outcome: Outcome) -> Iterator[Action]:
-    """Yield the other strategies of the same load manager, each with its placement: never a migration."""
+    """Yield the other strategies of the same load manager, each with its placement: never a migration.
+
+    Where shedding is off, each comes with the switch: alone, all it brings is that of the restart which it needs.
+    """
     manager, config = outcome.load_manager, scenario.settings_over(snapshot)
+    on = [name for name in (LOAD_BALANCER_ENABLED, SHEDDING_ENABLED) if not config.flag(name)]
+    if on and any(one.hold is not None for one in switched_off(snapshot)):
+        return  # the script that holds it off switches it on again
+    also = ", and switch shedding on" if on else ""
     for shedder in offered_shedders(manager, config.release):
         if shedder.name == outcome.shedder:
             continue
@@ -165,7 +174,8 @@ def _strategies(snapshot: Snapshot, scenario: Scenario, outcome: Outcome) -> Ite
             for name, value in under.settings.items()
             if scenario.settings.get(name) != value and name != LOAD_MANAGER_CLASS_NAME
         }
-        yield settings_action("strategy", changes, config, f"Change to {shedder.name}")
+        changes |= dict.fromkeys(on, True)
+        yield settings_action("strategy", changes, config, f"Change to {shedder.name}{also}")
 
 
 def _switches(config: Settings, outcome: Outcome, *, listed: bool) -> Iterator[Action]:
@@ -193,7 +203,12 @@ def _switches(config: Settings, outcome: Outcome, *, listed: bool) -> Iterator[A
 
 
 def _thresholds(config: Settings, outcome: Outcome) -> Iterator[Action]:
-    """Yield other values of the settings by which the strategy decides: nearer, farther, and as its profile says."""
+    """Yield other values of the settings by which the strategy decides: nearer, farther, and as its profile says.
+
+    None where shedding is off: nothing reads them.
+    """
+    if not (config.flag(LOAD_BALANCER_ENABLED) and config.flag(SHEDDING_ENABLED)):
+        return
     for name in shedder_by_name(outcome.shedder).profile.bounds:
         yield from values_of(name, config, outcome)
     if outcome.load_manager is LoadManager.EXTENSIBLE:

@@ -487,3 +487,16 @@ def test_the_only_bundle_of_a_full_broker_is_split() -> None:
     pair = fix(trials, outcome).pair
     assert pair is not None
     assert pair.after.end_peak_percent < 85
+
+
+@pytest.mark.parametrize("switch", ["loadBalancerSheddingEnabled", "loadBalancerEnabled"])
+def test_with_shedding_off_a_strategy_comes_with_the_switch(switch: str) -> None:
+    """It was offered alone, for what the restart brings that it needs."""
+    off = cluster((0.9, 0.3, 0.3), settings={switch: False})
+    trials, outcome = trials_of(off)
+    found = [one for one in candidates(off, trials.scenario, outcome) if one.settings]
+    strategies = [one for one in found if one.kind == "strategy"]
+    assert strategies
+    assert all(one.settings[switch] is True and "switch shedding on" in one.words for one in strategies)
+    read = shedder_by_name(outcome.shedder).profile.bounds.keys() - {SHEDDING_ENABLED}
+    assert not [one.words for one in found if read & one.settings.keys() and switch not in one.settings]
