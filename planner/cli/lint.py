@@ -27,7 +27,8 @@ def lint(
     findings, 1 findings, 2 an input cannot be read.
 
     Args:
-        targets: Snapshots (a folder, .zip, .json, or a sample by its file name, title or digest) or broker.conf files.
+        targets: Snapshots (a folder, .zip, .json, or a sample by its file name, title or digest), broker.conf files, or
+            outputs of brokers get-runtime-config.
         snapshot: Cluster on which remedies for a broker.conf are tried.
         release: Release whose brokers read a broker.conf, such as 4.0.8; by default that of the snapshot, that
             of the images in the file, or 4.2.4.
@@ -37,7 +38,7 @@ def lint(
     """
     from planner.cluster.errors import FormatError
     from planner.cluster.releases import release as named
-    from planner.doors.lint import lint_file, lint_snapshot, release_in_file
+    from planner.doors.lint import has_settings_alone, lint_file, lint_snapshot, release_in_file
     from planner.share.export import json_text
     from planner.share.lint import lint_document, lint_sarif, lint_text, worst_first
 
@@ -52,7 +53,7 @@ def lint(
     found: list[LintFinding] = []
     for target in targets:
         path = Path(target)
-        if path.is_file() and path.suffix not in (".zip", ".json"):
+        if path.is_file() and (path.suffix not in (".zip", ".json") or has_settings_alone(path)):
             of_images, note = ("", "") if told else release_in_file(path)
             if note:
                 sys.stderr.write(f"note: {note}\n")

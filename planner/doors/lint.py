@@ -15,6 +15,7 @@ from planner.cluster.releases import release as named
 from planner.cluster.setting import OF_TYPE, conf_value
 from planner.cluster.settings import Settings
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.units import MIB
 from planner.doors.images import release_of_images, without_release
 from planner.doors.pieces import Configuration
 from planner.doors.places import Lines
@@ -39,6 +40,8 @@ from planner.simulate.run import simulate
 from planner.simulate.scenario import unchanged
 
 _LIKE: Final = 0.75
+_LARGEST_ANSWER: Final = MIB
+"""Bytes of the settings of a broker at most; a snapshot may have many more, and is not read twice."""
 _LOOKED_AT: Final = 5
 _WORD: Final = re.compile("[A-Z]?[a-z]+|[A-Z]+")
 _PLACE: Final = re.compile(r"[^\n]*?(?:, line (\d+))?: ")
@@ -51,7 +54,7 @@ _MOST_SAID: Final = 3
 
 def lint_snapshot(snapshot: Snapshot, source: str) -> tuple[LintFinding, ...]:
     """Return what is wrong with the settings of a cluster: each remedy is tried on it."""
-    return (*_fighting(snapshot, source), *_idle(snapshot, source), *_ignored(snapshot, source))
+    return (*_fighting(snapshot, source), *_idle(snapshot.settings, source), *_ignored(snapshot, source))
 
 
 def _fighting(snapshot: Snapshot, source: str) -> tuple[LintFinding, ...]:
@@ -72,9 +75,8 @@ def _fighting(snapshot: Snapshot, source: str) -> tuple[LintFinding, ...]:
     return tuple(_of_finding(one, without[one.finding.code], source, trials) for one in tried)
 
 
-def _idle(snapshot: Snapshot, source: str) -> Iterator[LintFinding]:
+def _idle(config: Settings, source: str) -> Iterator[LintFinding]:
     """Yield settings of a cluster that change nothing, because what reads them does not run."""
-    config = snapshot.settings
     for name, why in without_effect(config):
         default = config.release.settings[name].default
         back = settings_commands({name: (config[name], default)}, CommandOptions())
@@ -112,6 +114,17 @@ def _of_finding(tried: Tried, plain: Finding, source: str, trials: Trials) -> Li
     )
 
 
+def has_settings_alone(path: Path) -> bool:
+    """Say whether a file in JSON has settings, as brokers answer with them, and no cluster."""
+    if path.suffix != ".json" or path.stat().st_size > _LARGEST_ANSWER:
+        return False
+    try:
+        reading = read_outputs(path)
+    except FormatError:
+        return False
+    return reading.snapshot is None and any(one.is_of_brokers for one in (*reading.configurations, *reading.running))
+
+
 def release_in_file(path: Path) -> tuple[str, str]:
     """Return the release of the images that a settings file names, empty where there is not one, and what to say of it.
 
@@ -131,7 +144,7 @@ def lint_file(
     """Return what is wrong with a `broker.conf`, and, with a cluster that it is for, with that cluster under it.
 
     Args:
-        path: The file.
+        path: The file, or the settings that a broker answered with.
         release: The release whose brokers read it; by default that of the images that the file names, else the newest.
         snapshot: A cluster on which it is tried.
         name: What that cluster's snapshot is called on the command line.
@@ -142,6 +155,11 @@ def lint_file(
     reading = read_outputs(path)
     files = reading.settings_files
     release = release or named(release_of_images(files)[0])
+    running = [one for one in reading.running if one.is_of_brokers]
+    if not files and running and snapshot is not None:
+        return tuple(replace(one, source=str(path)) for one in lint_snapshot(applied(snapshot, running)[0], name))
+    if not files and running:
+        return tuple(_of_running(running, release, str(path), reading))
     if not files:
         raise FormatError(
             " ".join(["It holds no settings of Pulsar's load balancer.", *reading.not_used[:_MOST_SAID]]),
@@ -165,7 +183,7 @@ def lint_file(
     odd = {name for one in files for name in one.read_false}
     if snapshot is not None:
         changed, _ = applied(snapshot, files)
-        idle = [one for one in _idle(changed, name) if there.isdisjoint(one.settings)]
+        idle = [one for one in _idle(changed.settings, name) if there.isdisjoint(one.settings)]
         found += [_at(one, source, lines) for one in (*_fighting(changed, name), *idle)]
         return (*found, *_idle_lines(changed.settings, there - odd, source, lines))
     for one in setting_findings(config):
@@ -187,6 +205,28 @@ def lint_file(
         )
     found += _idle_lines(config, there - odd, source, lines)
     return tuple(found)
+
+
+def _of_running(
+    files: Sequence[Configuration], release: Release, source: str, reading: Reading
+) -> Iterator[LintFinding]:
+    """Yield what is wrong with the settings that brokers answered with, which commands change, and no editor."""
+    config = Settings(valid(Settings({}, release), _known(files, release))[0], release)
+    there = set(_known(files, release))
+    for one in setting_findings(config):
+        if not there.isdisjoint(one.settings):
+            yield LintFinding(
+                code=one.code,
+                severity=one.severity,
+                title=one.title,
+                evidence=one.evidence,
+                remedy=one.remedy,
+                command=change_commands(one, config),
+                settings=one.settings,
+                source=source,
+            )
+    yield from (one for one in _idle(config, source) if there.issuperset(one.settings))
+    yield from _not_read(reading, source, but_spelling=False)
 
 
 def _idle_lines(config: Settings, there: AbstractSet[str], source: str, lines: Lines) -> Iterator[LintFinding]:
@@ -379,9 +419,9 @@ def _unprefixed(files: Sequence[Configuration], release: Release, source: str, l
             )
 
 
-def _not_read(reading: Reading, source: str) -> Iterator[LintFinding]:
+def _not_read(reading: Reading, source: str, *, but_spelling: bool = True) -> Iterator[LintFinding]:
     """Yield what else a file holds: commands that override settings, damaged lines, answers that are no settings."""
-    known = {*spelling(reading.configurations), *reading.expected}
+    known = {*(spelling(reading.configurations) if but_spelling else ()), *reading.expected}
     for said in (one for one in reading.not_used if one not in known):
         place = _PLACE.match(said, len(Path(source).name))
         why = said[place.end() :] if place else said

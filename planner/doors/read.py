@@ -318,6 +318,7 @@ def _whole(given: Given) -> Snapshot:
 
 def _reading(pieces: Sequence[Piece], cluster: str, release: str, now_ms: int) -> Reading:
     files = tuple(one for one in pieces if isinstance(one, Configuration) and one.form == "file")
+    answered = tuple(one for one in pieces if isinstance(one, Configuration) and one.form != "file")
     left = [one for one in pieces if isinstance(one, NotUsed)]
     not_used = tuple(_left_out(left))
     expected = tuple(_left_out([one for one in left if one.is_expected]))
@@ -336,7 +337,8 @@ def _reading(pieces: Sequence[Piece], cluster: str, release: str, now_ms: int) -
         for one in made.who.unknown
         if not isinstance(one, Configuration) and (one.bundles if isinstance(one, OwnedBundles) else True)
     ]
-    reading = Reading(None, found, (), tuple(assumed), tuple(made.said.texts), not_used, files, expected=expected)
+    said = tuple(made.said.texts)
+    reading = Reading(None, found, (), tuple(assumed), said, not_used, files, expected=expected, running=answered)
     if not made.brokers or not (any(made.owned.values()) or made.placed.topics or (made.owned and made.known)):
         return replace(reading, missing=tuple(_needed(made)), not_enough=_not_enough(made))
     missing = tuple(missing_of(made))

@@ -1,6 +1,6 @@
 """What became of the files that were read: a snapshot, settings, and what a person must know about both."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from planner.cluster.snapshot import Snapshot
@@ -48,6 +48,7 @@ class Reading:
         contradictions: Where two pieces do not agree, one sentence each.
         not_used: What was not read, with the reason, one sentence each.
         configurations: Settings files, in the order of the files.
+        running: Settings that brokers answered with: those in force, and dynamic ones.
         not_enough: Why there is no snapshot; empty where there is one.
         expected: What of `not_used` is no loss.
     """
@@ -59,6 +60,7 @@ class Reading:
     contradictions: tuple[str, ...] = ()
     not_used: tuple[str, ...] = ()
     configurations: tuple[Configuration, ...] = ()
+    running: tuple[Configuration, ...] = field(default=(), kw_only=True)
     not_enough: str = ""
     expected: tuple[str, ...] = ()
 

@@ -510,3 +510,33 @@ def test_a_cluster_without_shedding_has_one_finding_about_it() -> None:
     assert [one.code for one in lint_snapshot(hot, "hot") if "is false" in one.title] == ["shedding_off"]
     calm = cluster((0.5, 0.5, 0.5), settings=off)
     assert [one.code for one in lint_snapshot(calm, "calm") if "is false" in one.title] == ["balancer_off"]
+
+
+RUNTIME = {
+    "loadBalancerSheddingEnabled": "true",
+    "loadBalancerSheddingGracePeriodMinutes": "0",
+    "brokerServicePort": "",
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("runtime.json", json.dumps(RUNTIME)),
+        ("runtime.txt", "".join(f"{name}    {value}\n" for name, value in RUNTIME.items() if value)),
+    ],
+)
+def test_settings_that_a_broker_answered_with_are_checked(
+    name: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They were said to hold no settings, although they are all that is in force."""
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    assert main(["lint", str(path), "--json"]) == 1
+    (found,) = json.loads(capsys.readouterr().out)["findings"]
+    assert (found["code"], found["source"]) == ("no_grace_period", str(path))
+    change = "--config loadBalancerSheddingGracePeriodMinutes --value 30"
+    assert found["command"] == [f"pulsar-admin brokers update-dynamic-config {change}"]
+    assert main(["lint", str(path), "--snapshot", "real-modular.json", "--json"]) == 1
+    tried = {one["code"]: one for one in json.loads(capsys.readouterr().out)["findings"]}
+    assert tried["no_grace_period"]["source"] == str(path)
