@@ -36,7 +36,9 @@ class Compared:
         return judge(self.before(carried_out), Result.of(carried_out))
 
     def why_lost(self, carried_out: Trace) -> str:
-        """Return where a plan's gain does not hold, a clause; empty where it does."""
+        """Return where a plan's gain does not hold, or that there is none, a clause; empty where it does."""
+        if self.verdict(carried_out).word == "same":
+            return "doing nothing for as long has the same result"
         gain = gained(self.before(carried_out), Result.of(carried_out))
         try:
             return why_lost(gain, self._others(carried_out))

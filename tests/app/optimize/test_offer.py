@@ -176,7 +176,7 @@ def test_room_is_named_only_where_there_is_room(uneven: Snapshot) -> None:
 @pytest.mark.parametrize(
     ("number", "caution", "instead"),
     [
-        (24, "with 10 % more traffic, it is worse than doing nothing", "Stable alternative: 1 move to "),
+        (24, "with 10 % more traffic, it is worse than doing nothing", "Stable alternative: 2 moves to "),
         (42, "under another seed, it is worse than doing nothing", "Steady alternative: 2 moves to "),
         (45, "with 10 % more traffic, most of the gain is lost", "Stable alternative: 2 moves to "),
         (68, "with 10 % more traffic, it is worse than doing nothing", "Stable alternative: the same moves with "),
@@ -210,3 +210,18 @@ def test_where_shedding_is_off_a_plan_is_compared_with_a_cluster_in_which_it_sta
     assert found.verdict.word == "better"
     assert found.stability.was_off
     assert found.stability.sentence.startswith("Shedding is off, so nothing undoes the plan for now.")
+
+
+def test_a_plan_that_pulsar_makes_itself_is_not_recommended() -> None:
+    """Pulsar moves the same bundle at once: the headline promised a fall that comes without the plan, too."""
+    spec = ClusterSpec(brokers=2, namespaces=1, bundles=8, topics=60, msg_rate_per_s=40_000, ownership_skew=0.8)
+    cluster = generate(spec, 6)
+    settings = cluster.settings.changed(
+        loadBalancerBrokerThresholdShedderPercentage=3,
+        loadBalancerLoadPlacementStrategy="org.apache.pulsar.broker.loadbalance.impl.LeastResourceUsageWithWeight",
+    )
+    plan = best_plan(replace(cluster, settings=settings), Question(moves=1, splits=0, rounds=2))
+    found = offer_of(plan)
+    assert found.verdict is not None
+    assert found.verdict.word == "same"
+    assert found.caution == "Not recommended: doing nothing for as long has the same result."
