@@ -57,7 +57,7 @@ class Asked:
         said = f"You asked for {_listed(wanted)}." if wanted else "Your edits need no command that moves a bundle."
         if self.nothing:
             said = "You asked for nothing here: this scenario has no edits and no changed settings."
-        own = [f"moves {count(len(self.moves), 'further bundle')}"] if self.moves else []
+        own = [f"moves {count(len(self.moves), 'bundle')}"] if self.moves else []
         own += [f"makes {count(len(self.splits), 'split')}"] if self.splits else []
         return f"{said} Pulsar itself {_listed(own)}." if own else said
 

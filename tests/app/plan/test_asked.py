@@ -34,7 +34,7 @@ def test_a_drain_unloads_the_drained_broker_and_nothing_else(story: Snapshot) ->
     assert {command.bundle for command in unloads} == mine
     assert {command.source for command in unloads} == {broker}
     assert not [command for command in commands_of(asked) if command.section == "splits"]
-    own = f"moves {len(asked.moves)} further bundles and makes 8 splits"
+    own = f"moves {len(asked.moves)} bundles and makes 8 splits"
     assert asked.sentence == f"You asked for {len(mine)} moves. Pulsar itself {own}."
     assert len(final_moves(whole)) > len(mine)
     everything = commands_of(asked, everything=True)
