@@ -37,11 +37,11 @@ class Compared:
 
     def why_lost(self, carried_out: Trace) -> str:
         """Return where a plan's gain does not hold, or that there is none, a clause; empty where it does."""
-        if self.verdict(carried_out).word == "same":
+        before, after = self.before(carried_out), Result.of(carried_out)
+        if judge(before, after).word == "same":
             return "doing nothing for as long has the same result"
-        gain = gained(self.before(carried_out), Result.of(carried_out))
         try:
-            return why_lost(gain, self._others(carried_out))
+            return why_lost(gained(before, after), self._others(carried_out))
         except PlannerError:  # a bundle was split before its turn came
             return f"{VARIANTS[-1]}, it cannot be carried out"
 
