@@ -96,7 +96,7 @@ def _overview(view: state.Current) -> str:
         hidden=("tenant", "split algorithm"),
         pick=lambda row: address.put(namespace=names[row]),
         key=f"namespaces-{tenant}",
-        height=250,
+        height=215,
     )
     st.caption(
         "Above an even part: how much of the cluster's load the busiest broker of a namespace has beyond an even part"
