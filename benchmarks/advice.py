@@ -33,7 +33,7 @@ from planner.simulate.generate import generate
 from planner.simulate.judge import Result, gained, judge, share_gone
 from planner.simulate.run import simulate
 from planner.simulate.scenario import Scenario, Step, unchanged
-from planner.simulate.steadiness import OTHER_TRAFFIC, variants
+from planner.simulate.steadiness import KEPT, VARIANTS, variants
 from planner.simulate.strategies import under_strategy
 
 _MOVES = 10
@@ -80,12 +80,11 @@ def faults(cluster: Snapshot, scenario: Scenario, action: Action) -> Iterator[st
 
 def _by_luck(best: tuple[str, float] | None, outcomes: Iterable[tuple[Result, Result]]) -> Iterator[str]:
     """Yield where a gain does not hold, of the outcomes of `variants`."""
-    for at, (one, two) in enumerate(outcomes):
-        where = f"{OTHER_TRAFFIC[at]:g} times the traffic" if at < len(OTHER_TRAFFIC) else "another seed"
+    for where, (one, two) in zip(VARIANTS, outcomes, strict=True):
         if judge(one, two).word == "worse":
-            yield f"worse with {where}: {judge(one, two).text}"
-        elif best is not None and share_gone(best[0], one, two) < best[1] / 2:
-            yield f"less than half of the gain in {best[0]} is left with {where}"
+            yield f"worse {where}: {judge(one, two).text}"
+        elif best is not None and share_gone(best[0], one, two) < KEPT * best[1]:
+            yield f"less than half of the gain in {best[0]} is left {where}"
 
 
 def faults_of_plan(cluster: Snapshot, scenario: Scenario) -> tuple[int, list[str]]:

@@ -60,20 +60,15 @@ def _blast_radius(trace: Trace, visible: Sequence[Event]) -> None:
     """Draw whom the moves disconnect."""
     chosen = set(map(id, visible))
     radius = blast_radius([e for cycle in disconnections(trace) for e in cycle if id(e) in chosen])
-    numbers = {
-        "Moves of bundles": sum(event.kind in _MOVED for event in visible),
-        "Disconnected topics": radius.topics,
-        "Disconnected producers": radius.producers,
-        "Disconnected consumers": radius.consumers,
-    }
-    help_ = {"Moves of bundles": "By you or by Pulsar. A bundle counts each time it moves."}
-    metrics(
-        [
-            (label, f"{value:,}", help_.get(label, "Counted once per disconnection."))
-            for label, value in numbers.items()
-        ],
-        160,
+    each = "Counted once per disconnection."
+    moves = sum(event.kind in _MOVED for event in visible)
+    numbers = (
+        ("Moves of bundles", moves, "By you or by Pulsar. A bundle counts each time it moves."),
+        ("Disconnected topics", radius.topics, each),
+        ("Disconnected producers", radius.producers, each),
+        ("Disconnected consumers", radius.consumers, each),
     )
+    metrics([(label, f"{value:,}", help_) for label, value, help_ in numbers], 160)
 
 
 def _choose(trace: Trace) -> _Filter:

@@ -101,14 +101,19 @@ def _of_finding(tried: Tried, plain: Finding, source: str, trials: Trials) -> Li
         command = tuple(one.line or f"# {one.note}" for one in commands_of(asked))
     elif tried.trial is None and finding.tried != NOT_TRIED:
         command = change_commands(plain, snapshot.settings)
+    command = command or (f"pulsar-bundle-planner fix --snapshot {shlex.quote(source)}",)
+    return replace(_of_settings(finding, command, source), tried=finding.tried)
+
+
+def _of_settings(finding: Finding, command: tuple[str, ...], source: str) -> LintFinding:
+    """Return a finding about settings with the commands of its remedy, which was not tried."""
     return LintFinding(
         code=finding.code,
         severity=finding.severity,
         title=finding.title,
         evidence=finding.evidence,
         remedy=finding.remedy,
-        tried=finding.tried,
-        command=command or (f"pulsar-bundle-planner fix --snapshot {shlex.quote(source)}",),
+        command=command,
         settings=finding.settings,
         source=source,
     )
@@ -190,19 +195,8 @@ def lint_file(
         # What no file sets has its default, of which brokers say nothing either.
         if there.isdisjoint(one.settings) or odd.issuperset(one.settings):
             continue
-        found.append(
-            LintFinding(
-                code=one.code,
-                severity=one.severity,
-                title=one.title,
-                evidence=one.evidence,
-                remedy=one.remedy,
-                command=tuple(lines.written(name, conf_value(value)) for name, value in one.changes.items()),
-                settings=one.settings,
-                source=source,
-                line=lines.last(one.settings),
-            )
-        )
+        command = tuple(lines.written(name, conf_value(value)) for name, value in one.changes.items())
+        found.append(replace(_of_settings(one, command, source), line=lines.last(one.settings)))
     found += _idle_lines(config, there - odd, source, lines)
     return tuple(found)
 
@@ -215,16 +209,7 @@ def _of_running(
     there = set(_known(files, release))
     for one in setting_findings(config):
         if not there.isdisjoint(one.settings):
-            yield LintFinding(
-                code=one.code,
-                severity=one.severity,
-                title=one.title,
-                evidence=one.evidence,
-                remedy=one.remedy,
-                command=change_commands(one, config),
-                settings=one.settings,
-                source=source,
-            )
+            yield _of_settings(one, change_commands(one, config), source)
     yield from (one for one in _idle(config, source) if there.issuperset(one.settings))
     yield from _not_read(reading, source, but_spelling=False)
 

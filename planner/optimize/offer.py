@@ -131,18 +131,18 @@ def offer_of(
         lost = "" if asked or required(plan) else compared.why_lost(watched.as_set)
         stability = stability_of(plan, watched=watched, cancelled=cancelled)
         return Offer(plan, plan, stability, verdict, "", None, limit, before, lost)
-    found: list[tuple[Plan, Watched, str]] = []
+    found: list[tuple[Plan, Watched, Verdict, str]] = []
     for fewer, seen in _smaller(plan, reversed(_SIZES), cancelled):
         verdict = compared.verdict(seen.as_set)
         if verdict.word != "worse":
-            found.append((fewer, seen, compared.why_lost(seen.as_set)))
+            found.append((fewer, seen, verdict, compared.why_lost(seen.as_set)))
             if not found[-1][-1]:
                 break
     if found:
-        fewer, seen, lost = min(found, key=lambda one: bool(one[-1]))
+        fewer, seen, verdict, lost = min(found, key=lambda one: bool(one[-1]))
         offered = replace(fewer, notes=(*fewer.notes, tried))
         stability = stability_of(offered, watched=seen, cancelled=cancelled)
-        return Offer(plan, offered, stability, compared.verdict(seen.as_set), tried, None, limit, before, lost)
+        return Offer(plan, offered, stability, verdict, tried, None, limit, before, lost)
     offered = without_moves(plan, tried)
     stability = stability_of(offered, cancelled=cancelled)
     return Offer(plan, offered, stability, verdict, tried, None, limit, before)

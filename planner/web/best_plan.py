@@ -222,7 +222,7 @@ def _is_untrue(view: state.Current) -> bool:
 
 
 def alternative(offered: Offer) -> Offer | None:
-    """Return an offer with what Pulsar leaves alone instead; None while that is looked for, which is said."""
+    """Return an offer with what is better to do instead; None while that is looked for, which is said."""
     if (offered.recommended and offered.stability.stable) or not offered.plan.moves:
         return offered
     words = "Looking for moves that last"
