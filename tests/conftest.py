@@ -114,8 +114,10 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what starts a JVM, give it to one worker, and put what takes longest first."""
+    """Mark what starts a JVM or a browser, give the former to one worker, and put what takes longest first."""
     for item in items:
+        if item.path.is_relative_to(BROWSER_TESTS):
+            item.add_marker("e2e")
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker("spark")
         if item.get_closest_marker("spark"):

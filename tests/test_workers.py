@@ -23,7 +23,6 @@ def test_single(number):
 _WINDOWS = """
 import pytest
 
-@pytest.mark.e2e
 @pytest.mark.xdist_group("windows")
 @pytest.mark.parametrize("number", range(9))
 def test_window(number):

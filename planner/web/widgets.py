@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 from zlib import crc32
 
 import pandas as pd
@@ -30,8 +30,17 @@ _SAID: Final[SessionValue[PlannerError | None]] = SessionValue("said_refused", l
 
 DOUBLE_CLICK_S: Final = 0.5
 """Two clicks that are closer together are one double click."""
-_PRESSED_AT: Final[SessionValue[dict[str, float]]] = SessionValue("pressed_at", dict)
-"""When a button of each name was pressed last."""
+
+
+class _Press(NamedTuple):
+    """When a button was pressed, or what followed was drawn if that was done already, s by a steady clock."""
+
+    at_s: float
+    drawn: bool
+
+
+_PRESSED: Final[SessionValue[dict[str, _Press]]] = SessionValue("pressed", dict)
+"""How a button of each name was pressed last."""
 
 _SHOWN_VIOLATIONS = 20
 _SHOWN_NOTES = 100
@@ -170,11 +179,15 @@ def once(act: Callable[[], None], name: str) -> Callable[[], None]:
         act: What to do.
         name: What the buttons that take each other's place have in common.
     """
+    pressed = _PRESSED.get()
+    if name in pressed and not pressed[name].drawn:
+        # Another button stands there from now on: on a busy machine long after the first click.
+        pressed[name] = _Press(time.monotonic(), drawn=True)
 
     def first() -> None:
-        pressed, now_s = _PRESSED_AT.get(), time.monotonic()
-        last_s, pressed[name] = pressed.get(name, -DOUBLE_CLICK_S), now_s
-        if now_s - last_s >= DOUBLE_CLICK_S:
+        pressed, now_s = _PRESSED.get(), time.monotonic()
+        last, pressed[name] = pressed.get(name), _Press(now_s, drawn=False)
+        if last is None or now_s - last.at_s >= DOUBLE_CLICK_S:
             act()
 
     return first

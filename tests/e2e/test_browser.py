@@ -20,7 +20,6 @@ from planner.web.headers import COOKIE
 from planner.workspace.samples import load_sample, samples
 from tests.e2e.conftest import Server, Visitor, by_menu
 
-pytestmark = pytest.mark.e2e
 Window = Callable[..., Visitor]
 
 REAL = next(sample for sample in samples() if sample.file == "real-modular.json")

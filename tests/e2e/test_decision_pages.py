@@ -11,7 +11,6 @@ from playwright.sync_api import Locator, Page, expect
 from planner.workspace.samples import samples
 from tests.e2e.conftest import Server, Visitor
 
-pytestmark = pytest.mark.e2e
 Window = Callable[..., Visitor]
 
 

@@ -20,8 +20,6 @@ from planner.workspace.database import open_workspace
 from planner.workspace.samples import samples
 from tests.e2e.conftest import Server, Visitor
 
-pytestmark = pytest.mark.e2e
-
 _TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 # What Streamlit itself draws, and no page can change: its menu on top, the grid behind the picture of a table, and the
 # points of a sparkline.

@@ -14,8 +14,6 @@ from planner.web import registry
 from planner.workspace.samples import samples
 from tests.e2e.conftest import Server, Visitor, by_menu
 
-pytestmark = pytest.mark.e2e
-
 Window = Callable[..., Visitor]
 MOST_PX = 90
 

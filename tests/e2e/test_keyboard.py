@@ -3,12 +3,9 @@
 import re
 from collections.abc import Callable
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from tests.e2e.conftest import Server, Visitor
-
-pytestmark = pytest.mark.e2e
 
 _MOST_KEYS = 55
 """It takes 43, and some more on each of three pages where the focus of a button that is gone is lost."""

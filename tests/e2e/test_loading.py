@@ -3,12 +3,9 @@
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from playwright.sync_api import expect
 
 from tests.e2e.conftest import Server, Visitor
-
-pytestmark = pytest.mark.e2e
 
 INPUTS = Path(__file__).parents[1] / "data" / "doors" / "inputs"
 

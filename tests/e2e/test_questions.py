@@ -12,8 +12,6 @@ from playwright.sync_api import Locator, expect
 
 from tests.e2e.conftest import Server, Visitor
 
-pytestmark = pytest.mark.e2e
-
 TOPIC = "persistent://acme/orders/nobody-listed-this"
 _FEW, _SOME = 2, 4
 

@@ -19,7 +19,6 @@ from planner.simulate.scenario import Scenario, Step
 from planner.workspace.samples import load_sample, samples
 from tests.e2e.conftest import Server, Visitor, by_menu
 
-pytestmark = pytest.mark.e2e
 Window = Callable[..., Visitor]
 
 

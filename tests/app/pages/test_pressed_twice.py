@@ -1,6 +1,7 @@
 """Clicks that come twice, or before the browser shows what the first one did: they reach nothing else."""
 
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -46,6 +47,19 @@ def test_a_double_click_deletes_one_edit(page: Page) -> None:
     delete_first(test)
     delete_first(test)
     assert steps(test) == [BROKERS, THREE]
+
+
+@pytest.mark.parametrize(("again_s", "left"), [(0.3, [BROKERS, THREE]), (0.7, [THREE])])
+def test_the_time_counts_from_when_the_other_button_is_drawn(
+    page: Page, monkeypatch: pytest.MonkeyPatch, again_s: float, left: list[Step]
+) -> None:
+    """On a busy machine that was more than half a second after the first click, and the second one deleted, too."""
+    test = page("what_if", scenario=link(DOUBLE, BROKERS, THREE))
+    times = iter([0.0, 10.0, 10.0 + again_s, 20.0])  # pressed, drawn, pressed, drawn
+    monkeypatch.setattr(widgets, "time", SimpleNamespace(monotonic=lambda: next(times)))
+    delete_first(test)
+    delete_first(test)
+    assert steps(test) == left
 
 
 @pytest.mark.usefixtures("unhurried")
