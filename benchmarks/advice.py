@@ -76,6 +76,10 @@ def faults(cluster: Snapshot, scenario: Scenario, action: Action) -> Iterator[st
     if judge(before, after).word in {"worse", "same"}:
         yield f"{judge(before, after).text}"
     yield from _by_luck(gained(before, after), (results(other) for other in variants(scenario)))
+    if action.restarts(scenario):
+        bare = Result.of(simulate(cluster, scenario.with_steps(*scenario.steps, Step(restart_of(len(cluster.brokers))))))
+        if judge(bare, after).word in {"worse", "same"}:
+            yield f"no better than its restart alone: {judge(bare, after).text}"
 
 
 def _by_luck(best: tuple[str, float] | None, outcomes: Iterable[tuple[Result, Result]]) -> Iterator[str]:

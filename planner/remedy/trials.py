@@ -14,7 +14,7 @@ from planner.remedy.action import Action, restart_of
 from planner.simulate.edits.registry import BrokersRestart, BundleSplit
 from planner.simulate.judge import Result, Verdict, gained, judge, unbeaten
 from planner.simulate.run import simulate
-from planner.simulate.scenario import Scenario
+from planner.simulate.scenario import Scenario, Step
 from planner.simulate.steadiness import KEPT, LOST, holds, variants
 
 _RESTARTED: Final = 50_000
@@ -42,6 +42,7 @@ class Trial:
         steady: Whether the gain holds under other seeds and traffic; None while that was not tried.
         restart: The rolling restart that was simulated with it, if any.
         counted: Whether the restart that it needs was too much work, so that only its disconnections count.
+        bare: The result with that restart alone, where it was simulated: the action gets no credit for what that brings.
     """
 
     action: Action
@@ -54,6 +55,7 @@ class Trial:
     steady: bool | None = None
     restart: BrokersRestart | None = None
     counted: bool = False
+    bare: Result | None = None
 
     def on(self, scenario: Scenario) -> Scenario:
         """Return a scenario with the action as it was tried: with its restart, unless the scenario makes one."""
@@ -68,17 +70,24 @@ class Trial:
     def is_worth_it(self) -> bool:
         """Whether it may be offered: better, or a trade-off that brings far more than it costs.
 
-        No split is offered that leaves brokers further apart, or that only spares clients: bundles never merge, so its
-        price is paid for good.
+        That holds against the restart alone as well, where it needs one. No split is offered that leaves brokers
+        further apart, or that only spares clients: bundles never merge, so its price is paid for good.
         """
-        if self.spares_once:
+        return not self.spares_once and self._beats(self.before, self.verdict) and not self.only_restarts
+
+    @property
+    def only_restarts(self) -> bool:
+        """Whether the restart that it needs brings as much alone."""
+        return self.bare is not None and not self._beats(self.bare, judge(self.bare, self.after))
+
+    def _beats(self, one: Result, verdict: Verdict) -> bool:
+        """Say whether it is better than an outcome, or a trade-off that brings far more than it costs."""
+        if verdict.word != "trade-off":
+            return verdict.word == "better"
+        if verdict.overload is None or verdict.overload < 0:
             return False
-        if self.verdict.word != "trade-off":
-            return self.verdict.word == "better"
-        if self.verdict.overload is None or self.verdict.overload < 0:
-            return False
-        one, two = self.before, self.after
-        if self.verdict.balance == 1:
+        two = self.after
+        if verdict.balance == 1:
             lower = one.end_peak_percent - two.end_peak_percent >= _LOWER_PEAK_POINTS
             even = one.deviation_points - two.deviation_points >= _LOWER_DEVIATION_POINTS
             return (lower or even) and two.topics - one.topics <= one.all_topics
@@ -111,7 +120,7 @@ class Trial:
         if self.counted:
             parts.append("Of the rolling restart that it needs, only the disconnections are included.")
         elif self.action.restart:
-            parts.append("The rolling restart that it needs is included.")
+            parts.append(f"The rolling restart that it needs is included{self._of_restart}.")
         if self.offered:
             parts += [f"{self.stays_apart}."] if self.stays_apart else []
             parts += [] if self.settles else ["Bundles still move at the end."]
@@ -122,7 +131,17 @@ class Trial:
         """Why it is not offered although it is better here; empty where it is not better, or is offered."""
         if self.is_worth_it:
             return "" if self.offered else LOST
-        return "clients are spared once, but bundles never merge again" if self.spares_once else ""
+        if self.spares_once:
+            return "clients are spared once, but bundles never merge again"
+        by_restart = self.only_restarts and self._beats(self.before, self.verdict)
+        return "the rolling restart that it needs brings as much alone" if by_restart else ""
+
+    @property
+    def _of_restart(self) -> str:
+        """What the restart brings alone, as the end of a sentence; empty where that is nothing."""
+        if self.bare is None or judge(self.before, self.bare).word in {"same", "worse"}:
+            return ""
+        return f"; alone, it ends with a peak of {self.bare.end_peak_percent:.1f} %"
 
     @property
     def stays_apart(self) -> str:
@@ -157,6 +176,8 @@ class Trials:
         self.snapshot, self.scenario, self.cancelled = snapshot, scenario, cancelled
         self._results: dict[tuple[object, ...], Result] = {}
         self._plain = outcome
+        self._restarted: dict[tuple[object, ...], Result] = {}
+        """Results of the restart alone, by variant."""
         self._trials: dict[tuple[object, ...], Trial | None] = {}
         self._latest: tuple[tuple[object, ...], Outcome] | None = None
         """The outcome of the action tried last, by its key."""
@@ -192,6 +213,7 @@ class Trials:
             further,
             restart=self._restart if restarts else None,
             counted=restarts and not self.simulates_restarts,
+            bare=self._bare(self.scenario) if restarts and self.simulates_restarts else None,
         )
 
     def unchanged(self) -> Outcome:
@@ -235,22 +257,54 @@ class Trials:
         known = self._trials.get(trial.action.key) or trial
         if not trial.is_worth_it or known.steady is not None:
             return replace(trial, steady=known.steady)
-        gain, steady = gained(trial.before, trial.after), False
+        steady = False
         with suppress(PlannerError):  # bundles that were split in another way by then cannot be moved
-            steady = gain is not None and holds(gain, self._others(trial)) and not self.cancelled()
+            steady = self._holds(trial) and not self.cancelled()
         found = replace(trial, steady=steady)
         self._trials[trial.action.key] = found
         return found
 
-    def _others(self, trial: Trial) -> Iterator[tuple[Result, Result]]:
-        """Yield what comes of each variant of the scenario without an action, and with it, until trying is stopped."""
-        for variant in variants(self.scenario):
-            if self.cancelled():
-                return
-            key = variant.seed, variant.steps
-            if key not in self._results:
-                self._results[key] = Result.of(simulate(self.snapshot, variant))
-            yield self._results[key], self._result(trial.action, variant, self._outcome(trial.action, variant))
+    def _holds(self, trial: Trial) -> bool:
+        """Say whether a gain is left in each variant of the scenario, that beyond a restart alone as well."""
+        after: dict[tuple[object, ...], Result] = {}
+
+        def with_it(variant: Scenario) -> Result:
+            key = _of_variant(variant)
+            if key not in after:
+                after[key] = self._result(trial.action, variant, self._outcome(trial.action, variant))
+            return after[key]
+
+        def others(without: Callable[[Scenario], Result]) -> Iterator[tuple[Result, Result]]:
+            for variant in variants(self.scenario):
+                if self.cancelled():
+                    return
+                yield without(variant), with_it(variant)
+
+        gain = gained(trial.before, trial.after)
+        if gain is None or not holds(gain, others(self._without)):
+            return False
+        beyond_restart = None if trial.bare is None else gained(trial.bare, trial.after)
+        return trial.bare is None or (beyond_restart is not None and holds(beyond_restart, others(self._bare)))
+
+    def _without(self, variant: Scenario) -> Result:
+        """Return what comes of a variant without an action."""
+        key = _of_variant(variant)
+        if key not in self._results:
+            self._results[key] = Result.of(simulate(self.snapshot, variant))
+        return self._results[key]
+
+    def _bare(self, variant: Scenario) -> Result:
+        """Return what comes of a variant with a rolling restart alone."""
+        key = _of_variant(variant)
+        if key not in self._restarted:
+            steps = *variant.steps, Step(restart_of(len(self.snapshot.brokers)))
+            self._restarted[key] = Result.of(simulate(self.snapshot, variant.with_steps(*steps)))
+        return self._restarted[key]
+
+
+def _of_variant(variant: Scenario) -> tuple[object, ...]:
+    """Return what tells a variant of one scenario from the others."""
+    return variant.seed, variant.steps
 
 
 def _sheds_late(outcome: Outcome) -> bool:

@@ -160,6 +160,21 @@ def test_what_needs_a_restart_disconnects_everybody_once() -> None:
     assert small.restart == ()
 
 
+def test_a_setting_gets_no_credit_for_its_restart() -> None:
+    """Brokers that start take bundles over, whatever was set: an idle setting was offered for what that brings."""
+    many: dict[int, tuple[float, ...]] = {0: (1.0,) * 60, 1: (1.0,) * 4}
+    settings = {"loadBalancerLoadSheddingStrategy": default_shedder(LoadManager.EXTENSIBLE).java_class}
+    settings["loadBalancerMaxNumberOfBundlesInBundleLoadReport"] = "1"
+    usage = (0.96, 0.06, 0.02, 0.02)
+    trials, _ = trials_of(cluster(usage, many, load_manager=LoadManager.EXTENSIBLE, settings=settings, topics=5))
+    trial = trials.try_out(settings_action("setting", {"lowerBoundarySheddingEnabled": True}, trials.snapshot.settings))
+    assert trial is not None
+    assert trial.verdict.word == "better"
+    assert not trials.confirmed(trial).offered
+    assert trial.text.startswith("Not recommended: the rolling restart that it needs brings as much alone.")
+    assert f"alone, it ends with a peak of {trial.after.end_peak_percent:.1f} %" in trial.text
+
+
 def test_a_setting_that_is_emptied_is_told_so() -> None:
     cluster = sample("avg-shedder.json")
     action = settings_action("setting", {"loadBalancerSheddingExcludedNamespaces": (), HISTORY: 0.5}, cluster.settings)
