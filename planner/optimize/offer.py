@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from planner.cluster.errors import ScenarioError
+from planner.cluster.names import BROKER_OVERLOADED_THRESHOLD_PERCENTAGE
 from planner.cluster.text import count
 from planner.optimize.answer import best_plan
 from planner.optimize.compared import Compared
@@ -75,6 +76,7 @@ class Offer:
         constraint: What makes the lower bound.
         before: What doing nothing comes to; None without a plan.
         lost: Where the gain of the plan does not hold, a clause; empty where it does, or the plan has to be.
+        untrue: No usage is true.
     """
 
     first: Plan
@@ -86,6 +88,7 @@ class Offer:
     constraint: Constraint | None
     before: Result | None
     lost: str = ""
+    untrue: bool = False
 
     @property
     def lasting(self) -> str:
@@ -96,6 +99,21 @@ class Offer:
     def recommended(self) -> bool:
         """Whether there is something to do, and its gain is no luck."""
         return bool(self.plan.moves) and not self.lost
+
+    @property
+    def too_full(self) -> str:
+        """That no moves bring every broker under the limit, as the lower bound proves; empty where they may."""
+        plan, limit = self.first, self.constraint
+        if self.untrue:
+            return ""
+        if self.before is not None:
+            percent = self.before.limit_percent
+        else:
+            percent = plan.at_start.settings.number(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE)
+        other = None if limit is None or limit.kind == "budget" else limit.without_percent
+        if min(plan.floor * 100, plan.floor * 100 if other is None else other) <= percent:
+            return ""
+        return f"No moves bring every broker under {percent:g} %: Fix it looks for what does."
 
     @property
     def caution(self) -> str:
@@ -120,10 +138,10 @@ def offer_of(
         tried, stability = "" if needed is plan else _UNTRUE, stability_of(needed, cancelled=cancelled)
         if stability.keeps:  # no threshold either is known to keep it
             stability = replace(stability, keeps=LEFT_OFF)
-        return Offer(plan, needed, stability, None, tried, None, None, None)
+        return Offer(plan, needed, stability, None, tried, None, None, None, untrue=True)
     limit, watched = constraint_of(plan), watch(plan, cancelled)
     if not plan.moves:
-        return Offer(plan, plan, stability_of(plan, watched=watched), None, "", None, limit, None)
+        return Offer(plan, plan, stability_of(plan, watched=watched), None, "", None, limit, None, untrue=untrue)
     compared = Compared(cancelled)
     before, verdict = compared.before(watched.as_set), compared.verdict(watched.as_set)
     tried = "" if asked else _declined(plan, verdict)

@@ -42,7 +42,7 @@ class Trial:
         steady: Whether the gain holds under other seeds and traffic; None while that was not tried.
         restart: The rolling restart that was simulated with it, if any.
         counted: Whether the restart that it needs was too much work, so that only its disconnections count.
-        bare: The result with that restart alone, where it was simulated: the action gets no credit for what that brings.
+        bare: The result with that restart alone, where it was simulated: the action gets no credit for it.
     """
 
     action: Action

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from planner.cluster.setting import conf_value
+from planner.cluster.setting import SettingValue, conf_value
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.text import count
 from planner.explain.diagnosis import diagnose
@@ -13,6 +13,7 @@ from planner.explain.finding import MEASUREMENT, Finding
 from planner.explain.health import within
 from planner.explain.held import APART
 from planner.explain.outcome import Outcome
+from planner.pulsar.shedding.profile import ROOM
 from planner.remedy.action import Action, both
 from planner.remedy.candidates import candidates, more_brokers, moves_after, of_finding, splits_in_parts
 from planner.remedy.fewest import MOST, brings_most, fewest, first_splits, in_place
@@ -28,6 +29,8 @@ _OF_A_TOPIC: Final = frozenset({"hot_topic", "key_skew"})
 """Findings about a topic that no split divides."""
 _BEHIND_ALL: Final = frozenset({"more_cores"})
 """Findings about what others rest on: these come first, whatever the remedies of others gain."""
+_GATE: Final = "held_by_gate"
+"""The finding whose remedy says how far a setting has to go, *or more* and *or less*."""
 _PAIRED: Final = 4
 """Best single actions of which pairs are tried."""
 _FOLLOWED: Final = 2
@@ -162,7 +165,10 @@ def _at_its_best(finding: Finding, trial: Trial, trials: Trials) -> tuple[Findin
         best = best_value(trials, trial, trials.unchanged())
         stays = best.offered and finding.code not in trials.gone(best)
         end = ", although the finding stays" if stays else ""
-        said = f"Of the values that were tried, {conf_value(best.action.settings[name])} does best{end}."
+        value, named = best.action.settings[name], trial.action.settings[name]
+        said = f"Of the values that were tried, {conf_value(value)} does best{end}."
+        if finding.code == _GATE and not _is_beyond(value, named, trials.scenario.settings_over(trials.snapshot)[name]):
+            said = f"But {conf_value(value)} does better than that: both were tried{end}."
     else:
         best = fewest(trials, trial)
         few = len(best.action.edits)
@@ -171,6 +177,14 @@ def _at_its_best(finding: Finding, trial: Trial, trials: Trials) -> tuple[Findin
         return finding, best
     changes = {} if best.action.edits else dict(best.action.settings)
     return replace(finding, remedy=f"{finding.remedy} {said}", changes=changes, edits=best.action.edits), best
+
+
+def _is_beyond(value: SettingValue, named: SettingValue, now: SettingValue) -> bool:
+    """Say whether a value opens a gate that another one opens, which has room to spare."""
+    if not all(isinstance(one, int | float) and not isinstance(one, bool) for one in (value, named, now)):
+        return True
+    value, named, now = (float(str(one)) for one in (value, named, now))
+    return value >= named / (1 + ROOM) if named > now else value <= named / (1 - ROOM)
 
 
 def _tried(finding: Finding, trial: Trial | None, trials: Trials) -> Tried:

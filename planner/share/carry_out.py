@@ -378,9 +378,9 @@ def of_groups(plan: Plan, ungrouped: float | None) -> str:
 
 
 def headline(found: Offer) -> str:
-    """Return what is offered, first whether it is not recommended, last whether Pulsar undoes it; a few sentences."""
+    """Return what is offered in a few sentences, first whether it is not recommended, last whether it is enough."""
     lasting = f"{found.lasting}." if found.lasting else ""
-    return " ".join(filter(None, (found.caution, summary(found.plan), lasting)))
+    return " ".join(filter(None, (found.caution, summary(found.plan), lasting, found.too_full)))
 
 
 def summary(plan: Plan) -> str:

@@ -225,3 +225,28 @@ def test_a_plan_that_pulsar_makes_itself_is_not_recommended() -> None:
     assert found.verdict is not None
     assert found.verdict.word == "same"
     assert found.caution == "Not recommended: doing nothing for as long has the same result."
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        (21, "Nothing to move: the highest usage is 254.2 %; "),
+        (14, "10 moves "),
+        (12, "Nothing to move: "),  # an isolation policy sets the bound, which is above the limit without it as well
+    ],
+)
+def test_where_moves_are_not_enough_that_is_said(number: int, words: str) -> None:
+    """A full cluster had nothing to move, with no word of what else there is to do."""
+    found = offer_of(best_plan(left_by(*random_cluster(number)), Question(moves=10, rounds=2)))
+    assert headline(found).startswith(words)
+    assert headline(found).endswith("No moves bring every broker under 85 %: Fix it looks for what does.")
+
+
+def test_where_moves_may_be_enough_nothing_is_said(story: Snapshot) -> None:
+    found = offer_of(best_plan(story, Question(moves=10, rounds=2)))
+    assert not found.too_full
+
+
+def test_where_no_usage_is_true_nothing_is_said_of_room() -> None:
+    found = offer_of(best_plan(left_by(*random_cluster(21)), Question(moves=10, rounds=2)), untrue=True)
+    assert "85 %" not in headline(found)
