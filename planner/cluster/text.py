@@ -57,6 +57,22 @@ def count(value: int, noun: str) -> str:
     return f"{value:,} {noun}{'' if value == 1 else 's'}"
 
 
+def quantity(value: float | None, unit: str = "", form: str = ",.4g") -> str:
+    """Return a number with its unit, which loses its plural of 1; `none` where it is unknown, `no limit` of infinity.
+
+    Args:
+        value: The number.
+        unit: Its unit; empty for counts.
+        form: How fractions are written.
+    """
+    if value is None or math.isnan(value):
+        return "none"
+    if math.isinf(value):
+        return "no limit"
+    shown = f"{value:,}" if isinstance(value, int) else format(value, form)
+    return f"{shown} {unit.removesuffix('s') if value == 1 and isinstance(value, int) else unit}".strip()
+
+
 def number(value: float) -> str:
     """Return a number with four digits, a whole one with all of them: `0.4488`, `13,748`; `unlimited` if infinite."""
     if not math.isfinite(value):

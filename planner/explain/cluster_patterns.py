@@ -48,10 +48,12 @@ _ALIKE_USAGE = 0.01
 
 
 def out_of_capacity(case: Outcome) -> Iterator[Finding]:
-    """Brokers would be at the overload threshold even in perfect balance: balancing cannot help."""
+    """Brokers would be at the overload threshold even in perfect balance: balancing cannot help. Or none is left."""
     found, present = case.before_after.after, case.series.present[-1]
     brokers, usage = int(present.sum()), case.series.usage[-1]
     limit = case.limit
+    if not case.trace.end.brokers.registered.any():
+        yield _no_broker(case)
     if not brokers or not is_full(found, case.trace.start.settings):
         return
     at_best = found.balanced_usage
@@ -81,6 +83,18 @@ def out_of_capacity(case: Outcome) -> Iterator[Finding]:
         brokers=tuple(case.series.brokers[i] for i in order if present[i])[: found.over_threshold],
         settings=(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE,),
         edits=(NewBrokers.beside(case.trace.scenario.edits, more),),
+    )
+
+
+def _no_broker(case: Outcome) -> Finding:
+    bundles = len(case.trace.end.bundles)
+    verb = "has" if bundles == 1 else "have"
+    return Finding(
+        code="out_of_capacity",
+        title="Out of capacity: no broker is left",
+        evidence=f"{count(bundles, 'bundle')} {verb} no owner at the end, and their clients cannot come back.",
+        remedy="Keep brokers that can carry the traffic.",
+        severity="high",
     )
 
 

@@ -164,6 +164,8 @@ def health(
         vain: Codes of findings whose remedies were tried and made no difference: another cause goes before them.
     """
     findings = () if known is None else known
+    if not snapshot.brokers.registered.any():
+        return Health("bad", "Out of capacity", "No broker is left.")
     least, _, highest = usage_of(snapshot, config)
     limit = config.integer(BROKER_OVERLOADED_THRESHOLD_PERCENTAGE) / 100
     brokers = int((snapshot.brokers.registered & snapshot.brokers.has_load_data).sum())

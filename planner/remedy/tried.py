@@ -243,7 +243,8 @@ class Fix:
             after = f" ({tried})." if self.tried else ". Then capture again."
             return f"No advice until this is corrected: {within(self.doubt)}{after}"
         if chosen is None and self.lucky is not None:
-            return f"Nothing to recommend: {within(self.lucky.action.words)} helps here, but not reliably ({tried})."
+            words = within(self.lucky.action.words)
+            return f"Nothing to recommend: one action helps here, but not reliably: {words} ({tried})."
         if chosen is None:
             well = "No action is needed: nothing" if self.optional else "Nothing"
             return f"{well} that was tried makes it better ({tried})."

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from planner.cluster.digest import snapshot_digest
-from planner.cluster.text import count
+from planner.cluster.text import count, quantity
 from planner.explain.doubt import doubt_about
 from planner.explain.finding import Finding
 from planner.explain.switched_off import switched_off
@@ -36,8 +36,7 @@ def plan_text(trace: Trace, snapshot_name: str, findings: tuple[Finding, ...]) -
         width = max(len(measure.label) for measure in MEASURES)
         for measure in MEASURES:
             value = getattr(numbers, measure.name)
-            shown = "-" if value is None else f"{value:,.2f}" if isinstance(value, float) else f"{value:,}"
-            lines.append(f"{measure.label:<{width}}  {shown} {measure.unit}".rstrip())
+            lines.append(f"{measure.label:<{width}}  {quantity(value, measure.unit, ',.2f')}")
         lines.append("")
     moves = final_moves(trace)
     lines.append(f"Moves: {count(len(moves), 'bundle')} with a different owner at the end")

@@ -5,7 +5,6 @@ escaped, and HTML in them stays text. `planner.figures.report` makes HTML and PD
 """
 
 import base64
-import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +14,7 @@ from planner.cluster.digest import snapshot_digest
 from planner.cluster.errors import FormatError
 from planner.cluster.releases import release
 from planner.cluster.setting import conf_value
-from planner.cluster.text import count, moment, times
+from planner.cluster.text import count, moment, quantity, times
 from planner.cluster.units import MIB
 from planner.explain.captured_settings import settings_warning
 from planner.explain.doubt import doubt_about
@@ -126,12 +125,7 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _number(value: float | None, unit: str = "") -> str:
-    if value is None or math.isnan(value):
-        return "none"
-    if math.isinf(value):
-        return "no limit"
-    shown = f"{value:,}" if isinstance(value, int) else f"{value:,.4g}" if abs(value) < 1e6 else f"{value:,.0f}"  # noqa: PLR2004
-    return f"{shown} {unit}".strip()
+    return quantity(value, unit, ",.0f" if value is not None and abs(value) >= 1e6 else ",.4g")  # noqa: PLR2004
 
 
 def _head(trace: Trace, snapshot_name: str, link: str) -> Iterator[str]:

@@ -26,7 +26,7 @@ class Growth:
     """Growth of all traffic until the first broker saturates.
 
     Attributes:
-        factor: Multiple of the present traffic; infinite when nothing is used.
+        factor: Multiple of the present traffic; infinite when nothing is used, 0 when no broker is left.
         broker: Broker that saturates first; empty for none.
         resource: Its resource: `cpu`, `bandwidthIn` or `bandwidthOut`.
     """
@@ -155,7 +155,7 @@ class UsageModel:
 def _growth(cluster: UsageModel) -> Growth:
     factors = np.where(cluster.alive, cluster.growth(cluster.served()), np.inf)
     if not factors.size or not np.isfinite(factors).any():
-        return Growth(float("inf"), "", "")
+        return Growth(float("inf") if cluster.snapshot.brokers.registered.any() else 0.0, "", "")
     resource, broker = np.unravel_index(int(factors.argmin()), factors.shape)
     return Growth(float(factors.min()), cluster.snapshot.brokers.name[int(broker)], _RESOURCES[int(resource)])
 

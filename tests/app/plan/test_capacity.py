@@ -1,18 +1,22 @@
 """Overview's verdict and the finding about capacity: one question, one answer."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.text import quantity
 from planner.explain.diagnosis import diagnose
 from planner.explain.finding import Finding
 from planner.explain.health import Health, health
 from planner.explain.outcome import Outcome
+from planner.share.plan_text import plan_text
 from planner.simulate.assumptions import Assumptions
+from planner.simulate.edits.remove_broker import RemoveBroker
 from planner.simulate.run import simulate
-from planner.simulate.scenario import unchanged
+from planner.simulate.scenario import Step, unchanged
 from planner.simulate.usage_model import standing
 from tests.app.remedy.operator_reports import CLASS, PLACEMENT, SHEDDING, bundles, cluster, isolation
 
@@ -113,3 +117,23 @@ def test_machines_that_are_full_without_any_traffic_have_no_headroom_to_speak_of
     (scarce,) = [one for one in findings if one.code == "out_of_capacity"]
     assert "Headroom: unlimited." in scarce.evidence
     assert (verdict.word, "no traffic" in verdict.text) == ("Out of capacity", True)
+
+
+def test_where_no_broker_is_left_that_is_said() -> None:
+    """The diagnosis of an outage had no findings, and its measures were nan and inf."""
+    made = nearly_full(1)
+    gone = [Step(RemoveBroker(broker=name)) for name in made.brokers.name]
+    trace = simulate(made, unchanged(made.info.pulsar_version, steps=tuple(gone)))
+    (finding,) = diagnose(trace)
+    assert finding.title == "Out of capacity: no broker is left"
+    text = plan_text(trace, "a sample", (finding,))
+    assert not re.search(r"\b(nan|inf)\b", text)
+    assert re.search(r"Capacity headroom at the end +0\.00 times", text)
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "shown"),
+    [(1, "bundles", "1 bundle"), (2, "bundles", "2 bundles"), (None, "%", "none")],
+)
+def test_a_quantity_of_one(value: float | None, unit: str, shown: str) -> None:
+    assert quantity(value, unit) == shown
