@@ -263,6 +263,7 @@ class _Answer:
 
 def _text(name: str, offer: "Offer", waves: "Sequence[Wave]", doubt: str) -> str:
     """Return a plan for people to read."""
+    from planner.cluster.text import count
     from planner.explain.switched_off import switched_off
     from planner.optimize.answer import peak_without_groups
     from planner.optimize.offer import nearly_as_low
@@ -283,7 +284,7 @@ def _text(name: str, offer: "Offer", waves: "Sequence[Wave]", doubt: str) -> str
     lines += [offer.alternative.sentence] if offer.alternative else []
     lines += [*plan.notes]
     most = max((wave.clients for wave in waves), default=0)
-    lines += [f"Waves: {len(waves):,}, at most {most:,} clients at once", ""]
+    lines += [f"Waves: {len(waves):,}, at most {count(most, 'client')} at once", ""]
     lines += [f"Split: {one.bundle} at 0x{one.boundary:08x}; {one.why}" for one in plan.splits]
     moved = [f"{move.bundle}: {move.source} -> {move.destination} ({move.why})" for move in plan.moves]
     return printed(lines + first_moves(moved))
