@@ -77,7 +77,8 @@ def faults(cluster: Snapshot, scenario: Scenario, action: Action) -> Iterator[st
         yield f"{judge(before, after).text}"
     yield from _by_luck(gained(before, after), (results(other) for other in variants(scenario)))
     if action.restarts(scenario):
-        bare = Result.of(simulate(cluster, scenario.with_steps(*scenario.steps, Step(restart_of(len(cluster.brokers))))))
+        restarted = scenario.with_steps(*scenario.steps, Step(restart_of(len(cluster.brokers))))
+        bare = Result.of(simulate(cluster, restarted))
         if judge(bare, after).word in {"worse", "same"}:
             yield f"no better than its restart alone: {judge(bare, after).text}"
 
