@@ -119,15 +119,17 @@ def change_words(value: float | None, before: float | None) -> tuple[float, str]
 
 
 def _story(outcome: Outcome) -> str:
-    """Return what happened in one sentence."""
+    """Return what happened in a sentence, and first of all whether bundles could not be placed."""
     found, cycles = outcome.summary, outcome.summary.cycles
+    lost = f"{count(found.unserved, 'bundle')} could not be placed. " if found.unserved else ""
     if found.settled_after_cycles is None:
         end = f"still shedding after {count(cycles, 'cycle')}"
     elif found.settled_after_cycles == 0:
-        return f"**{count(found.shed, 'bundle')} shed, {count(found.splits, 'split')} in {count(cycles, 'cycle')}.**"
+        splits = f"{count(found.splits, 'split')} in {count(cycles, 'cycle')}"
+        return f"**{lost}{count(found.shed, 'bundle')} shed, {splits}.**"
     else:
         end = f"settled after cycle {found.settled_after_cycles} of {cycles}"
-    return f"**{count(found.shed, 'bundle')} shed, {count(found.splits, 'split')}; {end}.**"
+    return f"**{lost}{count(found.shed, 'bundle')} shed, {count(found.splits, 'split')}; {end}.**"
 
 
 # One cycle
@@ -185,7 +187,8 @@ def _scores(outcome: Outcome, index: int) -> None:
         if subject
         else "Actual usage."
     )
-    top = max(outcome.top_score, float(np.nanmax(series.usage)) if marks or not subject else 0.0)
+    known = series.usage[np.isfinite(series.usage)] if marks or not subject else series.usage[:0]
+    top = max(outcome.top_score, float(known.max(initial=0.0))) or 1.0
     chart(
         cycle_scores(series.brokers, scores, shedding, lines, unit, top, actual=actual if marks else None),
         f"**Cycle {index + 1}, minute {series.minutes[index]:g}: {did}.**"

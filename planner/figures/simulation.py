@@ -218,8 +218,9 @@ def _broker_marks(figure: go.Figure, events: Sequence[Sequence[Event]], top: flo
     )
 
 
-def _ends(spread: Imbalance, at: int, factor: float) -> str:
-    return f"{rounded(spread.lowest[at] * factor)} to {rounded(spread.highest[at] * factor)}"
+def _ends(spread: Imbalance, at: int, factor: float, unit: str) -> str:
+    low, high = spread.lowest[at] * factor, spread.highest[at] * factor
+    return f"{rounded(low)} to {rounded(high)} {unit}" if np.isfinite([low, high]).all() else "unknown"
 
 
 def timeline_text(series: BrokerSeries, counts: CycleCounts, *, quantity: Quantity = "usage") -> str:
@@ -228,14 +229,16 @@ def timeline_text(series: BrokerSeries, counts: CycleCounts, *, quantity: Quanti
     spread = imbalance_series(series, quantity)
     if not len(spread.std):
         return "No cycle was simulated."
-    first, last = spread.std[0] * factor, spread.std[-1] * factor
     what = "points" if unit == "%" else unit
+    first, last = (
+        f"{rounded(std * factor)} {what}" if np.isfinite(std) else "unknown" for std in (spread.std[0], spread.std[-1])
+    )
     happened = [f"{int(n.sum())} {word}" for n, word in ((counts.shed, "shed"), (counts.splits, "split")) if n.sum()]
     moved = f"; bundles: {', '.join(happened)}" if happened else "; no bundle was shed"
     return (
         f"The {label} of {count(len(series.brokers), 'broker')} over {count(len(spread.std), 'cycle')}:"
-        f" {_ends(spread, 0, factor)} {unit} as the first begins, {_ends(spread, -1, factor)} {unit} as the last"
-        f" begins; deviation {rounded(first)} {what}, then {rounded(last)} {what}{moved}."
+        f" {_ends(spread, 0, factor, unit)} as the first begins, {_ends(spread, -1, factor, unit)} as the last"
+        f" begins; deviation {first}, then {last}{moved}."
     )
 
 
