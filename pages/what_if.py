@@ -122,14 +122,14 @@ def _story(outcome: Outcome) -> str:
     """Return what happened in a sentence, and first of all whether bundles could not be placed."""
     found, cycles = outcome.summary, outcome.summary.cycles
     lost = f"{count(found.unserved, 'bundle')} could not be placed. " if found.unserved else ""
+    done = f"{lost}{count(found.shed, 'bundle')} shed, {count(found.splits, 'split')}"
     if found.settled_after_cycles is None:
         end = f"still shedding after {count(cycles, 'cycle')}"
     elif found.settled_after_cycles == 0:
-        splits = f"{count(found.splits, 'split')} in {count(cycles, 'cycle')}"
-        return f"**{lost}{count(found.shed, 'bundle')} shed, {splits}.**"
+        return f"**{done} in {count(cycles, 'cycle')}.**"
     else:
         end = f"settled after cycle {found.settled_after_cycles} of {cycles}"
-    return f"**{lost}{count(found.shed, 'bundle')} shed, {count(found.splits, 'split')}; {end}.**"
+    return f"**{done}; {end}.**"
 
 
 # One cycle

@@ -176,8 +176,6 @@ class Trials:
         self.snapshot, self.scenario, self.cancelled = snapshot, scenario, cancelled
         self._results: dict[tuple[object, ...], Result] = {}
         self._plain = outcome
-        self._restarted: dict[tuple[object, ...], Result] = {}
-        """Results of the restart alone, by variant."""
         self._trials: dict[tuple[object, ...], Trial | None] = {}
         self._latest: tuple[tuple[object, ...], Outcome] | None = None
         """The outcome of the action tried last, by its key."""
@@ -295,11 +293,7 @@ class Trials:
 
     def _bare(self, variant: Scenario) -> Result:
         """Return what comes of a variant with a rolling restart alone."""
-        key = _of_variant(variant)
-        if key not in self._restarted:
-            steps = *variant.steps, Step(restart_of(len(self.snapshot.brokers)))
-            self._restarted[key] = Result.of(simulate(self.snapshot, variant.with_steps(*steps)))
-        return self._restarted[key]
+        return self._without(variant.with_steps(*variant.steps, Step(restart_of(len(self.snapshot.brokers)))))
 
 
 def _of_variant(variant: Scenario) -> tuple[object, ...]:
